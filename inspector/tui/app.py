@@ -1,6 +1,6 @@
-"""The app: its screens, its theme, and the keys that work everywhere.
+"""The app: its screens, its theme, and the keys that work on every screen.
 
-Further down: what is seen while a large file is read.
+Its last part is the screen shown while a large file is read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 UNREADABLE = 2
 TOLD = 20
-"""So many files that could not be read are named one by one when the program ends."""
+"""The number of unreadable files that are named one by one when the program ends; more are only counted."""
 PLAIN = """
 .-plain #middle { border-left: ascii $border; }
 .-plain #middle:focus-within { border-left: ascii $primary; }
@@ -74,7 +74,7 @@ PLAIN = """
 .-plain #text, .-plain #steps, .-plain #turns, .-plain #help TextView { scrollbar-size: 0 0; }
 .-plain CursorTable, .-plain #detail { scrollbar-size: 0 0; }
 """
-"""For `--ascii`: what Textual itself would draw with other characters."""
+"""Styles for `--ascii`: they replace what Textual itself draws with characters beyond ASCII."""
 
 
 def _commands() -> type:
@@ -114,15 +114,15 @@ class LoopInspector(EarlyKeysApp):
         self.reading = reading or ReadingOptions()
         self.animation_level = "none"
         self.errors: tuple[str, ...] = ()
-        """What could not be read, for the command line to say at the end."""
+        """Messages about inputs that could not be read; the command line prints them when the app has ended."""
         self.opened_paths: tuple[str, ...] = ()
-        """What the command line opened: put among the recent files once it is seen."""
+        """The paths that the command line named; they join the recent files once they are shown."""
         self.aside: TurnSide | None = None
-        """A turn that was put aside, to stand beside one of another session."""
+        """The turn put aside for comparison with one of another session."""
         self._paths = tuple(paths)
         self._live, self._begins = live, begins
         self._as_table = as_table
-        """Whether a session of several turns begins with the table of its turns."""
+        """Whether a session of several turns opens on the table of its turns."""
         self._plain = plain
         self._start = opened_already or (session_of(case, paths, self.reading.settings) if case is not None else None)
         if plain:
@@ -136,19 +136,19 @@ class LoopInspector(EarlyKeysApp):
             known = ", ".join(sorted(self.available_themes))
             raise CallerError(f"unknown theme {theme!r}; expected one of {known}")
         if theme is not None or "TEXTUAL_THEME" not in os.environ:
-            # Without its watcher: the styles are computed once, at the start, and not a second time.
+            # Set without its watcher, which would compute all styles a second time before the first frame.
             self.set_reactive(App.theme, theme or self._theme_of_old())
             self.stylesheet.set_variables(self.get_css_variables())
             self._refresh_truecolor_filter(self.ansi_theme)
         self.paint = Paint(self.theme_variables, plain)
 
     def _theme_of_old(self) -> str:
-        """The theme that was chosen last, else the one that suits the terminal."""
+        """The theme that the operator chose last; else light or dark as the terminal is."""
         kept = last_theme()
         return kept if kept in self.available_themes else LIGHT if _light_terminal() else DARK
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our own colours, for themes that do not define them."""
+        """Default values of the app's own colours, for themes that do not define them."""
         return own_colours(self.current_theme)
 
     def get_default_screen(self) -> Screen[Any]:
@@ -169,13 +169,13 @@ class LoopInspector(EarlyKeysApp):
         return TurnsScreen(found_sections(os.environ), named=False)
 
     def on_mount(self) -> None:
-        """Reads the inputs, if that takes noticeable time."""
+        """Starts reading the inputs in the background, if they are large enough to take noticeable time."""
         self.theme_changed_signal.subscribe(self, self._repaint)
         if isinstance(self.screen, LoadingScreen):
             self._read_behind(self._paths, first=True)
 
     def on_ready(self) -> None:
-        """After the first frame: objects built so far are exempted from garbage collection."""
+        """Exempts all objects built before the first frame from garbage collection (`gc.freeze`)."""
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
@@ -230,7 +230,8 @@ class LoopInspector(EarlyKeysApp):
             self._open(message.row.paths, message.remember, place)
 
     def _open(self, paths: Sequence[str], keep: bool, place: ScreenPlace | None = None) -> None:
-        """Opens files, at a step where one is named; else with the table of their turns, where there are several."""
+        """Opens files: at `place` if given, else on the table of their turns if there are several, else on the
+        session."""
         self._begins = place
         try:
             if not heavy(paths):
@@ -261,7 +262,7 @@ class LoopInspector(EarlyKeysApp):
         return TurnsScreen([Section("", tuple(paths), remember=True)])
 
     def _table_or_session(self, read: OpenSession) -> Screen[Any]:
-        """The table of turns, where there are several and no step of one was asked for."""
+        """The screen to open a session on: the table of turns if there are several, else the session screen."""
         if self._begins is not None or read.following is not None or len(read.original.view.turns) < 2:
             return self._session(read)
         from inspector.tui.turns_screen import TurnsScreen
@@ -290,7 +291,7 @@ class LoopInspector(EarlyKeysApp):
 
     @work(thread=True, exclusive=True)
     def _read_behind(self, paths: Sequence[str], *, first: bool, keep: bool = True) -> None:
-        """Reads in a thread, so that keys are answered meanwhile."""
+        """Reads the files in a thread, so that keys are answered meanwhile."""
         try:
             read = load(paths, self.reading)
         except LoopError as why:
@@ -318,7 +319,7 @@ class LoopInspector(EarlyKeysApp):
         self._push(read, self._table_or_session)
 
     def _push(self, read: OpenSession, screen: Callable[[OpenSession], Screen[Any]]) -> None:
-        gc.freeze()  # as at the start: what was read stays, and is never looked through again
+        gc.freeze()  # as in `on_ready`: what was read lives on, and need not be collected again
         self.push_screen(screen(read))
 
     def _session(self, read: OpenSession) -> SessionScreen:
@@ -334,13 +335,13 @@ class LoopInspector(EarlyKeysApp):
 
     @property
     def where(self) -> ScreenPlace | None:
-        """The open session, and the place in it; None if none is."""
+        """The open session and the cursor's place in it; None if no session is open."""
         return next((screen.where for screen in reversed(self.screen_stack) if isinstance(screen, PlacedScreen)), None)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     async def run_action(self, action: Any, *arguments: Any, **options: Any) -> bool:
-        """Removes the last note before any action."""
+        """Runs an action, after removing the note of the previous one."""
         if isinstance(self.screen, NotingScreen) and self.screen.note and not str(action).startswith("app.command"):
             self.tell("")
         return await super().run_action(action, *arguments, **options)
@@ -372,7 +373,8 @@ class LoopInspector(EarlyKeysApp):
 
 
 def _light_terminal() -> bool:
-    """Whether the terminal says that its background is light (COLORFGBG, set by several)."""
+    """Whether the terminal reports a light background: the last number of COLORFGBG, which rxvt introduced and others
+    set, is the background's colour."""
     background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return background in ("7", "15")
 

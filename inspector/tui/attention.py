@@ -20,7 +20,7 @@ from inspector.tui.text_view import TextView
 
 
 class Attention(SessionPart):
-    """The turns with a bad verdict, the worst first."""
+    """Finds the turns with a bad verdict, the worst first, and moves the cursor to them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("!", "attention", "worst", id="attention",
@@ -32,7 +32,7 @@ class Attention(SessionPart):
     def __init__(self, stage: SessionStage) -> None:
         super().__init__(stage)
         self._sorted: tuple[View, Sequence[int]] | None = None
-        """The view that was looked at last, and the places of its turns that need attention."""
+        """The view shown last, and the indices of its turns that need attention."""
 
     def worst_first(self, view: View) -> Sequence[int]:
         """The indices of the turns that need attention."""
@@ -42,7 +42,7 @@ class Attention(SessionPart):
         return self._sorted[1]
 
     def action_attention(self) -> None:
-        """Goes to the next of them; from the last to the first."""
+        """Moves the cursor to the next turn that needs attention; after the last comes the first again."""
         stage, view, rows, among = self.stage, self.stage.run.view, self.stage.rows, self.stage.rows.within
         turns = [at for at in self.worst_first(view) if rows.shows_turn(view.turns[at])]
         if not turns:
@@ -57,7 +57,8 @@ class Attention(SessionPart):
                       else f"the only turn of this session{among} that needs attention · {word}")
 
     def open(self) -> None:
-        """Opens a session on the step that decides the verdict of its worst turn, if one needs attention."""
+        """Places the cursor, when a session opens, on the step that decides the verdict of its worst turn, if any needs
+        attention."""
         view = self.stage.run.view
         found = self.worst_first(view)
         step = view.deciding_step(view.turns[found[0]]) if found else 0
@@ -67,7 +68,7 @@ class Attention(SessionPart):
             self.stage.note = self.stage.greeting
 
     def action_verdict(self) -> None:
-        """Opens the verdict on the turn at the cursor."""
+        """Opens the dialog with the verdict on the turn at the cursor."""
         stage = self.stage
         outline = stage.run.outline
         block = outline.block_of(stage.step) if outline.blocks else None
@@ -113,7 +114,7 @@ class VerdictSheet(ModalScreen[None]):
         self._lines = lines
 
     def compose(self) -> ComposeResult:
-        """A title, the lines, the keys."""
+        """Yields a title, the details and the key bar."""
         with Vertical(id="whole"):
             yield note("Verdict", Tone.TITLE)
             text = TextView()

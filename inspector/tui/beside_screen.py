@@ -21,7 +21,7 @@ from inspector.whatif.tree import EqualSteps, StepPair
 from inspector.whatif.turn_pair import PairRow, TurnPair, TurnSide
 
 WIDTH = 120
-"""Columns of a comparison that is copied."""
+"""Columns of a comparison when it is copied as text."""
 
 
 class PairList(RowList):
@@ -32,7 +32,7 @@ class PairList(RowList):
         self.take(pair)
 
     def take(self, pair: TurnPair) -> None:
-        """Shows another pair, with the cursor on its first difference."""
+        """Shows another pair of turns, with the cursor on their first difference."""
         self.pair = pair
         self._opened: set[int] = set()
         self.rows: list[PairRow] = pair.rows()
@@ -61,7 +61,7 @@ class PairList(RowList):
         return True
 
     def differing(self, by: int) -> int | None:
-        """The next row of steps that differ, in direction 1 or -1;"""
+        """The next row, in direction 1 or -1, whose steps differ; None if there is none."""
         ahead = range(self.cursor + 1, self.count) if by > 0 else range(self.cursor - 1, -1, -1)
         for index in ahead:
             row = self.rows[index]
@@ -71,7 +71,7 @@ class PairList(RowList):
 
 
 class Beside(Screen[int | None]):
-    """Two turns side by side; returns the step of the right one that the user chooses."""
+    """Shows two turns side by side; returns the step of the right turn that the operator chooses."""
 
     DEFAULT_CSS = """
     Beside #beside-title { height: 1; padding: 0 1; background: $surface; }
@@ -102,7 +102,7 @@ class Beside(Screen[int | None]):
         self._pairs = PairList(TurnPair(left, right))
 
     def compose(self) -> ComposeResult:
-        """A title, the columns, the texts, the keys."""
+        """Yields a title, the columns, the texts and the key bar."""
         yield Note(id="beside-title")
         yield Note(id="beside-head")
         yield self._pairs
@@ -115,7 +115,7 @@ class Beside(Screen[int | None]):
         self._show()
 
     def on_resize(self) -> None:
-        """Aligns the names with their columns."""
+        """Aligns the names of the turns with their columns again."""
         self._head()
         self._pairs.show_cursor()
 
@@ -124,7 +124,7 @@ class Beside(Screen[int | None]):
         self.query_one("#beside-head", Note).line = self._pairs.pair.head(width, measure)
 
     def _show(self) -> None:
-        """Another pair."""
+        """Shows the pair of turns at the current place."""
         pair = self._pairs.pair
         which = f"Turn {pair.left.view.number(pair.left.turn)} in both runs  " if pair.one_turn else "Two turns  "
         title = self.query_one("#beside-title", Note)
@@ -136,7 +136,7 @@ class Beside(Screen[int | None]):
         self._pairs.show_cursor()
 
     def action_difference(self, by: int) -> None:
-        """Goes to another difference."""
+        """Moves the cursor to another difference."""
         found = self._pairs.differing(by)
         if found is None:
             self.note = f"no difference {'after' if by > 0 else 'before'} this step"
@@ -145,7 +145,7 @@ class Beside(Screen[int | None]):
             self._pairs.cursor = found
 
     def action_turn(self, by: int) -> None:
-        """Goes to another turn of both runs."""
+        """Shows another turn of both runs."""
         pair = self._pairs.pair
         at = pair.left.view.number(pair.left.turn) - 1 + by
         if not pair.one_turn:
@@ -163,12 +163,12 @@ class Beside(Screen[int | None]):
         self.note = copy_text(self.app, "\n".join(text_of(line).rstrip() for line in lines) + "\n")
 
     def on_row_opened(self, message: RowOpened) -> None:
-        """Goes to the step of the row."""
+        """Closes the screen and returns the step of the row."""
         message.stop()
         self.action_go()
 
     def action_go(self) -> None:
-        """Goes to the step of the right turn; on equal steps, unfolds them."""
+        """Returns the step of the right turn at the cursor; on folded equal steps, unfolds them."""
         row = self._pairs.rows[self._pairs.cursor]
         if self._pairs.unfold():
             return

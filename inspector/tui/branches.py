@@ -1,7 +1,7 @@
 """The runs of a session: makes branches from the start or from a step, switches between runs, and compares two of them.
 
-Further down: the run under every policy, one answer from every provider, and a turn with an edited input, each on a
-screen of its own.
+It also opens the screens that show the run under every policy, one answer from every provider, and a turn with an
+edited input.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Branches(SessionPart):
-    """The current run of a session, and the actions that make further ones."""
+    """Switches between the runs of a session, and makes further ones."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "limits", "limits", id="limits",
@@ -61,7 +61,7 @@ class Branches(SessionPart):
         self.panes, self.remarks = panes, remarks
         self.live = LiveAttempt(stage, self.show_run)
         self._table: TuningTable | None = None
-        """The grid of limits that was looked at last."""
+        """The grid of limits shown last."""
 
     # -- going between runs --------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Branches(SessionPart):
         step = stage.run.view.replay.place_in(stage.runs.every[index].view.replay, stage.step)
         stage.runs.index = index
         run = stage.run
-        stage.step = step  # before anything is drawn: it stands in the other run
+        stage.step = step  # before anything is drawn, since it is a step of the other run
         self.remarks.show()
         stage.outline = run.outline
         stage.query_one(VerdictPanel).run = run.name
@@ -92,14 +92,14 @@ class Branches(SessionPart):
         if turn is None:
             stage.note = self.lost_or(f"run {run.name}: nothing differs")
             return
-        # Inside the filter, where it keeps a step of the turn: it stays over another run.
+        # The filter stays when the run changes, so the step must be one that it keeps, if it keeps any of the turn.
         ends = stage.rows.nearest(turn.run.decided, turn.run.first, turn.run.end)
         stage.step = turn.run.decided if ends is None else ends
         number, end = run.view.number(turn), whatif.ending(turn)
         stage.note = self.lost_or(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
 
     def lost_or(self, note: str) -> str:
-        """The reason why the current run is not saved; else the given note."""
+        """Why the current run could not be saved, if so; else the given note."""
         why = self.stage.runs.why_unkept(self.stage.runs.node)
         return f"not kept: {why}" if why else note
 
@@ -124,7 +124,7 @@ class Branches(SessionPart):
         self.stage.app.push_screen(RunTree(self.stage.runs, turn), self._tree_closed)
 
     def _tree_closed(self, choice: tuple[str, int] | None) -> None:
-        """Goes to the run that was chosen, or lays it beside the one that is looked at."""
+        """Shows the chosen run, or compares it side by side with the current one."""
         if choice is None:
             self.switch(self.stage.runs.index)
         elif choice[0] == "beside":
@@ -172,9 +172,9 @@ class Branches(SessionPart):
             self.branch(limits.assignments, since)
 
     def action_advice(self) -> None:
-        """Makes the run by which the advice was tested: for the turn at the cursor, else for the worst turn.
+        """Makes the run with which the advice was tested, for the turn at the cursor or else for the worst turn.
 
-        Where only a live answer shows whether advice helps, the form opens that asks for one.
+        If only a live answer can show whether the advice helps, opens the form that asks for one.
         """
         view = self.stage.run.view
         if not view.steps or view.worst is None:
@@ -195,7 +195,7 @@ class Branches(SessionPart):
             self.stage.note = f"turn {number}, not tried: {one_line(advice.text)}"
 
     def action_rerun(self) -> None:
-        """Runs again with the same settings; the same recording gives the same run."""
+        """Runs again with the same settings, which shows that the same recording gives the same run."""
         self.branch({})
 
     def branch(self, assignments: dict[str, str], since: int | None = None) -> None:
@@ -243,7 +243,7 @@ class Branches(SessionPart):
         self.stage.app.push_screen(TuneScreen(self._table), self._cell_chosen)
 
     def _cell_chosen(self, cell: int | None) -> None:
-        """Goes to the run of a cell, where it first differs."""
+        """Shows the run of a cell, at its first difference from the original."""
         if cell is None or self._table is None:
             return
         self.stage.for_view = False
@@ -266,7 +266,7 @@ class Branches(SessionPart):
 
 
 class Comparisons(SessionPart):
-    """Views that compare the run: under every policy, and in every provider's dialect."""
+    """Opens the views that compare the run under every policy and in every provider's dialect."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "policies", "policies", id="policies",
@@ -293,7 +293,8 @@ class Comparisons(SessionPart):
             PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin), turn_files), self._policy_chosen)
 
     def _policy_chosen(self, choice: tuple[Matrix, Place] | None) -> None:
-        """Runs the session under the policy of a cell, and goes to where that parts from strict in the cell's turn."""
+        """Runs the session under the policy of a cell, and moves the cursor to the step of the cell's turn at which
+        that policy first differs from strict."""
         if choice is None:
             return
         self.stage.for_view = False
@@ -311,11 +312,11 @@ class Comparisons(SessionPart):
 # -- Runs with an edited message or tool result ----------------------------------------------------------------------
 
 SHOWN = 200
-"""Characters of an input that the list shows."""
+"""Characters of each input shown in the list."""
 
 
 class EditedInputs(SessionPart):
-    """Runs in which an input of a turn is edited."""
+    """Makes runs in which one input of a turn is edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "edit_input", "Edit text", show=False, id="edit.input",
@@ -327,7 +328,7 @@ class EditedInputs(SessionPart):
         self.branches = branches
 
     def action_edit_input(self) -> None:
-        """Asks for the input if the turn at the cursor has several; the cursor starts on the last one."""
+        """Opens the editor for an input of the turn at the cursor; if there are several, first asks which one."""
         view = self.stage.run.view
         if not view.steps:
             self.stage.note = "there is no turn to edit: nothing was read"

@@ -23,12 +23,12 @@ from inspector.tui.panels import key_note, note
 from loop_core.judge.gate import Admission
 
 # -- Breakpoints as values -------------------------------------------------------------------------------------------
-# An expression of the filter language, on or off; and the next step that one stops at.
+# A breakpoint is an expression of the filter language that can be switched off.
 
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """One breakpoint."""
+    """An expression at whose steps the run stops, and whether it is enabled."""
 
     text: str
     enabled: bool = True
@@ -36,10 +36,10 @@ class Breakpoint:
 
 @lru_cache(maxsize=64)
 def filter_of(text: str) -> filters.Filter:
-    """The filter of an expression; cached filters keep their results for each response.
+    """The filter of an expression; it is cached, since a filter keeps its results for each response.
 
     Raises:
-        FilterError: it cannot be read.
+        FilterError: the expression is invalid.
     """
     return filters.parse(text)
 
@@ -78,7 +78,7 @@ def suggestions_at(look: StepContext) -> list[str]:
     return list(dict.fromkeys([*found, "budget>=80%", "end:*"]))
 
 
-# -- The list of them ------------------------------------------------------------------------------------------------
+# -- The list of breakpoints -----------------------------------------------------------------------------------------
 
 class Stops(RowList):
     """The rows of the list: breakpoints, then suggestions."""

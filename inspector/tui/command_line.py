@@ -1,5 +1,5 @@
-"""The command line after a colon: a step's number, a turn, a file, settings to run under, or the name of any key's
-action."""
+"""The command line that a colon opens. It takes a step's number, a turn, a file, settings to run under, or the name of
+any key's action."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from loop_core.errors import CallerError, LoopError
 
 Act = Callable[[], None]
 COMPARE = "compare"
-"""The word before the number of a turn that is to stand beside this one."""
+"""The word before the number of a turn to compare with this one."""
 MOST_NAMED = 4
-"""Names that are listed where several are meant."""
+"""The largest number of names listed when a word is ambiguous."""
 
 
 class CommandLine(SessionPart):
-    """Checks a line before running it: an invalid one stays open, with the reason beside it."""
+    """Asks for a line and runs it; an invalid line stays open, with the reason beside it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(":", "command", "go to", id="command",
@@ -31,7 +31,7 @@ class CommandLine(SessionPart):
 
     def __init__(self, stage: SessionStage, branch: Callable[[dict[str, str], int | None], None],
                  compare: Callable[[int], None]) -> None:
-        """`branch` runs again under other settings, from a step on; `compare` lays a turn beside this one."""
+        """`branch` runs again under other settings from a step on; `compare` shows a turn beside this one."""
         super().__init__(stage)
         self._branch, self._compare = branch, compare
 
@@ -43,7 +43,7 @@ class CommandLine(SessionPart):
         from loop_core.turn.limits import RANGES, SCOPES
         from loop_core.turn.presets import POLICIES
 
-        # Looked up before the prompt opens, so that the keys of the focused list are among them.
+        # Looked up before the prompt takes the focus, so that the keys of the list are still active.
         every = {str(found.binding.id): found for _, found in active_keys(self.stage.app.screen)}
         able = {name: found for name, found in every.items() if name != "command"}
         choices = {name: choice.words for name, choice in CHOICES.items()}
@@ -63,10 +63,10 @@ class CommandLine(SessionPart):
         self.stage.app.push_screen(prompt, lambda typed: self.read(typed or "", able)())
 
     def read(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:
-        """The action of a line; `able` is what keys do, by the names of their bindings.
+        """The action that a line asks for; `able` maps the ids of the active bindings to their actions.
 
         Raises:
-            CallerError: it says nothing that could be done here.
+            CallerError: the line is no command that works here.
         """
         line = line.strip()
         number = _number(line)
@@ -92,7 +92,7 @@ class CommandLine(SessionPart):
         return lambda: self.stage.go(step, "")
 
     def _settings(self, line: str) -> Act:
-        """Runs again under these settings, as `inspector replay --set` takes them."""
+        """An action that runs again under settings, written as for `inspector replay --set`."""
         from inspector.config.settings import parse_stretches, settings_of
 
         try:
@@ -106,7 +106,7 @@ class CommandLine(SessionPart):
         return lambda: self._branch(assignments, since)
 
     def _action(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:
-        """Does what a key would do; the beginning of its name is enough where no other begins so."""
+        """The action of a key, by its name or an unambiguous beginning of it."""
         found = [line] if line in able else [name for name in able if name.startswith(line)]
         if len(found) != 1:
             near = found or get_close_matches(line, [*able, *PLACES], 3, 0.6)
@@ -138,7 +138,7 @@ def _turn(stage: SessionStage, text: str) -> int:
 
 
 def _file(stage: SessionStage, text: str) -> int:
-    """The first step of a file, by the beginning of its name or a part of it that no other file has."""
+    """The first step of a file, by the beginning of its name or by a part that no other file's name has."""
     files = stage.run.outline.files
     if len(files) < 2:
         raise CallerError("this session is one file: expected several; the table of turns opens another")
@@ -157,4 +157,4 @@ def _file(stage: SessionStage, text: str) -> int:
 
 
 PLACES: Mapping[str, Callable[[SessionStage, str], int]] = {"turn": _turn, "file": _file}
-"""Word after the colon -> the step that what follows it leads to."""
+"""Word after the colon -> the function that finds the step for the rest of the line."""

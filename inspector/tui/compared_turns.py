@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from inspector.whatif.turn_pair import TurnSide
 
 ASIDE, PUT = "put aside", "this turn"
-"""The rows for the turn that was put aside, and for putting this one aside."""
+"""Labels of the rows for the turn put aside, and for putting this one aside."""
 
 
 @runtime_checkable
 class KeepingApp(Protocol):
-    """An app that keeps a turn for comparison with one of another session."""
+    """The app's attribute that holds a turn for comparison with one of another session."""
 
     aside: TurnSide | None
 
 
 class TurnComparison(SessionPart):
-    """Compares this turn with another."""
+    """Compares the turn at the cursor with another."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "compare", "Compare", show=False, id="compare",
@@ -33,7 +33,7 @@ class TurnComparison(SessionPart):
     ]
 
     def action_compare(self) -> None:
-        """Asks for the other turn."""
+        """Asks for the other turn, then shows both."""
         from inspector.tui.lists import Choose
 
         view = self.stage.run.view

@@ -1,8 +1,8 @@
-"""Exported files: a download in a browser, else files in a folder that the user names; nothing is overwritten.
+"""Exported files: a download in a browser, else files in a folder that the operator names; nothing is overwritten.
 
-A failure is a sentence.
+A failure is returned as a sentence for the note line, not raised.
 
-Further down: copying (OSC 52), and whether this terminal takes a copy.
+The last part copies text to the clipboard through the terminal (OSC 52).
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def folder_question(what: str) -> str:
 
 
 def download(app: App[Any], make: FileMaker) -> str:
-    """Offers files to the browser, several as one archive, since a browser asks before several downloads."""
+    """Offers files to the browser; several go into one archive, since a browser asks before it takes several
+    downloads."""
     try:
         files = make()
     except LoopError as why:
@@ -80,7 +81,7 @@ def _one(files: Mapping[str, str]) -> tuple[str, bytes]:
 
 
 def picture(app: App[Any]) -> str:
-    """The screen as SVG, without references to fonts on other servers."""
+    """The screen as SVG, without Textual's references to fonts on other servers."""
     return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="Loop Inspector"), flags=re.DOTALL)
 
 
@@ -100,7 +101,7 @@ def write_files(folder: str, make: FileMaker) -> str:
 
 
 def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:
-    """The files under names that are not taken yet: nothing is ever written over."""
+    """The files under names that do not exist yet, so that none is overwritten."""
     number = 1
     while True:
         named = {name if number == 1 else _numbered(name, number): content for name, content in files.items()}
@@ -115,7 +116,7 @@ def _numbered(name: str, number: int) -> str:
 
 
 # -- Copying (OSC 52), and whether this terminal takes a copy --------------------------------------------------------
-# None says no by itself, but some are known to drop it.
+# A terminal does not answer whether it took a copy; these are known to ignore it.
 
 Environment = Mapping[str, str]
 
@@ -125,11 +126,11 @@ REFUSING: tuple[tuple[Callable[[Environment], bool], str], ...] = (
     (lambda given: "STY" in given, "GNU screen does not pass OSC 52 on"),
     (lambda given: 0 < _number(given.get("VTE_VERSION")) < 7600, "VTE ignores OSC 52 before its version 0.76"),
 )
-"""How a terminal that drops a copy is known, and what to say of it."""
+"""Tests for terminals that ignore OSC 52, with what to tell the operator about each."""
 
 
 MOST = 1_000_000
-"""Characters that are copied at most."""
+"""The largest number of characters copied."""
 
 
 def copy_text(app: App[object], text: str) -> str:

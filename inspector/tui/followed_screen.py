@@ -1,8 +1,8 @@
 """The session screen for a file that is still being written: additions appear within a moment.
 
-The file is looked at by size and time, with the log beside a database, twenty times a second; what was added is read in
-a thread. A cursor on the last step stays there, any other stays where it is. While the operator has other runs
-open, the session waits: they belong to what was read before.
+The size and time of the file, and of the log beside a database, are checked twenty times a second; additions are read
+in a thread. A cursor on the last step moves on to the new last step, any other stays where it is. While the operator
+has other runs open, nothing is added, since those runs belong to what was read before.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from inspector.tui.stage import SessionRuns
 from loop_core.errors import LoopError
 
 PERIOD = 0.05
-"""Seconds between two looks at the file."""
+"""Seconds between two checks of the file."""
 REST, LONGEST_REST = 2.0, 0.05
-"""Seconds of rest for each second of reading, and at most: rows may come faster than a large file is read, and each is
-shown 0.3 s after it was written. Keys wait no longer for it: 3 ms at the median, 9 ms at the 95th percentile."""
+"""Seconds of rest for each second of reading, and the longest rest. Rows may arrive faster than a large file is read;
+with a rest, each is shown 0.3 s after it was written, and keys wait 3 ms at the median and 9 ms at the 95th
+percentile."""
 
 
 def rest_after(took: float) -> float:
-    """The seconds until a file is read again, after a reading of so many seconds."""
+    """Seconds to rest before the next reading, after one that took `took` seconds."""
     return min(REST * took, LONGEST_REST)
 
 
 class FollowedScreen(SessionScreen):
-    """One growing session."""
+    """Shows a session whose file grows."""
 
     def __init__(self, session: OpenSession, view: FollowedView, begins: ScreenPlace | None = None) -> None:
         last = max(0, len(session.original.view.steps) - 1)
@@ -41,7 +42,8 @@ class FollowedScreen(SessionScreen):
         self._followed = view
         self._watched = files_watched(session.paths, session.original.view.inputs)
         self._states: Mapping[str, FileState] = {}
-        """As they were read last; at first nothing, since a row may have come between reading and showing."""
+        """The states of the files at the last reading; empty at first, since a row may have arrived between reading and
+        showing."""
         self._reading = False
         self._rests_until = 0.0
 
@@ -72,7 +74,7 @@ class FollowedScreen(SessionScreen):
         self.app.call_from_thread(self._grown, read, why, states, monotonic() - begun)
 
     def _grown(self, read: OpenSession | None, why: str, states: Mapping[str, FileState], took: float) -> None:
-        """Shows what was read; a file that cannot be read right now leaves what was there."""
+        """Shows what was read; if the file cannot be read right now, the screen stays as it is."""
         self._reading, self._states, self._rests_until = False, states, monotonic() + rest_after(took)
         if not self.is_mounted:
             return

@@ -1,6 +1,6 @@
-"""The heat map widget of a grid: scrolls, has a cursor on a cell, and draws only visible lines.
+"""The heat map widget of a grid: it scrolls, has a cursor on a cell, and draws only the visible lines.
 
-It owns the cursor and its keys. The `Plane` has the places of the cells, the marks have their content.
+It handles the cursor and its keys. The `Plane` computes where the cells stand, the marks what they show.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class HeatMap(ScrollView, can_focus=True):
     ]
     cell: reactive[int] = reactive(0, init=False, repaint=False)
     room: reactive[int] = reactive(24, init=False, repaint=False)
-    """Lines that it may take; it takes no more than it needs."""
+    """The largest height in lines; the widget takes no more than it needs."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
@@ -51,18 +51,18 @@ class HeatMap(ScrollView, can_focus=True):
         self._best: Sequence[int] = ()
         self._plane: Plane | None = None
         self.full_width = 0
-        """Columns in which all of it is seen in full."""
+        """Columns that the widget needs to show all cells in full."""
         self._base = Style()
 
     def show(
         self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Sequence[int]
     ) -> None:
-        """Shows other cells, or other marks in them; `marks` gives them in full or short."""
+        """Shows other cells, or other marks in them; `marks` returns the marks in full or shortened."""
         self._axes, self._made, self._best = axes, marks, best
         self._lay()
 
     def watch_room(self) -> None:
-        """Redraws for a changed size."""
+        """Computes the layout again when the height changes."""
         self._lay()
 
     # -- keys and mouse ------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class HeatMap(ScrollView, can_focus=True):
             self._plane = laid
             self.styles.height = max(1, min(laid.height, self.room))
             self.virtual_size = Size(width + laid.whole_columns(max(0, laid.width - width)), laid.height)
-            if laid.place(self.cell)[0] + laid.wide <= width:  # columns that became narrower hide none
+            if laid.place(self.cell)[0] + laid.wide <= width:  # narrower columns hide none on the left
                 self.scroll_to(x=0, animate=False, force=True)
             self.show_cursor()
         self.refresh()
@@ -134,7 +134,7 @@ class HeatMap(ScrollView, can_focus=True):
         x, y = self._plane.place(self.cell)
         left, seen = x - self._plane.margin, self.scrollable_content_region.width - self._plane.margin
         aside = int(self.scroll_offset.x)
-        moved = aside != self._plane.whole_columns(aside)  # the columns had another width before
+        moved = aside != self._plane.whole_columns(aside)  # the columns have changed their width
         if moved or left < aside or left + self._plane.wide > aside + seen:
             x = left if left < aside else self._plane.whole_columns(max(0, left + self._plane.wide - seen))
             self.scroll_to(x=x, animate=False, force=True)
@@ -147,7 +147,7 @@ class HeatMap(ScrollView, can_focus=True):
             self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Reads the style once for all rows: Textual computes it at every access."""
+        """Draws lines with a style that is read once, since Textual computes it at every access."""
         self._base = self.rich_style
         return super().render_lines(crop)
 
@@ -179,7 +179,7 @@ class HeatMap(ScrollView, can_focus=True):
         return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])
 
     def _with_edges(self, whole: Strip, aside: int, width: int, plane: Plane) -> Strip:
-        """A line of headings with a mark at each side at which there are more columns."""
+        """A line of headings, marked on each side where more columns are hidden."""
         style = self._base + Style(bold=True)
         if plane.width > width + aside:
             last = width + aside - 1

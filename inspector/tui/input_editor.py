@@ -15,11 +15,11 @@ from inspector.tui.panels import KeysInOrder, WrappedLines, key_note, lines, not
 
 
 class TextField(TextArea, KeysInOrder):
-    """A field of several rows."""
+    """A text area of several rows that takes keys in the order in which they were struck."""
 
 
 def text_field(text: str, id: str, **more: Any) -> TextArea:  # noqa: A002
-    """A field of several rows; its cursor does not blink, so that an idle screen draws nothing."""
+    """A text field whose cursor does not blink, so that an idle screen draws nothing."""
     made = TextField(text, soft_wrap=True, id=id, **more)
     made.cursor_blink = False
     return made
@@ -33,7 +33,7 @@ class EditChoice(NamedTuple):
 
 
 class InputEditor(ModalScreen[EditChoice | None]):
-    """Asks for another text; returns None if the user leaves."""
+    """Asks for another text; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
     InputEditor { align: center middle; background: $background 60%; }
@@ -56,7 +56,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
         self._warned = False
 
     def compose(self) -> ComposeResult:
-        """A title, the text, notes on it, the keys."""
+        """Yields a title, the text, notes on it and the key bar."""
         with Vertical(id="input-box"):
             yield note(one_line(self._title), Tone.TITLE)
             yield text_field(self._before, "input-text")
@@ -73,7 +73,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
         area.move_cursor(area.document.end)
 
     def action_leave(self) -> None:
-        """Leaves; unsaved text is discarded only at the second attempt."""
+        """Closes the editor; edited text is discarded only at the second attempt."""
         if self.query_one(TextArea).text == self._before or self._warned:
             self.dismiss(None)
             return

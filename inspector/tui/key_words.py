@@ -15,9 +15,9 @@ NAMES: Mapping[str, str] = {
     "semicolon": ";", "apostrophe": "'", "quotation_mark": '"',
 }
 SIGNS: Mapping[str, str] = {"backspace": "⌫"}
-"""Names for which the key bar has a sign of one cell."""
+"""Key names that the key bar replaces with a sign of one cell."""
 NARROW_SIGNS: Mapping[str, str] = {**SIGNS, "space": "␣"}
-"""The same for a narrow terminal: `space` is the clearer word where there is room for it."""
+"""The same for a narrow terminal; elsewhere the word `space` is clearer than its sign."""
 
 
 def name_of(key: str) -> str:
@@ -50,7 +50,7 @@ PURPOSES: Mapping[str, str] = {
     "Help and leaving": "help palette theme back close quit interrupt prompt choose beside.leave help.leave tree.leave "
                         "stops.leave verdict.leave",
 }
-"""The headings, in order, with ids of bindings; an id without a part after the dot stands for all that begin so."""
+"""The headings in order, with the ids of their bindings; an id without a dot stands for all that begin with it."""
 EVERYWHERE = "Everywhere in the app"
 _PURPOSE_OF = {name: purpose for purpose, names in PURPOSES.items() for name in names.split()}
 ORDER = (*PURPOSES, EVERYWHERE)

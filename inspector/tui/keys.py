@@ -1,6 +1,6 @@
 """The keys of a screen, read from its bindings, so that key bar, help and command palette agree.
 
-Nothing is listed twice: a binding's description stands in the bar, its tooltip in the help and in the palette.
+A binding's description is shown in the bar, its tooltip in the help and in the palette.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.bo
        "search.next", "copy.command", "wrap", "zoom")
 """The order in which the key bar offers bindings; others follow in the order of their screen."""
 LAST = ("help", "back")
-"""Bindings that the key bar keeps whatever the width, at its end."""
+"""Bindings that end the key bar, at any width."""
 
 
 def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
@@ -56,7 +56,7 @@ NARROW = 100
 
 
 def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
-    """The bindings in the key bar, in order, help and leaving last."""
+    """The bindings of the key bar in order; help and leaving come last."""
     signs = NARROW_SIGNS if screen.size.width < NARROW else SIGNS
     found = [(signs.get(key := keys.split(", ")[0], key), each)
              for keys, each in active_keys(screen) if each.binding.show]
@@ -73,7 +73,7 @@ def check_keys(keys: Mapping[str, str]) -> None:
     """Checks that a configuration names existing bindings and keys.
 
     Raises:
-        CallerError: it does not; the text says which.
+        CallerError: a binding or key does not exist; the text names it.
     """
     if not keys:
         return
@@ -119,10 +119,10 @@ class KeyBar(Panel):
 
     SHOWS = ("note",)
     note: reactive[str] = reactive("", init=False, repaint=False)
-    """What the last action has to say; it stands here until the next one."""
+    """The message of the last action; it is shown until the next action."""
 
     def on_mount(self) -> None:
-        """Tracks the bindings of the focused widget, and whether a question stands over the screen."""
+        """Redraws when the active bindings change, or when a question opens over the screen or closes."""
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
         self.watch(self.screen, "stack_updates", self.changed, init=False)
 
@@ -130,7 +130,7 @@ class KeyBar(Panel):
         self.changed()
 
     def make(self, width: int) -> Sequence[Line]:
-        """The note, then as many keys as fit; none below a question, which takes the keys."""
+        """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""
         said = self._said()
         if self.screen is not self.app.screen:
             return [said]
@@ -140,7 +140,7 @@ class KeyBar(Panel):
         return (Span(" "), *hint(one_line(self.note), Tone.WARN, sentence=True), Span("  ")) if self.note else ()
 
     def _fitting(self, room: int) -> list[tuple[ActiveBinding, Line]]:
-        """The keys that fit, whole; the last two places are kept for help and leaving."""
+        """The keys that fit without being cut; room for help and leaving is reserved."""
         last = not goes_back(self.app)
         every = [
             (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))
@@ -168,7 +168,7 @@ def _entry(key: str, words: str) -> Line:
 
 
 # -- The command palette ---------------------------------------------------------------------------------------------
-# Every key of the screen by its description, derived from the bindings so it cannot drift.
+# The palette is derived from the bindings, so that it cannot disagree with them.
 
 
 class KeyCommands(Provider):
@@ -189,7 +189,7 @@ class KeyCommands(Provider):
                 yield Hit(score, matcher.highlight(title), act, text=title, help=about)
 
     def _every(self) -> Iterator[tuple[str, str, ActiveBinding]]:
-        """The commands by what they are for, as the help has them, with other words for each."""
+        """The commands with their descriptions and synonyms, grouped as in the help."""
         for purpose, keys, found in _by_purpose(self.screen):
             name = found.binding.id or ""
             if name != "palette":
@@ -206,7 +206,7 @@ async def run_binding(app: App[object], active: ActiveBinding) -> None:
 
 
 KEYS = 18
-"""Columns of the keys, and of the terms of a filter."""
+"""Width of the first column: the keys, or the terms of a filter."""
 GLYPHS: Sequence[tuple[str, str]] = (
     ("│ ▶ ┆", "past, here, still ahead"),
     ("✓ ✂ ▣ ⊘ ╳", "a clean end, cut, held, filtered or rejected, failed or interrupted"),
@@ -281,7 +281,7 @@ def sections(screen: Screen[object]) -> Sections:
 
 
 def _by_purpose(screen: Screen[object]) -> list[tuple[str, str, ActiveBinding]]:
-    """The keys of a screen with what they are for, in the order of the headings; those of the app stand last."""
+    """The keys of a screen with their purposes, in the order of the headings; the keys of the app come last."""
     every = [(EVERYWHERE if found.node is screen.app else purpose_of(found.binding.id or ""), keys, found)
              for keys, found in active_keys(screen)]
     return sorted(every, key=lambda row: ORDER.index(row[0]))
@@ -306,12 +306,12 @@ def _row(keys: str, words: str) -> Line:
 
 
 # -- Keys without a binding: those typed before a field appears are passed to it, others show a note -----------------
-# On a busy machine, or in a paste, a key is struck before the field that it is meant for was there. It goes to what
-# has the focus then; where the key before it opens a prompt or a form, that is still the list below, which passes it
-# up.
+# On a busy machine, or in a paste, a key may be struck before the field that it is meant for exists. Textual then
+# sends it to the widget with the focus: if the key before opened a prompt or a form, that is still the list below,
+# which passes it up to the app.
 
 WAITS, PAUSE = 50, 0.02
-"""How often a field is waited for, and the seconds between two looks."""
+"""The number of times to check for a field, and the seconds between two checks."""
 
 PLACES: Mapping[str, str] = {
     "SessionScreen": "in an open session (enter in the table of turns)", "TurnsScreen": "in the table of turns (q)",
@@ -319,7 +319,7 @@ PLACES: Mapping[str, str] = {
     "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
     "Beside": "beside another run (R, then d)",
 }
-"""Screens, or their tables, by the name of the class, with how one comes to them."""
+"""Class names of screens or of their tables -> how to reach them."""
 
 
 class EarlyKeysApp(LeavingApp):
@@ -344,12 +344,12 @@ class EarlyKeysApp(LeavingApp):
             self.focused.insert_text_at_cursor(event.character or "")
 
     def _say_unused(self, event: Key) -> None:
-        """A key that has its meaning at other times, or on another screen, says which; any other is silent."""
+        """Shows a note about an unused key that works at other times or on another screen; ignores any other."""
         if event.key in self.screen.active_bindings or isinstance(self.focused, Input):
             return
-        if isinstance(self.screen, PassingScreen):  # it says itself which keys work, and has no line for notes
+        if isinstance(self.screen, PassingScreen):  # it shows which keys work, and has no line for notes
             return
-        # Later: Textual still tries the bindings behind this, and whatever is tried takes the last note away.
+        # Shown later, because Textual tries the remaining bindings after this, and any action removes the last note.
         if why := why_unused(self, event.key):
             self.call_later(self.tell, why)
 

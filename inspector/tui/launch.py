@@ -34,7 +34,7 @@ def run(
     Raises:
         LoopError: an API, profile, theme or key binding that does not exist.
     """
-    # Building what is shown makes no rubbish: the collector waits for the first frame, then leaves all of it alone.
+    # What is built for the first frame stays, so collecting would only delay it; `on_ready` freezes it all.
     gc.disable()
     try:
         reading = ReadingOptions(api, profile, settings or Settings(), follow)
@@ -66,7 +66,7 @@ def _run(
 
 
 def run_live(start: LiveStart, config: Config) -> int:
-    """Opens the app on a live turn whose first request waits; returns the exit code, which says how the turn ended.
+    """Opens the app on a live turn whose first request waits for a key; returns the exit code for how the turn ended.
 
     Raises:
         LoopError: a theme or key binding that does not exist.
@@ -79,14 +79,14 @@ def run_live(start: LiveStart, config: Config) -> int:
 
 
 def _shows_screens() -> bool:
-    """Whether there is a terminal that can, or Textual was given another place to draw in: a browser."""
+    """Whether screens can be shown: in a capable terminal, or in a browser through another driver of Textual."""
     if "TEXTUAL_DRIVER" in os.environ:
         return True
     return os.environ.get("TERM", "") not in ("dumb", "unknown") and sys.stdout.isatty()
 
 
 def _plainly(paths: Sequence[str], reading: ReadingOptions) -> int:
-    """The linear report, where a terminal cannot show screens."""
+    """Prints the plain report, for a terminal that cannot show screens; returns the exit code."""
     from inspector.report.explain import text
     from inspector.sessions.folders import samples
 

@@ -1,4 +1,5 @@
-"""Closing, going back, leaving the program: `esc` never leaves it, `q` does from the first screen, `ctrl+c` twice."""
+"""Closing, going back and leaving the program: `q` leaves it from the first screen, `ctrl+c` when pressed twice, `esc`
+never."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from textual.widgets import Input
 from inspector.tui.messages import NotingScreen, TurnScreen, ViewedScreen
 
 READ = 0
-"""The exit code of a program that has shown what it was asked for."""
+"""The exit code after screens that only showed recordings."""
 AGAIN = 3.0
-"""Seconds within which a second `ctrl+c` leaves."""
+"""Seconds within which a second `ctrl+c` leaves the program."""
 
 
 class PassingScreen(Screen[None]):
@@ -39,7 +40,7 @@ class LeavingApp(App[int]):
                 tooltip="Leave the program, pressed twice; in a field, copy what is selected"),
     ]
     _interrupted = -AGAIN
-    """When `ctrl+c` was pressed last."""
+    """The time of the last `ctrl+c`, on the monotonic clock."""
 
     async def action_back(self) -> None:
         """Goes back, or leaves the program from the first screen; asks first if a turn is running."""
@@ -53,7 +54,7 @@ class LeavingApp(App[int]):
             self.pop_screen()
 
     async def action_close(self) -> None:
-        """Closes what is open, else goes back."""
+        """Closes what is open over the screen, else goes back."""
         if any(part.close_open() for part in reversed(getattr(self.screen, "parts", ()))):
             return
         if goes_back(self):
@@ -83,7 +84,7 @@ class LeavingApp(App[int]):
         self._leave_app()
 
     def _leave_app(self) -> None:
-        """A turn that was begun from the command line says how it ended."""
+        """Exits with the code for how a turn begun from the command line ended, else with `READ`."""
         first = self.screen_stack[0]
         self.exit(READ, first.exit_code if isinstance(first, TurnScreen) else READ)
 

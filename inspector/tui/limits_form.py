@@ -36,14 +36,14 @@ from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Lim
 from loop_core.turn.state import Turn
 
 FIELDS = (*CONTINUATION_LIMITS, INITIAL)
-"""The fields that are typed in."""
+"""The fields for a typed number."""
 WORDS = ("policy", "seam", "method", "profile", "source")
-"""The fields that hold one of a few words."""
+"""The fields with a choice of a few words."""
 DEFAULT = "default"
 OTHERS = "others"
-"""The field for the limits that have none of their own."""
+"""The field for all limits without a field of their own."""
 RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
-"""Who answers a run."""
+"""What answers the requests of the new run."""
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -132,15 +132,15 @@ PAUSE = 0.15
 
 
 class LimitsChoice(NamedTuple):
-    """The settings that the user chose."""
+    """The settings that the operator chose."""
 
     assignments: dict[str, str]
     live: bool = False
-    """Whether the provider is asked; where, and for how much, is shown before anything is sent."""
+    """Whether the provider answers; the address and the cost are shown before anything is sent."""
 
 
 class LimitsForm(ModalScreen[LimitsChoice | None]):
-    """Asks for other settings; returns None if the user leaves."""
+    """Asks for other settings; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
     LimitsForm { align: center middle; background: $background 60%; }
@@ -165,7 +165,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         self, runs: Sequence[Run], current: int, step: int, since: int | None = None,
         live: Mapping[str, str] | None = None,
     ) -> None:
-        """`live` opens it on a live answer under these settings, which are a guess; every field can be changed."""
+        """`live` opens the form with these settings filled in for a live answer; they are a guess, and can be
+        changed."""
         super().__init__()
         self._opens_live, self._guess = live is not None, live or {}
         self._runs, self._current, self._since = runs, current, since
@@ -175,7 +176,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         self._step = step
         self._waiting: Timer | None = None
         self._cap = ""
-        """The max_tokens that was typed before the recording was chosen, which answers at its own alone."""
+        """The max_tokens typed before the recording was chosen as the source; a recording answers only at its own
+        max_tokens."""
 
     def compose(self) -> ComposeResult:
         """A row for each setting, a preview, then the existing runs."""
@@ -225,7 +227,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             self._preview_soon()
 
     def _answer_at(self, cap: str) -> None:
-        """A recording was made at its own max_tokens: another one is answered by the simulation."""
+        """Keeps source and max_tokens consistent: a recording answers only at its own max_tokens, the simulation at
+        any."""
         source = self.query_one("#source", Cycle)
         if source.value != LIVE:
             own = not cap.strip() or not differs(self._turn, INITIAL, cap)
@@ -238,7 +241,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             if event.cycle.value == RECORDING:
                 self._cap, cap.value = cap.value, (
                     "" if self._settings.max_tokens is not None else value_of(self._turn, INITIAL))
-            elif self._cap:  # whoever turns on to the next word has not given up the value
+            elif self._cap:  # the operator who turns on to the next source gets the typed value back
                 cap.value, self._cap = self._cap, ""
         self._preview_soon()
 
@@ -258,12 +261,12 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     @property
     def _live(self) -> bool:
-        """Whether the provider is to be asked."""
+        """Whether the provider is to answer."""
         return self.query_one("#source", Cycle).value == LIVE
 
     @property
     def _refused(self) -> str | None:
-        """Why it cannot be; None if it can."""
+        """Why the provider cannot answer; None if it can."""
         try:
             return live_refusal(self._runs[self._current], self._step if self._since is None else self._since,
                            self._since is None)
@@ -283,7 +286,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         }
 
     def _say(self, name: str, value: str) -> str | None:
-        """Marks a field whose value is wrong; what is wrong with it."""
+        """Marks a field whose value is invalid, and returns the problem."""
         problem = problem_of(name, value)
         if name == OTHERS:
             return problem
@@ -292,7 +295,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         return problem
 
     def _explain(self, name: str, problem: str | None) -> None:
-        """Says in full what is wrong with a field, or what is known of it."""
+        """Shows the problem of a field in full, or else its description."""
         line = (Span(f"✖ {name}: {problem}", Tone.ERROR),) if problem else field_about(self._turn, name)
         self.query_one("#about", WrappedLines).lines = [line]
 
@@ -302,7 +305,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         if name in ABOUT:
             self._explain(name, problem_of(name, self.query_one(f"#{name}", Input).value) if name in FIELDS else None)
 
-    # -- what it would do ----------------------------------------------------------------------------------------
+    # -- the preview ---------------------------------------------------------------------------------------------
 
     def _preview_soon(self) -> None:
         if self._waiting is not None:
@@ -320,7 +323,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     @work(thread=True, exclusive=True, group="preview")
     def _look(self, assignments: Mapping[str, str]) -> None:
-        """Asked in a thread: a session of thousands of turns takes a moment."""
+        """Computes the preview in a thread, since a session of thousands of turns takes a moment."""
         try:
             line = preview_line(self._view.replay, assignments, self._since)
         except LoopError as why:
@@ -328,12 +331,13 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         self.app.call_from_thread(self._told, line)
 
     def _told(self, line: Line) -> None:
-        for preview in self.query("#preview").results(Note):  # none is left where the form was closed meanwhile
+        for preview in self.query("#preview").results(Note):  # none if the form was closed meanwhile
             preview.line = line
 
 
 SHOWN, ROWS = 4, 19
-"""Runs that the form lists, where there is room for them: R shows all. Rows of the form without them."""
+"""The largest number of runs that the form lists if there is room (`R` shows all), and the rows of the form without
+them."""
 MEANS: Mapping[str, str] = {
     "continuation_max_attempts": "max. continuations",
     "continuation_max_total_completion_tokens": "max. continuation tokens",
@@ -347,7 +351,7 @@ MEANS: Mapping[str, str] = {
     "source": "answers from",
     OTHERS: "other limits, NAME=VALUE",
 }
-"""What a field is called."""
+"""Field -> its label."""
 ABOUT: Mapping[str, str] = {
     "continuation_max_attempts": "how often a cut answer is continued",
     "continuation_max_total_completion_tokens": "tokens of all continuations",
@@ -361,7 +365,7 @@ ABOUT: Mapping[str, str] = {
     "source": "recording: as it is; simulation: the known output cut again; live: the provider is asked",
     OTHERS: ", ".join(each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
 }
-"""What a field changes."""
+"""Field -> what it changes."""
 
 
 def _about(text: str, name: str) -> Note:
@@ -374,7 +378,7 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
     """Why the request at a step, or its whole turn, cannot be asked live; None if it can.
 
     Raises:
-        CallerError: what came before was simulated.
+        CallerError: an earlier answer was simulated, so the request itself is not a recorded one.
     """
     from inspector.live.target import why_not
     from inspector.replay.rerun import start_of
@@ -385,7 +389,7 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
 
 
 def would_ask(refused: str | None, guesses: Sequence[str] = ()) -> Line:
-    """The effect of choosing a live answer, in one line, with the settings whose value is a guess of ours."""
+    """The effect of choosing a live answer, in one line, with the settings whose value the inspector guessed."""
     if refused is not None:
         return (Span(f"✖ live: {refused}", Tone.ERROR),)
     if guesses:

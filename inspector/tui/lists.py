@@ -1,6 +1,6 @@
 """Lists with a cursor: rows, a table with the details of a row, and a short list to choose from.
 
-Owns scrolling, the cursor row and the keys that move it. What a row says is the subclass's.
+These classes scroll, and move the cursor; subclasses say what the rows show.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from inspector.tui.panels import WrappedLines, key_note, note
 from inspector.tui.text_view import TextView
 
 HEADINGS = 2
-"""Rows above the first of a group that come into sight with it."""
+"""Heading rows above the first row of a group that scroll into view with it."""
 
 
 class RowList(ScrollView, can_focus=True):
@@ -74,7 +74,7 @@ class RowList(ScrollView, can_focus=True):
         return f"{self.cursor + 1 - above:,} of {self.count - every:,}" if self.count > every else ""
 
     def choose(self, index: int) -> None:
-        """Goes to a row that the user chose."""
+        """Moves the cursor to a row that the operator chose."""
         self.cursor = index
 
     # -- keys and mouse ------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class RowList(ScrollView, can_focus=True):
                 self.post_message(RowOpened(row))
 
     def _to(self, row: int, direction: int) -> None:
-        """The nearest row that may be stood on: further in the direction, else back."""
+        """Moves the cursor to the nearest selectable row in the direction, else to one in the other direction."""
         row = min(max(row, 0), max(0, self.count - 1))
         for step in (direction, -direction):
             index = row
@@ -145,12 +145,12 @@ class RowList(ScrollView, can_focus=True):
             above -= 1
         if height <= 0 or (top <= above and self.cursor < top + height):
             return
-        margin = height // 3  # seldom enough that most keys draw two rows
+        margin = height // 3  # with a third, most keys need no scrolling and draw only two rows
         target = above - margin if above < top else self.cursor - height + 1 + margin
         self.scroll_to(y=max(0, min(target, self.count - height)), animate=False, force=True)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Reads the style once for all rows: Textual computes it at every access."""
+        """Draws rows with a style that is read once, since Textual computes it at every access."""
         self._base = self.rich_style
         return super().render_lines(crop)
 
@@ -167,9 +167,9 @@ class RowList(ScrollView, can_focus=True):
         return paint.strip(self.row(index), width, base)
 
 
-# -- A table with a cursor, a few lines over it, and below it all that is known of the row at the cursor -------------
-# What every such screen shares: the layout, search, copying the command line that shows the same, writing the table
-# to a file. What the table holds, and what its keys do, is the subclass's.
+# -- A table with a cursor, a few lines above it, and the details of the row at the cursor below ---------------------
+# All such screens share the layout, the search, copying the command line that prints the same, and the export to a
+# file. Subclasses supply the table and further keys.
 
 
 class CursorTable(RowList):
@@ -213,7 +213,7 @@ class TableScreen(Screen[Any]):
     # -- what a subclass says ------------------------------------------------------------------------------------
 
     def command(self) -> str:
-        """The command line that prints the same."""
+        """The command line that prints the same table."""
         raise NotImplementedError
 
     def files(self) -> Mapping[str, str]:
@@ -231,7 +231,7 @@ class TableScreen(Screen[Any]):
     # -- layout --------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        """The head, the table, the details, the keys."""
+        """Yields the head, the table, the details and the key bar."""
         yield self._head
         yield self._table
         yield self._detail
@@ -310,10 +310,10 @@ class TableScreen(Screen[Any]):
 
 
 # -- A short list to choose from -------------------------------------------------------------------------------------
-# A word and what it means on each row.
+# Each row has a word and its meaning.
 
 MOST = 18
-"""Rows that are seen at once."""
+"""The largest number of rows shown at once."""
 
 
 class ChoiceList(RowList):
@@ -338,7 +338,7 @@ class ChoiceList(RowList):
 
 
 class Choose(ModalScreen[str | None]):
-    """Asks the user to choose a row; returns None if the user leaves."""
+    """Asks the operator to choose a row; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
     Choose { align: center middle; background: $background 60%; }

@@ -1,6 +1,6 @@
 """The operator's controls of a live turn: its keys, and the form that decides how each call is answered.
 
-What the gate holds or rejects stands here too, and no key answers it.
+Calls that the gate holds or rejects are listed too, but no key can have them answered.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Calls(RowList):
         return len(self.effect.batch)
 
     def row(self, index: int) -> Line:
-        """A call, and its planned answer."""
+        """A call, and how it will be answered."""
         verdict = self.effect.batch[index]
         glyph, role = glyphs.ADMISSION[verdict.admission]
         mark = Span("▶ " if index == self.cursor else "  ", Tone.HERE)
@@ -87,7 +87,7 @@ class CallsForm(ModalScreen[None]):
         self._effect, self._answers = effect, answers
 
     def compose(self) -> ComposeResult:
-        """The calls, the current one in full, the keys."""
+        """Yields the calls, the current one in full and the key bar."""
         with Vertical(id="calls-box"):
             yield note("How each call is answered", Tone.TITLE)
             yield Calls(self._effect, self._answers)
@@ -112,7 +112,7 @@ class CallsForm(ModalScreen[None]):
         """Asks for a typed result."""
         place = self.query_one(Calls).cursor
         if How.TYPED not in self._answers.ways(self._effect, place):
-            self._decide(CallDecision(How.TYPED))  # which says why it cannot be
+            self._decide(CallDecision(How.TYPED))  # refused, with the reason shown
             return
         planned = self._answers.plan(self._effect, place)
         self.app.push_screen(ResultEditor(planned or CallDecision(How.TYPED)), self._typed)
@@ -179,7 +179,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
 
 
 # -- The keys --------------------------------------------------------------------------------------------------------
-# Each effect waits for a key; the forms change what it will be.
+# Each effect of the turn waits for a key; the forms change the effect before it runs.
 
 
 if TYPE_CHECKING:
@@ -189,11 +189,11 @@ LOCKED = frozenset({
     "limits", "limits_from_here", "advice", "run", "tree", "rerun", "copy_command", "tune", "policies", "export",
     "report", "filter", "breakpoints", "mark", "to_mark", "note", "proceed",
 })
-"""Actions that need a session that is whole; they come back when the turn is over."""
+"""Actions that need a complete session; they are disabled until the turn is over."""
 
 
 class TurnControls(SessionPart):
-    """The keys of a live turn."""
+    """Runs the actions of a live turn's keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "live_do", "do", id="live.do",
@@ -229,11 +229,11 @@ class TurnControls(SessionPart):
         self.work(self.driver.act())
 
     def action_live_run(self) -> None:
-        """Runs without waiting from here on, also after an effect that is under way."""
+        """Runs all further effects without waiting, also after one that is under way."""
         self.work(self.driver.run())
 
     def action_live_pause(self) -> None:
-        """Waits again after the effect under way."""
+        """Lets each effect wait again, after the one under way."""
         self.driver.pause()
 
     def action_live_again(self) -> None:
@@ -290,4 +290,4 @@ MEANS: dict[str, Callable[[Driver], bool]] = {
     "live_again": lambda driver: driver.live.failed is not None and driver.live.phase is Phase.WAITING,
     "live_say": _waits_for(Finish),
 }
-"""Action -> when it means something."""
+"""Action -> whether it is possible in the present state."""

@@ -22,9 +22,8 @@ from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
 
 # -- The form for what waits: the budget of the request, and the limits of the turn from now on ----------------------
-# A value is checked by the engine's own rule; one under which the turn would have gone another way before is refused.
-#
-# Further down: the editor for a request's body.
+# A value is checked by the engine's own rule. A limit under which the earlier steps of the turn would have been
+# different is refused, since those steps have already happened.
 
 
 class BudgetForm(ModalScreen[str | None]):
@@ -90,7 +89,7 @@ class BudgetForm(ModalScreen[str | None]):
         self.dismiss(", ".join(f"{name} {value or 'default'}" for name, value in typed.items()) or None)
 
     def _typed(self) -> dict[str, str]:
-        """What differs from what is in force."""
+        """The typed values that differ from those in force."""
         values = {name: self.query_one(f"#{name}", Input).value.strip() for name in self._fields}
         changed = {name: value for name, value in values.items() if value != self._before[name]}
         others = parse_assignments(self.query_one(f"#{OTHERS}", Input).value.split())
@@ -122,11 +121,11 @@ def _empty(name: str) -> str:
 
 
 # -- The editor for a request's body ---------------------------------------------------------------------------------
-# JSON as it will be sent. Text that is not JSON, or no request, is refused with its place.
+# The body is shown as the JSON that will be sent. Invalid JSON is refused with line and column of the error.
 
 
 class NotJSONError(ValueError):
-    """The error in a JSON text, with line and column from 1."""
+    """An error in a JSON text, with line and column counted from 1."""
 
     def __init__(self, why: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {why}")
@@ -167,7 +166,7 @@ class BodyEditor(ModalScreen[str | None]):
         self.query_one(TextArea).focus()
 
     def action_leave(self) -> None:
-        """Leaves; unsaved text is discarded only at the second attempt."""
+        """Closes the editor; edited text is discarded only at the second attempt."""
         if self.query_one(TextArea).text == self._before or self._warned:
             self.dismiss(None)
             return
@@ -196,7 +195,7 @@ def body_of(text: str) -> dict[str, Any]:
     """The JSON object of a text.
 
     Raises:
-        NotJSONError: it is none, with the place.
+        NotJSONError: the text is no JSON object; the error has its place.
     """
     try:
         value = json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
@@ -232,6 +231,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _place(text: str, word: str) -> tuple[int, int]:
-    """Line and column of the last place of a word."""
+    """Line and column of the last occurrence of a word."""
     at = max(0, text.rfind(word))
     return text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1

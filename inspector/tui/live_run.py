@@ -1,7 +1,7 @@
 """Asks a turn again live: the confirmation before anything is sent, and the run under way.
 
-Nothing is sent while the question is open. It is answered by another key than the one that led to it, and not by one
-that is held down. One live run is under way at a time, beside what else is done.
+Nothing is sent while the question is open. The key that confirms it differs from the one that opened it, and a key that
+is held down does not confirm. Only one live run is under way at a time; other work goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from inspector.live.branch_run import BranchRun
     from inspector.whatif.tree import Node
 
-# -- The question: where the request goes, with whose key, for how much at most --------------------------------------
+# -- The question: the address of the request, whose key it uses, and its highest cost -------------------------------
 
 PAUSE = 0.15
-"""Seconds without a key after which another address or model is looked at."""
+"""Seconds without a key after which a typed address or model is checked."""
 HELD = 0.4
-"""Seconds for which a key that was pressed before may still repeat."""
+"""Seconds within which another key event may still be the repetition of a held key."""
 
 
 class CostLines(WrappedLines, can_focus=True):
@@ -44,7 +44,7 @@ class CostLines(WrappedLines, can_focus=True):
 
 
 class AskLive(ModalScreen["BranchRequest | None"]):
-    """Asks whether to send the request; returns None if the user leaves."""
+    """Asks whether to send the request; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
     AskLive { align: center middle; background: $background 60%; }
@@ -78,7 +78,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         self._pressed = 0.0
 
     def compose(self) -> ComposeResult:
-        """The request, two fields, the keys."""
+        """Yields the request, two fields and the key bar."""
         with VerticalScroll(id="ask", can_focus=False):
             yield note(self._title, Tone.TITLE, id="ask-title")
             yield CostLines(id="ask-about")
@@ -111,7 +111,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
-        """Enter in a field ends it, and asks nothing."""
+        """Takes the focus away from a field on enter, which must not send the request."""
         self.query_one(CostLines).focus()
 
     @on(Input.Changed)
@@ -157,18 +157,18 @@ STAND_IN = ("a stand-in on this machine answers with what was recorded and a mad
 # -- The run under way -----------------------------------------------------------------------------------------------
 
 EVERY = 0.25
-"""Seconds between two lines on how far a live run is."""
+"""Seconds between two progress notes of a live run."""
 
 
 class LiveAttempt(SessionPart):
-    """The live run under way, if any."""
+    """Makes one live run at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("A", "give_up", "give up", tooltip="Give up the live run that is under way", id="live.cancel"),
     ]
 
     def __init__(self, stage: SessionStage, show_run: Callable[[int], None]) -> None:
-        """`show_run` goes to a run that was made."""
+        """`show_run` shows the run of an index."""
         super().__init__(stage)
         self._show_run = show_run
         self._asking: BranchRun | None = None
@@ -181,7 +181,7 @@ class LiveAttempt(SessionPart):
         return self._asking is not None
 
     def ask(self, assignments: dict[str, str], since: int | None) -> None:
-        """Shows the cost of asking this turn live, and asks it if the user confirms."""
+        """Shows the cost of asking this turn live, and sends it if the operator confirms."""
         from inspector.config.settings import settings_asked
         from inspector.live.branch_request import branch_request
 
@@ -234,7 +234,7 @@ class LiveAttempt(SessionPart):
             self.stage.note = self._progress
 
     async def _wait(self, asking: BranchRun, node: Node, settings: Settings, since: int) -> None:
-        """Waits for the run, and goes to its branch where the user has not gone elsewhere."""
+        """Waits for the run, and shows its branch unless the operator has gone elsewhere meanwhile."""
         runs = self.stage.runs
         try:
             heard, failure = await asking.run()

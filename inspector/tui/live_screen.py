@@ -1,6 +1,6 @@
 """The session screen for a live turn: the steps so far, the waiting effect in full, and an answer while it streams.
 
-Once the end is accepted the recording is opened in its place, and the screen is the ordinary one.
+Once the end is accepted, the screen shows the recording and works like any session screen.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from loop_core.client.exchange import Connection as Reached
 
 FRAME = 1 / 12
-"""Seconds between two looks at an answer that streams: each draws what has come since."""
+"""Seconds between two frames of a streaming answer; each draws what has arrived since the last."""
 STAY, LEAVE = "stay", "leave"
 
 
 BLIND = "⚠ the provider cut this answer, and no byte that it sent shows that: the verdict cannot know it"
-"""Said at the end of a turn whose provider is ours and played a cut that looks like a finished answer."""
+"""The note at the end of a turn in which the scripted provider played a cut that looks like a finished answer."""
 
 
 class LiveScreen(SessionScreen):
@@ -50,7 +50,7 @@ class LiveScreen(SessionScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*TurnControls.BINDINGS]
 
     coming: reactive[str] = reactive("", init=False, repaint=False)
-    """What has come of the answer under way, in short."""
+    """The part of the current answer that has arrived, shortened."""
 
     def __init__(self, live_start: LiveStart | ScriptedTurn, line: Reached | None = None) -> None:
         self._scripted = live_start if isinstance(live_start, ScriptedTurn) else None
@@ -90,7 +90,7 @@ class LiveScreen(SessionScreen):
         return OpenSession((self.driver.start.path,), view.replay.case, run_of("live", view), self._titled)
 
     def verdict(self) -> VerdictPanel:
-        """The waiting effect, from the first frame on."""
+        """The verdict panel, which shows the waiting effect from the first frame on."""
         made = super().verdict()
         made.set_reactive(VerdictPanel.live, now(self.driver, self._key))
         made.set_reactive(VerdictPanel.run, "live")
@@ -121,10 +121,10 @@ class LiveScreen(SessionScreen):
         if self.finished:
             super().restore()
 
-    # -- what is under way ---------------------------------------------------------------------------------------
+    # -- the effect under way ------------------------------------------------------------------------------------
 
     def _changed(self) -> None:
-        """The driver says that something has changed: it is drawn once, however much has."""
+        """Redraws soon after the driver has reported a change; several changes are drawn together."""
         if not self._due and self.is_mounted:
             self._due = True
             self.call_next(self._renew)
@@ -153,7 +153,7 @@ class LiveScreen(SessionScreen):
             (self._frames.resume if live.phase in BUSY else self._frames.pause)()
 
     def _make_again(self) -> None:
-        """The steps and answers so far; a cursor at the end stays there."""
+        """Builds the session again from the steps and answers so far; a cursor at the end stays at the end."""
         at_end = self._at_end
         self.opened = self._as_it_stands()
         self.runs = SessionRuns(self.opened)
@@ -166,20 +166,20 @@ class LiveScreen(SessionScreen):
 
     @property
     def _at_end(self) -> bool:
-        """Whether the cursor stands on the step that waits."""
+        """Whether the cursor is on the step that waits."""
         return self.step >= len(self.run.view.steps) - 1
 
     def _say_now(self) -> None:
         self.query_one(VerdictPanel).live = now(self.driver, self._key)
 
     def _key(self, name: str) -> str:
-        """The key of a binding as it is set now."""
+        """The key that a binding has in the present configuration."""
         every = (*TurnControls.BINDINGS, *LiveAttempt.BINDINGS)
         own = next((each.key for each in every if isinstance(each, Binding) and each.id == name), "")
         return name_of(self.app._keymap.get(name, own).split(",")[0])
 
     def _frame(self) -> None:
-        """Draws what has come since the last frame."""
+        """Draws what has arrived since the last frame."""
         live = self.driver.live
         if live.phase is Phase.RETRYING:
             self._count_down()
@@ -200,7 +200,7 @@ class LiveScreen(SessionScreen):
         grown.note_layout()
 
     def _count_down(self) -> None:
-        """The seconds until a request is sent again, once a second."""
+        """Shows the seconds until a request is sent again, once a second."""
         left = f"{self.driver.live.seconds_left:.0f}"
         if left != self._left_to_wait:
             self._left_to_wait = left
@@ -224,7 +224,7 @@ class LiveScreen(SessionScreen):
                 self.call_after_refresh(self.query_one(TextView).show_from, made.focus)
 
     def _at_the_end(self) -> Sheet | None:
-        """What a tab shows where the cursor is at the end; None: what it shows of the step there."""
+        """The sheet of a tab while the cursor is at the end; None if the tab shows the step there as usual."""
         live, step = self.driver.live, self.run.view.steps[-1]
         if self._streams is not None and live.phase is Phase.STREAMING:
             return self._streams.sheet(self.panes.tab)
@@ -236,20 +236,20 @@ class LiveScreen(SessionScreen):
         return Listed(waits) if live.failed is not None or step.turn.evaluation is None or asks else None
 
     def _below_the_text(self, waits: list[Line]) -> Sheet:
-        """The merged text so far, and what waits under it."""
+        """The merged text so far, and the waiting effect below it."""
         view = self.run.view
         if all(not segments for segments in view.steps[-1].turn.answers):
             return Listed(waits)
         text = self.panes.sheets.at(self.panes.viewpoint)
         lines = [text.line(at) for at in range(len(text))]
         if view.steps[-1].turn.ended:
-            return Listed(lines, len(lines) - 1, text.copy_text)  # its last lines tell of the end
+            return Listed(lines, len(lines) - 1, text.copy_text)  # shows its last lines
         return Listed([*lines, EMPTY, *waits], len(lines) + 1, text.copy_text)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _open_recording(self) -> None:
-        """The recording takes the place of the run; where there is none that can be read, the run stays as it is."""
+        """Shows the recording in place of the run; if it cannot be read, the run stays."""
         self.controls.finished = True
         if self._frames is not None:
             self._frames.stop()
@@ -261,7 +261,7 @@ class LiveScreen(SessionScreen):
                 raise LoopError("nothing was sent, and nothing was recorded")
             if recorder.failure is not None:
                 raise LoopError(recorder.failure)
-            # As the turn was run at last: what was set at its beginning may have been edited since.
+            # The settings of the end: those of the beginning may have been edited since.
             held = replace(self.driver.start.settings, limits=self.driver.stepper.plan.limits, max_tokens=None,
                            explicit=frozenset())
             opened = session_of(recorded_case(path, self.driver.start.server), (path,), held)
@@ -292,7 +292,7 @@ class LiveScreen(SessionScreen):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the run, as of `inspector run`: an abandoned turn counts as cancelled."""
+        """The exit code of the run, as `inspector run` has it; an abandoned turn counts as cancelled."""
         return EXITS[self.driver.stepper.last.turn.terminal or "cancelled"]
 
     def asks_to_leave(self) -> bool:

@@ -1,6 +1,7 @@
 """The messages between screens, widgets and the app, and the interfaces that the app expects of screens.
 
-State goes down by reactives, intent comes up by messages; containers decide.
+A container passes state down to its widgets as reactive attributes. A widget reports what the operator wants as a
+message, and the container decides.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class PlacedScreen(Protocol):
 
 @runtime_checkable
 class ViewedScreen(Protocol):
-    """A screen that may have been opened only for a view over it."""
+    """A screen that may have been opened only to carry a view over it."""
 
     for_view: bool
-    """Whether leaving that view leads back past the screen."""
+    """Whether closing that view closes the screen too."""
 
 
 @runtime_checkable
@@ -74,8 +75,8 @@ class StepWanted(Message):
 
 @dataclass(eq=False, repr=False)
 class StepMoved(Message):
-    """The user wants to move by a number of steps. From where is the screen's to know: keys may come faster than it
-    answers."""
+    """The user wants to move by a number of steps. The message does not name the target, since keys may come faster
+    than the screen moves."""
 
     by: int
 
@@ -100,7 +101,7 @@ class PathWanted(Message):
 
     path: str
     remember: bool
-    """Whether it belongs to the list of recent files; samples do not."""
+    """Whether the path joins the list of recent files; a sample does not."""
 
 
 @dataclass(eq=False, repr=False)
@@ -109,7 +110,7 @@ class TurnWanted(Message):
 
     row: TurnRow
     session: OpenSession | None
-    """Its session, where that is still there; else it is read again."""
+    """The turn's session, if it is still in memory; else it is read again."""
     remember: bool
 
 
@@ -148,7 +149,7 @@ class ActionWanted(Message):
 
     action: str
     node: DOMNode
-    """Where the key works."""
+    """The widget or screen on which the key works."""
 
 
 @dataclass(eq=False, repr=False)
@@ -158,7 +159,7 @@ class LinesPointed(Message):
     first: int
     last: int
     row: int = 0
-    """Of the rows of a clicked line."""
+    """The clicked row among the rows of a wrapped line."""
     column: int = 0
     width: int = 0
-    """The width that the line is laid out in; 0 if it was not clicked."""
+    """The width in which the line is wrapped; 0 if it was not clicked."""

@@ -1,7 +1,7 @@
-"""Converts lines to Textual's strips: the only place with colours and the `--ascii` option; and the app's own themes.
+"""Converts lines to Textual's strips, and has the app's themes. Colours and the `--ascii` option are used only here.
 
-No markup is parsed anywhere: a span becomes a segment as it is. Every role that matters differs by weight, underline or
-reversal too, so that a screen without colour says the same.
+No markup is parsed: the text of a span becomes a segment as it is. Roles that carry meaning also differ by weight,
+underline or reversal, so that a screen without colour says the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import Line, Measure, Tone, clip, one_line
 
 Look = tuple[str, str]
-"""The theme's colour (empty: the widget's own) and the attributes."""
+"""The name of a colour of the theme (empty for the widget's own colour), and the attributes."""
 
 LOOKS: Mapping[Tone, Look] = {
     Tone.PLAIN: ("", ""),
@@ -53,14 +53,14 @@ LOOKS: Mapping[Tone, Look] = {
 
 
 class Paint:
-    """The styles of a theme; `plain` is what `--ascii` asks for."""
+    """The styles of a theme; `plain` is set for `--ascii`."""
 
     def __init__(self, variables: Mapping[str, str], plain: bool = False) -> None:
         self.plain = plain
         self.mark = "..." if plain else "…"
         self.measure: Measure = _ascii_cells if plain else cell_len
         background = _colour(variables, "cursor")
-        # Of sixteen colours none lies behind every text: the row of the cursor is reversed.
+        # None of a terminal's sixteen colours is readable behind every text, so the row of the cursor is reversed.
         sixteen = background is None or background.is_system_defined
         self.cursor = Style(reverse=True) if sixteen else Style(bgcolor=background)
         self._styles = {role: _style(variables, look) for role, look in LOOKS.items()}
@@ -70,7 +70,7 @@ class Paint:
         """The styles of all roles on a background."""
         found = self._based.get(base)
         if found is None:
-            # In a reversed row a colour would become a background of its own, a patch for each word.
+            # In a reversed row a colour would become the background of its word, so rows would be patchy.
             found = self._based[base] = {
                 role: base + (style.without_color if base.reverse else style) for role, style in self._styles.items()}
         return found
@@ -81,7 +81,7 @@ class Paint:
         if whole:
             line = clip(line, width, cell_len, self.mark)
         styles = self.on(base)
-        # Every span is inert already; this holds even for one that was forgotten.
+        # Control characters have been removed from every span already; this is the last defence against one forgotten.
         shown = [(text if text.isprintable() else one_line(text), role) for text, role in line if text]
         segments = [Segment(text, styles[role]) for text, role in shown]
         used = sum([cell_len(text) for text, _ in shown])
@@ -123,7 +123,7 @@ def paint_of(app: App[object]) -> Paint:
 
 DARK, LIGHT, CONTRAST, ANSI = "inspector-dark", "inspector-light", "inspector-contrast", "inspector-ansi"
 OWN = ("rule", "muted", "ahead", "cursor")
-"""The variables that only our themes name."""
+"""The variables that only the app's own themes define."""
 
 
 def _bars(background: str, bar: str, hover: str, active: str) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Small widgets: panels of lines, the status line, the verdict, a cycle of words, notes and fields.
 
-Further down: a widget of a few lines that are made again only when something they show has changed; the status
-line; the first lines of the session screen.
+All of them draw lines, and draw again only when a value that they show has changed.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from inspector.tui.key_words import key_of
 from inspector.tui.messages import ActionWanted
 from inspector.tui.paint import paint_of
 
-# -- A widget of a few lines that are made again only when something they show has changed ---------------------------
+# -- A widget of a few lines, computed again only when a value that they show has changed ----------------------------
 
 
 class Panel(Widget):
     """A widget whose lines `make` computes, one per row."""
 
     SHOWS: ClassVar[tuple[str, ...]] = ()
-    """What the lines are made of: reactives whose change draws those that differ again."""
+    """The reactive attributes that the lines depend on; when one changes, the lines that differ are redrawn."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
@@ -67,7 +66,7 @@ class Panel(Widget):
                 self.refresh(Region(0, y, width, 1))
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Reads the style once for all rows: Textual computes it at every access."""
+        """Draws rows with a style that is read once, since Textual computes it at every access."""
         self._base = self.rich_style
         return super().render_lines(crop)
 
@@ -85,13 +84,13 @@ class Panel(Widget):
         return key_at(shown[at.y], at.x, paint_of(self.app).measure) if at is not None and at.y < len(shown) else None
 
     def on_click(self, event: Click) -> None:
-        """A click on a named key presses it. Textual calls this besides what a subclass does."""
+        """Presses a named key that was clicked. Textual calls this handler as well as the subclass's own."""
         if (written := self.key_at(event)) is not None:
             self.app.simulate_key(key_of(written))
 
 
 # -- The status line -------------------------------------------------------------------------------------------------
-# Never hidden, whatever is shown above it.
+# It is visible at every size of the terminal.
 
 
 class Status(Panel):
@@ -104,9 +103,9 @@ class Status(Panel):
     """The filter in force and how many steps it keeps; empty without one."""
 
     coming: reactive[str] = reactive("", init=False, repaint=False)
-    """What has come of an answer that is still under way."""
+    """The part of the current answer that has arrived."""
     live: reactive[bool] = reactive(False, init=False, repaint=False)
-    """Whether the session was recorded from a live turn on this very screen."""
+    """Whether this screen recorded the session from a live turn."""
 
     def make(self, width: int) -> Sequence[Line]:
         """One row."""
@@ -116,8 +115,8 @@ class Status(Panel):
 
 
 # -- The first lines of the session screen ---------------------------------------------------------------------------
-# The verdict, then what is looked at and how the other turns fare. They are as high as the stylesheet says, whatever
-# they hold, so that nothing below them ever moves.
+# The verdict of the turn, then the run, the file and the counts of all verdicts. The stylesheet fixes their height, so
+# that nothing below them moves when the text changes.
 
 class VerdictPanel(Panel):
     """The verdict on the current turn; a click opens it in full."""
@@ -128,7 +127,7 @@ class VerdictPanel(Panel):
     run: reactive[str] = reactive("original", init=False, repaint=False)
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
     live: reactive[Line] = reactive((), init=False, repaint=False)
-    """What is under way in a live turn; it stands where the verdict will."""
+    """The waiting effect of a live turn; it is shown in place of the verdict."""
     _counted: tuple[View, Line] | None = None
 
     def watch_step(self, old: int, new: int) -> None:
@@ -152,7 +151,7 @@ class VerdictPanel(Panel):
         source = header.source(self.paths, view, self.run, file)
         counts = () if self.live else self._counts(view)
         if file:
-            source = clip(source, width // 2, measure)  # the name comes first
+            source = clip(source, width // 2, measure)  # the name of the run has priority
         if file or width_of(source, measure) + width_of(counts, measure) + 2 <= width:
             last = spread_ends(counts, source, width, measure)
         else:
@@ -160,7 +159,8 @@ class VerdictPanel(Panel):
         return [*said, *([()] * (rows - len(said))), last]
 
     def _counts(self, view: View) -> Line:
-        """How many turns have which verdict, counted once for a run: of 33,000 turns that takes as long as ten keys."""
+        """The number of turns with each verdict, counted once per run; for 33,000 turns it takes as long as ten
+        keys."""
         if self._counted is None or self._counted[0] is not view:
             self._counted = view, header.counts(view)
         return self._counted[1]
@@ -171,9 +171,8 @@ class VerdictPanel(Panel):
             self.post_message(ActionWanted("screen.verdict", self.screen))
 
 
-# -- A field that holds one of a few words: left and right go through them, a letter to the next one that begins so --
-# Further down: one line about the widget beside it; a few lines over a list, wrapped to its
-# width.
+# -- A field with a choice of words: left, right, or a letter, which goes to the next word beginning with it ---------
+# After it come a line about the widget beside it, and wrapped lines above a list.
 
 
 class Cycle(Panel, can_focus=True):
@@ -242,7 +241,7 @@ class Cycle(Panel, can_focus=True):
 
 
 # -- One line about the widget beside it ---------------------------------------------------------------------------
-# Empty where there is nothing to say.
+# It is empty if there is nothing to say.
 
 
 class Note(Panel):
@@ -272,7 +271,7 @@ def key_note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note
 
 
 # -- A few lines over a list, wrapped to its width -------------------------------------------------------------------
-# As high as they need.
+# The widget is as high as its lines need.
 
 
 class WrappedLines(Panel):
@@ -303,11 +302,11 @@ def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own nam
     return made
 
 
-# -- What a form is made of ------------------------------------------------------------------------------------------
+# -- The parts of a form ---------------------------------------------------------------------------------------------
 
 
 def field_keys(form: str) -> list[Binding]:
-    """The keys that move between the fields of a form, under ids of their own."""
+    """The keys that move between the fields of a form; their ids begin with the form's name."""
     return [
         Binding("up,shift+tab", "app.focus_previous", "Field before", priority=True, tooltip="The field before",
                 id=f"{form}.up"),
@@ -323,10 +322,10 @@ def field_name(text: str) -> Note:
 
 
 class KeysInOrder(Widget):
-    """A field that obeys its keys in the order in which they were pressed.
+    """A field that carries out its keys in the order in which they were pressed.
 
-    Textual looks for a key's binding when the key has bubbled up to the app. Of keys that come together, as from a slow
-    connection, the field has then taken the letters behind a Backspace before it obeys the Backspace.
+    Textual looks for a key's binding only when the key has bubbled up to the app. When several keys arrive at once, as
+    over a slow connection, a field would take the letters after a Backspace before it obeys the Backspace.
     """
 
     async def on_key(self, event: Key) -> None:

@@ -1,6 +1,6 @@
 """The policy matrix screen: every turn of the run under every policy; a cell opens as a branch.
 
-Gives the matrix and the cell that the operator opened.
+The screen returns the matrix and the cell that the operator opened.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from inspector.whatif import policies_report as lines
 from inspector.whatif.policies import Matrix, matrix
 
 ROOMY = 100
-"""Columns from which the head says how many turns are complete; below, the cell's text does."""
+"""Columns from which the head shows how many turns are complete; in narrower terminals the cell's text shows it."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Cells(CursorTable):
     made: reactive[Matrix | None] = reactive(None, init=False)
     policy: reactive[int] = reactive(0, init=False)
     each = False
-    """Whether turns in which all policies agree have lines of their own."""
+    """Whether each turn in which all policies agree has its own line."""
     shown: Sequence[range] = ()
     """The turns of each line."""
 
@@ -153,7 +153,7 @@ class PoliciesScreen(TableScreen):
         super().__init__(self._cells)
         self._case, self._settings, self._run, self._command = case, settings, run, command
         self._turn_files = turn_files or {}
-        """The name of the file of each turn, where there are several files."""
+        """The name of each turn's file, if there are several files."""
 
     def on_mount(self) -> None:
         """Runs the session under every policy in a thread, since a long session takes a moment."""

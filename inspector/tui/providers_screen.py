@@ -1,7 +1,7 @@
 """The providers screen: one intended answer under one budget in every dialect; a row opens as a session.
 
-Every change of the scenario, the budget or the policy runs all dialects again, in a thread; what was asked last is
-shown.
+Every change of the scenario, the budget or the policy runs all dialects again in a thread; only the result of the last
+change is shown.
 """
 
 from __future__ import annotations
@@ -52,25 +52,25 @@ class Dialects(CursorTable):
     ]
     shown: reactive[Sequence[dialect_lines.Shown]] = reactive((), init=False)
     dialect = ""
-    """The dialect that the user went to; the cursor stays on the line that stands for it."""
+    """The dialect that the operator selected; the cursor stays on its line when lines are folded."""
     early = 0
-    """The rows by which the cursor was moved before there were any."""
+    """The rows by which the cursor was moved before any rows had arrived."""
 
     def action_move(self, by: int) -> None:
-        """Moves the cursor by rows; before they are there, once they come."""
+        """Moves the cursor by rows; a move before rows have arrived is made when they arrive."""
         if self.shown:
             super().action_move(by)
         else:
             self.early += by
 
     def take_early_moves(self) -> None:
-        """Moves the cursor as the user did before there were rows."""
+        """Makes the moves of the cursor that came before the rows."""
         moves, self.early = self.early, 0
         for _ in range(abs(moves)):
             super().action_move(1 if moves > 0 else -1)
 
     def choose(self, index: int) -> None:
-        """Notes that the user selected a dialect."""
+        """Stores the dialect that the operator selected."""
         self.cursor = index
         self.dialect = self.selected.row.name if self.selected is not None else ""
 
@@ -136,7 +136,7 @@ class ProvidersScreen(TableScreen):
         self.asked = TableQuery(settings=settings)
         self._told: tuple[TableRow, ...] = ()
         self._answered: TableQuery | None = None
-        """What the rows are an answer to."""
+        """The query that the rows answer."""
         self._busy = False
 
     # -- asking --------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class ProvidersScreen(TableScreen):
         self._ask(self.asked)
 
     def _ask(self, query: TableQuery) -> None:
-        """Asks; while one question is being answered, only the last one asked waits."""
+        """Runs the dialects for a query; while one runs, only the latest query waits."""
         self.asked = query
         if not self._busy:
             self._busy = True
@@ -170,7 +170,7 @@ class ProvidersScreen(TableScreen):
         return replace(query, each=False)
 
     def _fold(self) -> None:
-        """The lines of the list; the cursor stays on its dialect."""
+        """Computes the lines of the list; the cursor stays on its dialect."""
         rows = self._dialects
         rows.shown = dialect_lines.list_lines(entries(self._told, self.asked.each))
         rows.cursor = dialect_lines.place_of(rows.shown, rows.dialect)
@@ -277,7 +277,7 @@ class ProvidersScreen(TableScreen):
         self.note = "every dialect has its line" if self.asked.each else "dialects that say the same share a line"
 
     def _selected_row(self) -> DialectRow | None:
-        """The row at the cursor, where it is one that can be opened; else says why not."""
+        """The row at the cursor if it can be opened; else None, with the reason shown."""
         entry = self._dialects.selected
         if entry is None or self._answered is None or self._same_rows(self._answered) != self._same_rows(self.asked):
             self.note = "the dialects are still being run: try again"
@@ -288,7 +288,7 @@ class ProvidersScreen(TableScreen):
         return entry.row
 
     def action_play(self) -> None:
-        """Plays the row live: first its own bytes, then the answers of its server to our machine."""
+        """Plays the row live: first its own bytes, then the scripted server's answers to the engine's requests."""
         row = self._selected_row()
         if row is not None:
             self.note = f"playing {row.name}…"  # the server takes a moment to start
@@ -305,7 +305,7 @@ class ProvidersScreen(TableScreen):
 
     @on(RowOpened)
     def _row_opened(self, message: RowOpened) -> None:
-        """The dialect's answer as a session on top."""
+        """Opens the dialect's answer as a session on a new screen."""
         message.stop()
         row = self._selected_row()
         if row is None or self._answered is None:

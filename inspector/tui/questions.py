@@ -1,6 +1,6 @@
 """Prompts for one line at the foot of the screen: a search, a folder, a command.
 
-Further down: the line of the filter, and that of a grid's axes, which say what they make of what is typed.
+The prompts for a filter and for a grid's axes check the line while it is typed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WordSuggester(Suggester):
 
 
 class Prompt(ModalScreen[str | None]):
-    """Asks for one line; returns None if the user leaves."""
+    """Asks for one line; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
     Prompt { align: left bottom; background: $background 0%; }
@@ -56,13 +56,13 @@ class Prompt(ModalScreen[str | None]):
 
     def __init__(self, word: str, hint: str, value: str = "", words: WordSuggester | None = None,
                  refusal: Callable[[str], str] | None = None) -> None:
-        """`refusal` says why a line cannot be taken, empty if it can: the line then stays open."""
+        """`refusal` returns why a line is invalid, or an empty text; an invalid line stays open."""
         super().__init__()
         self._word, self._hint, self._value, self._words = word, hint, value, words
         self._refusal = refusal
 
     def compose(self) -> ComposeResult:
-        """The error, the label and the line."""
+        """Yields the error, the label and the line."""
         yield WrappedLines(id="prompt-refusal")
         with Horizontal(id="prompt"):
             yield Label(f" {self._word} ", id="prompt-word", markup=False)
@@ -86,14 +86,14 @@ class Prompt(ModalScreen[str | None]):
 
 
 # -- The filter's line at the foot of the screen ---------------------------------------------------------------------
-# What it keeps is shown while it is typed, a mistake with its column.
+# The matching steps are shown while the expression is typed, or its mistake with the column.
 
 PAUSE = 0.12
-"""Seconds without a key after which the list is narrowed."""
+"""Seconds without a key after which the filter is applied to the list."""
 
 
 class FilterPrompt(Prompt):
-    """Asks for a filter expression; returns None if the user leaves."""
+    """Asks for a filter expression; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
     FilterPrompt { align: left bottom; background: $background 0%; }
@@ -108,7 +108,7 @@ class FilterPrompt(Prompt):
         self._waiting: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """The label, the line, and how many steps match."""
+        """Yields the label, the line, and how many steps match."""
         yield note(self._empty, id="filter-note")
         yield from super().compose()
 
@@ -130,11 +130,11 @@ class FilterPrompt(Prompt):
 
 
 # -- The line in which the axes of a grid are typed ------------------------------------------------------------------
-# The number of cells stands beside it, or what is wrong.
+# The number of cells is shown beside it, or the mistake.
 
 
 class AxesPrompt(Prompt):
-    """Asks for axes; returns their valid text, or None if the user leaves."""
+    """Asks for axes; returns their valid text, or None if the operator leaves."""
 
     DEFAULT_CSS = """
     AxesPrompt { align: left bottom; background: $background 0%; }

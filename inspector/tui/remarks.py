@@ -1,7 +1,7 @@
 """The operator's remarks on steps: a filter, breakpoints, marks and notes, and their storage.
 
-What was written on this session before is read behind the first frame, and kept from then on. Viewing alone writes
-nothing.
+The saved remarks on the session are read after the first frame; from then on every change is saved. Viewing alone
+writes nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RemarkBook(SessionPart):
         super().__init__(stage)
         self.breakpoints: tuple[Breakpoint, ...] = ()
         self._expression = self._last = ""
-        """The filter in force, and the last that was: it is offered again."""
+        """The filter in force, and the last one, which the prompt offers again."""
         self._by_run: dict[str, Remarks] = {}
         """Marks and notes of every run, by its key."""
 
@@ -70,7 +70,7 @@ class RemarkBook(SessionPart):
         """Shows the remarks of the current run beside its steps."""
         self.stage.step_remarks = self._here
 
-    # -- what was kept -------------------------------------------------------------------------------------------
+    # -- saving and loading --------------------------------------------------------------------------------------
 
     def restore(self) -> None:
         """Loads the saved remarks after the first frame; a session from standard input has none."""
@@ -99,7 +99,7 @@ class RemarkBook(SessionPart):
             f"nothing is kept of this session: {why}")
 
     def _join(self, store: Store, tree: Tree, notices: Sequence[str]) -> None:
-        """What was kept joins what was done meanwhile."""
+        """Merges the saved remarks with those made before they were read."""
         from inspector.tui.breakpoints import Breakpoint
 
         kept = store.kept
@@ -110,11 +110,11 @@ class RemarkBook(SessionPart):
             (len(kept.breakpoints), "breakpoint", "")) if count]
         branches = len(tree.every) > 1
         found = _remarks_of(kept)
-        self.stage.runs.join_store(store, tree)  # what was done meanwhile is kept now, and was not there before
+        self.stage.runs.join_store(store, tree)  # saves the runs made meanwhile, which the store did not have
         for key, each in found.items():
             mine = self._by_run.get(key, NO_REMARKS)
             self._by_run[key] = Remarks(each.marks | mine.marks, {**each.notes, **mine.notes})
-        for act in store.lost:  # what was done meanwhile and cannot be kept
+        for act in store.lost:  # changes made meanwhile that cannot be saved
             if isinstance(act.get("step"), int):
                 mine = self._by_run.get(act["run"], NO_REMARKS)
                 self._by_run[act["run"]] = replace(mine, unsaved=mine.unsaved | {act["step"] - 1})
@@ -125,12 +125,12 @@ class RemarkBook(SessionPart):
             self.stage.note = f"kept from before: {', '.join(counts)}" + (" · R shows the runs" if branches else "")
 
     def _keep(self, act: Callable[[Store], None]) -> str:
-        """Keeps an act; why that fails, empty if it does not."""
+        """Saves a change; returns why that failed, or an empty text."""
         why = self.stage.runs.keep(act)
         return f"not kept: {why}" if why else ""
 
     def _keep_on(self, step: int, act: Callable[[Store, str], None]) -> str:
-        """Keeps what was put on a step; the step says so where that fails."""
+        """Saves a change to a step's remarks; returns why that failed, or an empty text."""
         run = self.stage.runs.node.key
         why = self._keep(lambda store: act(store, run))
         lost = self._here.unsaved | {step} if why else self._here.unsaved - {step}
@@ -154,7 +154,7 @@ class RemarkBook(SessionPart):
             self.stage.note = outcome
 
     def _narrow(self, text: str) -> str:
-        """Keeps the steps that match; what to say of it. A mistake leaves the list as it is."""
+        """Applies a filter; returns the message about it. An invalid filter leaves the list as it is."""
         stage = self.stage
         if not text.strip():
             self._last = self._expression or self._last
@@ -264,7 +264,7 @@ class RemarkBook(SessionPart):
 
 
 def _remarks_of(acts: StoredActs) -> dict[str, Remarks]:
-    """What was marked and noted, by run."""
+    """The marks and notes of each run, from the stored changes."""
     found: dict[str, Remarks] = {}
     for run, step in acts.marks:
         before = found.get(run, NO_REMARKS)

@@ -20,14 +20,14 @@ from inspector.whatif.branch_lines import run_line
 from inspector.whatif.tree import Node, tree_prefix
 
 MOST = 18
-"""Rows that are seen at once."""
+"""The largest number of rows shown at once."""
 
 
 class Nodes(RowList):
     """A row per run, drawn as a tree."""
 
     def __init__(self, runs: SessionRuns, turn: int) -> None:
-        """`turn` is the place of the turn that the runs are compared by."""
+        """`turn` is the index of the turn whose end is shown for each run."""
         super().__init__(id="nodes")
         self.runs, self.turn = runs, turn
         self.laid: list[tuple[Node, tuple[bool, ...]]] = []
@@ -52,7 +52,7 @@ class Nodes(RowList):
 
 
 class RunTree(ModalScreen[tuple[str, int] | None]):
-    """Asks for a run: `go` or `beside`, and its place; gives None if the user leaves."""
+    """Asks for a run; returns `go` or `beside` with its index, or None if the operator leaves."""
 
     DEFAULT_CSS = """
     RunTree { align: center middle; background: $background 60%; }

@@ -1,9 +1,9 @@
 """Loads sessions for the screens, and remembers recent files, the theme and the last place.
 
-Reads files and the list of recent ones; decides nothing about what is in them. The list is written only when files were
-opened by path, and a place that cannot be written is no reason to fail.
+The list of recent files is written only when files were opened by path; a folder that cannot be written is not an
+error.
 
-Further down: where somebody is in the app, as a value that outlives the process.
+The last part stores the place in the app, so that a later process can begin there.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class OpenSession:
     case: Case
     original: Run
     title: str = ""
-    """What it is called, where it is not a file."""
+    """Its name, if it is not read from a file."""
     before: str = ""
-    """The command line that writes it to its path, where it is not a file."""
+    """The command line that writes the session to its path, if it is not a file yet."""
     following: FollowedView | None = None
-    """What reads on where its files grow; None if they are not followed."""
+    """The view that reads additions to its files; None if they are not followed."""
 
     @property
     def label(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class ReadingOptions(NamedTuple):
     profile: str | None = None
     settings: Settings = Settings()
     follow: bool = False
-    """Whether the files are read so that they can be read on when they grow."""
+    """Whether the reader keeps its state, to read on when the files grow."""
 
 
 @runtime_checkable
@@ -91,7 +91,7 @@ def reading_of(app: object) -> ReadingOptions:
 
 @without_collector
 def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
-    """Reads, judges and replays.
+    """Reads the paths, replays their responses, and judges the turns.
 
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
@@ -116,9 +116,10 @@ def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
 
 
 BEGINNING = 1 << 19
-"""Bytes of a large file that are read before the first frame: some turns of an agent, 30 ms."""
+"""Bytes of a large file that are read before the first frame: a few turns of an agent, read in 30 ms."""
 LEAST, SCREENFUL = 1 << 16, 60
-"""Bytes that are tried before: enough for small turns, of which this many fill a screen."""
+"""A smaller number of bytes that is tried first, and the turns that fill a screen; if it holds that many, it is
+enough."""
 
 
 @without_collector
@@ -183,7 +184,7 @@ def remember(paths: Sequence[str]) -> None:
         with open(target.parent / "lock", "ab", opener=_private) as file, lock_file(file.fileno()):
             kept = [path for path in recent() if path not in new]
             replace_all({target: json.dumps([*new, *kept][:RECENT]).encode()}, FILE)
-            target.chmod(FILE)  # an older version left it open to others
+            target.chmod(FILE)  # an older version left it readable by others
     except OSError:
         return
 
@@ -210,8 +211,8 @@ def keep_theme(name: str) -> None:
         return
 
 
-# -- Where somebody is in the app, as a value that outlives the process ----------------------------------------------
-# What is open, and which step and tab are seen.
+# -- The place in the app, as a value that a later process can read --------------------------------------------------
+# The place is the open paths with the current step and tab.
 
 VARIABLE = "LOOP_INSPECTOR_PLACE"
 
@@ -241,7 +242,7 @@ def place_of(value: Any) -> ScreenPlace | None:
 
 
 def place_from(environment: Mapping[str, str]) -> ScreenPlace | None:
-    """The place at which the app should begin; None if there is none, or what was open is gone."""
+    """The place at which the app should begin; None if there is none, or its files no longer exist."""
     try:
         found = place_of(json.loads(environment.get(VARIABLE, "null")))
     except ValueError:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Panes(SessionPart):
-    """A step list and a text; one has the focus."""
+    """Shows the step list, the text and the machine as the room allows; one pane has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("/", "search", "search", tooltip="Search in this view", id="search"),
@@ -48,17 +48,17 @@ class Panes(SessionPart):
         super().__init__(stage)
         self.tab = "merged"
         self.listing = False
-        """Whether the step list is open as a tab, where there is no room beside the text."""
+        """Whether the step list is open as a tab, because there is no room beside the text."""
         self.wire_mode = WIRE_MODES[0]
         self.merged_form = MERGED_FORMS[0]
         self.seam: SeamRule | None = None
         self.against = DIFF_FORMS[0]
         self.picked: FactChoice | None = None
-        """The fact whose bytes are looked at."""
+        """The fact whose bytes the Wire tab shows."""
         self.sheets = Sheets()
         self._roomy = True
         self._folded: bool | None = None
-        """Whether the machine is folded to one row; None: as the width says."""
+        """Whether the operator folded the machine to one row; None if the width decides."""
         self._picked_in: Key = ()
         self._needle = ""
 
@@ -70,7 +70,7 @@ class Panes(SessionPart):
                          self.merged_form, self.seam, self.picked)
 
     def sheet(self) -> Sheet:
-        """The current sheet. A fact belongs to one response: at another, none is looked at."""
+        """The current sheet. The chosen fact belongs to one response, and is dropped at any other."""
         if self.picked is not None and self._picked_in != whose(self.viewpoint):
             self.picked = None
         return self.sheets.at(self.viewpoint)
@@ -259,7 +259,7 @@ class Panes(SessionPart):
         self.stage.note = copy_text(self.stage.app, text)
 
 
-# -- Tracing: from a fact to the bytes that it was read from, and from bytes to what they became ---------------------
+# -- Tracing: from a fact to the bytes that it was read from, and from bytes to the facts read from them -------------
 
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ if TYPE_CHECKING:
     from inspector.sessions.provenance import Provenance
 
 LARGE = 300_000
-"""Bytes of a body from which it takes a moment to find out what they became."""
+"""Size of a body, in bytes, from which decoding it with provenance takes a noticeable time."""
 NOTHING = "no fact was read from these bytes"
 
 
@@ -332,7 +332,7 @@ class Tracing(SessionPart):
         self._tell_fact(provenance)
 
     def _tell_fact(self, provenance: Provenance) -> None:
-        """Says which fact is looked at, also where the head of the view is out of sight."""
+        """Shows the chosen fact in the note line, since the head of the view may be scrolled out of sight."""
         from inspector.report.lines.spans import text_of
         from inspector.report.lines.wire import fact_line
 
@@ -370,7 +370,7 @@ class Tracing(SessionPart):
         self.stage.note = range_note(reads, start, end)
 
     def _facts_of(self, message: LinesPointed) -> Sequence[str | None]:
-        """The facts that lines of the Response tell."""
+        """The facts shown by lines of the Response tab."""
         from inspector.report.lines.response import ResponseSheet
 
         sheet = self.stage.sheet

@@ -32,11 +32,11 @@ from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView
 
 REPEAT = 0.09
-"""Seconds within which a key that comes again is held down."""
+"""Seconds within which the same key again counts as held down."""
 LATER = 8
-"""Repeats after which a held key takes twice as many steps at a time."""
+"""Repeats after which a held key doubles the number of steps it takes."""
 SHARE = 50
-"""A held key never takes more than this part of the session at a time."""
+"""A held key takes at most the session's length divided by this number at a time."""
 
 
 class Stepping(SessionPart):
@@ -60,7 +60,7 @@ class Stepping(SessionPart):
         super().__init__(stage)
         self.remarks = remarks
         self._struck, self._streak = (0, 0.0), 0
-        """The last move and when it came; how often it has come in a row."""
+        """The last move and its time; how often it has been repeated without a pause."""
 
     def action_step(self, by: int) -> None:
         """Steps forward or back."""
@@ -107,7 +107,7 @@ VIEWS: Mapping[str, str] = {
     "svg": "this screen as a picture (SVG)",
     "view": "what this view shows, as text",
 }
-"""Forms that only the app has, beside those of `inspector export`."""
+"""Forms that only the app exports, besides those of `inspector export`."""
 
 
 class Exports(SessionPart):
@@ -125,7 +125,7 @@ class Exports(SessionPart):
         self.panes = panes
 
     def action_export(self) -> None:
-        """Asks for a form, then for a folder; in a browser the files are downloaded."""
+        """Asks for a form, then for a folder, and writes the files; in a browser they are downloaded."""
         from inspector.export import FORMS
         from inspector.tui.lists import Choose
 
@@ -160,9 +160,9 @@ class Exports(SessionPart):
         return FORMS[form].make(ExportScope(view, turn, facts, name))
 
 
-# -- The session screen: the steps, one question about them, the machine; one pane at a time where it is narrow ------
-# Puts the parts together and lays them out. Widgets get what is looked at by reactives and answer by messages, which
-# go to the part that they concern.
+# -- The session screen: the steps, a view of the current one, the machine; one pane at a time if it is narrow -------
+# It creates the parts and lays out the widgets. Widgets receive the current run and step as reactive attributes, and
+# send messages, which the screen passes to the part concerned.
 
 
 NARROW, WIDE, ROOMY = 110, 120, 140
@@ -177,7 +177,7 @@ class SessionScreen(SessionStage):
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (
         Stepping, CommandLine, Attention, RemarkBook, LiveAttempt, Branches, EditedInputs, TurnComparison,
         Comparisons, Tracing, Panes, Exports)
-    """In the order in which the help lists their keys."""
+    """The parts, in the order in which the help lists their keys."""
     BINDINGS: ClassVar[list[BindingType]] = [binding for part in PARTS for binding in part.BINDINGS]
 
     def __init__(self, session: OpenSession, begins: ScreenPlace | None = None) -> None:
@@ -192,7 +192,7 @@ class SessionScreen(SessionStage):
         self.adopt(self.stepping, CommandLine(self, self.branches.branch, comparison.compare_with), self.attention,
                    self.remarks, self.branches.live, self.branches, EditedInputs(self, self.branches), comparison,
                    Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes))
-        # The class that the breakpoints will give anyway; with it from the start, styles are worked out once.
+        # Set to the class that the breakpoints will set anyway, so that styles are computed only once.
         columns, rows = get_terminal_size()
         self.set_class(NARROW <= columns < ROOMY, "-folded")
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
@@ -205,7 +205,7 @@ class SessionScreen(SessionStage):
     # -- layout --------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        """The panes; the stylesheet decides which are visible."""
+        """Yields the panes; the stylesheet decides which are visible."""
         yield self.verdict()
         with Horizontal(id="body"):
             yield StepList(id="steps").data_bind(
@@ -247,10 +247,10 @@ class SessionScreen(SessionStage):
         return ScreenPlace(self.opened.paths, self.step, self.panes.tab)
 
     def on_resize(self) -> None:
-        """Shows one pane or several."""
+        """Shows one pane or several, depending on the size."""
         self.panes.fit(self.size.width < NARROW, self.size.width >= ROOMY)
 
-    # -- what is looked at ---------------------------------------------------------------------------------------
+    # -- showing the current step --------------------------------------------------------------------------------
 
     def show(self) -> None:
         """Shows the current sheet."""

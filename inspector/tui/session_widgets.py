@@ -1,6 +1,6 @@
 """The widgets around the text of the session screen: tabs, machine, gauges and the step list.
 
-Further down: the machine beside the text; the gauges; the step list.
+Each of them shows the run and step that the screen sets as reactive attributes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from inspector.tui.sheets import TABS
 from loop_core.turn.state import State
 
 # -- The machine beside the text -------------------------------------------------------------------------------------
-# The drawing with the path taken, what led here, and where it goes next.
+# It shows the drawing with the path taken, the transition that led here, and the one that follows.
 
 
 class MachinePanel(Panel):
@@ -57,8 +57,8 @@ class MachinePanel(Panel):
             self.post_message(ActionWanted("screen.machine", self.screen))
 
     def _visited(self, block: Block) -> Counter[State]:
-        """How often each state was entered; one step further costs one addition."""
-        assert self.outline is not None  # noqa: S101 - `make` has looked
+        """The number of times each state was entered; moving one step on adds only that step."""
+        assert self.outline is not None  # noqa: S101 - `make` has checked it
         steps = self.outline.view.steps
         known = self._counted
         if known is not None and known[0] is self.outline and known[1] is block and abs(known[2] - self.step) == 1:
@@ -71,7 +71,7 @@ class MachinePanel(Panel):
 
 
 # -- The gauges ------------------------------------------------------------------------------------------------------
-# What the turn has spent against each of the four limits.
+# Each gauge shows what the turn has spent of one of the four limits.
 
 
 class SpentPanel(Panel):
@@ -89,7 +89,7 @@ class SpentPanel(Panel):
             return
         before, now = view.effective_step(old).turn, view.effective_step(new).turn
         if before.spend is not now.spend or before.limits is not now.limits or before.token_cap != now.token_cap:
-            self.changed()  # turns of one session may have other caps, and begin with the same spend
+            self.changed()  # the caps may differ between turns that begin with the same spending
         elif view.prices.models and view.turn_of(old) is not view.turn_of(new):
             self.changed()
 
@@ -103,7 +103,7 @@ class SpentPanel(Panel):
 
 
 # -- The step list ---------------------------------------------------------------------------------------------------
-# Every step of the session under its turn, the cursor on the one that all other views show.
+# It lists every step under its turn; the other views show the step at the cursor.
 
 
 class StepList(RowList):
@@ -186,9 +186,9 @@ class Tabs(Panel):
     step: reactive[int] = reactive(0, init=False, repaint=False)
     tab: reactive[str] = reactive("merged", init=False, repaint=False)
     steps: reactive[bool] = reactive(True, init=False, repaint=False)
-    """Whether the step list is a tab of its own, for want of room beside the text."""
+    """Whether the step list is a tab, because there is no room for it beside the text."""
     live: reactive[bool] = reactive(False, init=False, repaint=False)
-    """Whether the session was recorded from a live turn on this very screen."""
+    """Whether this screen recorded the session from a live turn."""
 
     def watch_step(self, old: int, new: int) -> None:
         """Redraws, since another step may have another fidelity."""

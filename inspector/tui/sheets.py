@@ -1,6 +1,6 @@
-"""The sheet for each tab and step. Pure choices: the making is in `report.lines`; the last few sheets are kept.
+"""The sheet for each tab and step: it chooses which function of `report.lines` makes it, and caches the last sheets.
 
-The modules that make sheets are imported when a tab is first opened: the first frame shows one of them.
+The modules that make sheets are imported when a tab is first opened, since the first frame needs only one of them.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ WIRE_MODES = ("events", "parsed", "raw", "hex", "request")
 MERGED_FORMS = ("merged", "side by side")
 DIFF_FORMS = ("step", "request", "run")
 READINGS = 4
-"""So many responses whose bytes' facts are remembered."""
+"""The number of responses whose facts and byte ranges are cached."""
 KEPT = 16
-"""Sheets that are remembered; coming back to one costs nothing."""
+"""The number of cached sheets; returning to one of them costs nothing."""
 
 
 class Viewpoint(NamedTuple):
@@ -59,14 +59,15 @@ class Viewpoint(NamedTuple):
     step: int
     wire_mode: str = "events"
     against: str = "step"
-    """Diff: the step against the one before, the request against the one before, or the run against the original."""
+    """Diff tab: what is compared: the step with the one before, the request with the one before, or the run with the
+    original."""
     branch: Branch | None = None
     form: str = "merged"
-    """Merged: as one text, or side by side around each seam."""
+    """Merged tab: the answers as one text, or side by side around each seam."""
     seam: SeamRule | None = None
-    """Merged: the seam rule that is tried; None: the one in force."""
+    """Merged tab: the seam rule being tried; None for the one in force."""
     fact: FactChoice | None = None
-    """Wire: the fact whose bytes are looked at."""
+    """Wire tab: the fact whose bytes are highlighted."""
 
 
 Key = tuple[object, ...]
@@ -130,13 +131,13 @@ class Sheets:
 
 
 def _coming(viewpoint: Viewpoint) -> ResponseFacts | None:
-    """The next answer of the turn, where none has come yet: its request is under way."""
+    """The next answer of the turn if none has arrived yet, because its request is under way; else None."""
     found = answers_of(viewpoint.outline.view, viewpoint.step, _block(viewpoint).end)
     return next((coming for _, coming in found), None)
 
 
 def _sends(viewpoint: Viewpoint) -> bool:
-    """Whether the step sends a request, whose answer is the next one."""
+    """Whether the step sends a request, so that the next answer is the answer to it."""
     return any(isinstance(effect, Send) for effect in viewpoint.outline.view.steps[viewpoint.step].effects)
 
 
@@ -165,7 +166,8 @@ def at_hand(viewpoint: Viewpoint) -> Key:
 
 
 def _side(viewpoint: Viewpoint) -> Key:
-    """Side by side is opened at the seam of the response at hand; the merged text is laid out once for all of them."""
+    """What the Merged tab depends on: side by side it opens at the current response's seam, so that counts too; the
+    merged text is laid out once for all responses."""
     return (viewpoint.form, *at_hand(viewpoint)) if viewpoint.form != "merged" else ()
 
 
@@ -234,7 +236,7 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
 
 
 def _compared(viewpoint: Viewpoint) -> Key:
-    """What the forms of Diff depend on."""
+    """What the Diff tab depends on, for each of its forms."""
     if viewpoint.against == "request":
         return (*at_hand(viewpoint), viewpoint.step if _sends(viewpoint) else None)
     return (viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn,)
@@ -249,4 +251,4 @@ _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], 
     "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),
     "machine": (_machine, lambda viewpoint: (viewpoint.step,)),
 }
-"""Tab -> how its sheet is made, and what it depends on beside the run."""
+"""Tab -> the function that makes its sheet, and the function for the cache key: what it depends on besides the run."""

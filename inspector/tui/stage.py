@@ -1,7 +1,7 @@
 """A session with its runs, and the state that the parts of its screen share: the current run and step.
 
-Knows no widget. What the operator does is kept through a store as soon as there is one; what was done before it was
-opened is kept then.
+It refers to no widget. Changes that the operator makes are saved in a store; those made before the store is open are
+saved when it opens.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SessionRuns:
         self.index = 0
         self.store: Store | None = None
         self.unkeepable = ""
-        """Why nothing can be kept of the session; empty where something can, or that is not known yet."""
+        """Why nothing can be saved for the session; empty if it can, or if that is not known yet."""
         self._waiting: list[Callable[[Store], None]] = []
 
     @property
@@ -59,7 +59,7 @@ class SessionRuns:
     def under(self, assignments: Mapping[str, str], since: int | None = None) -> tuple[int, bool]:
         """The index of the run with these settings on top of the current one's, and whether it is new.
 
-        They hold from step `since` on; None: from where those of the current run hold.
+        The settings hold from step `since` on; None means from the step where those of the current run begin to hold.
 
         Raises:
             CallerError: a name that does not exist, or a value out of range.
@@ -156,7 +156,7 @@ class SessionRuns:
             self.keep(act)
 
     def _seen(self) -> None:
-        """A run with its outline for every node."""
+        """Builds a run with its outline for every node of the tree."""
         known = {id(run.view): run for run in self.every}
         self.every = [
             known.get(id(node.view)) or run_of(node.name, node.view, node.branch) for node in self.tree.every]
@@ -174,9 +174,9 @@ def _keep(store: Store, node: Node) -> None:
     keep(store, node)
 
 
-# -- What the parts of the session screen share: the session, the run and the step that are looked at, and its notes -
-# A part owns its state, its keys and the actions that they name. It reads and sets the stage, and knows no other part
-# but those that it is given.
+# -- What the parts of the session screen share: the session, the current run and step, and the note line ------------
+# Each part holds its state, its keys and their actions. It reads and sets the stage, and calls only those other parts
+# that its constructor receives.
 
 
 class SessionStage(Screen[None]):
@@ -187,12 +187,12 @@ class SessionStage(Screen[None]):
     note: reactive[str] = reactive("", init=False, repaint=False)
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     listed: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    """The outline of the step list: the whole, or what a filter keeps of it."""
+    """The outline of the step list: all steps, or those that pass the filter."""
     filtered: reactive[str] = reactive("", init=False, repaint=False)
     """The filter in force and how many steps it keeps; empty without one."""
     step_remarks: reactive[Remarks] = reactive(NO_REMARKS, init=False, repaint=False)
     open_tab: reactive[str] = reactive("merged", init=False, repaint=False)
-    """The tab that is marked: `steps` where the list is a tab of its own and open."""
+    """The marked tab; `steps` if the step list is a tab and open."""
     narrow: reactive[bool] = reactive(False, init=False, repaint=False)
     """Whether there is room for one pane only."""
 
@@ -201,9 +201,10 @@ class SessionStage(Screen[None]):
         self.opened, self.runs = session, SessionRuns(session)
         self.parts: tuple[SessionPart, ...] = ()
         self.for_view = False
-        """Whether it was opened from the table for a view over it, and leaving that view leads back to the table."""
+        """Whether the screen was opened from the table only to carry a view, so that leaving the view leads back to the
+        table."""
         self.greeting = ""
-        """What was said when the session was opened; whatever else there is to say takes its place."""
+        """The note shown when the session was opened; any other note replaces it."""
         self.set_reactive(SessionStage.outline, self.run.outline)
         self.set_reactive(SessionStage.listed, self.run.outline)
 
@@ -233,13 +234,13 @@ class SessionStage(Screen[None]):
         raise NotImplementedError
 
     def adopt(self, *parts: SessionPart) -> None:
-        """Adds parts to the screen. Textual looks for the action of a key on the screen: the parts' actions stand there
-        too."""
+        """Adds parts to the screen. Textual looks for the action of a key on the screen, so the parts' actions become
+        attributes of it."""
         self.parts = (*parts, *self.parts)
         for part in parts:
             for binding in part.BINDINGS:
                 namespace, action, _ = parse(binding.action) if isinstance(binding, Binding) else ("app", "", ())
-                if not namespace:  # the app has its own actions
+                if not namespace:  # with a namespace it is an action of the app
                     setattr(self, f"action_{action}", getattr(part, f"action_{action}"))
 
 

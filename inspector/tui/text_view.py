@@ -1,6 +1,6 @@
-"""The widget that shows a sheet: scrolling, wrapping, searching. Only visible rows are ever made.
+"""The widget that shows a sheet, with scrolling, wrapping and search. Only visible rows are drawn, whatever its size.
 
-Owns the scroll position, the wrapping and the last match. What is shown is a `Sheet`, whatever its size.
+The widget holds the scroll position, the wrapping and the last match; the screen gives it the `Sheet`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from inspector.tui.paint import paint_of
 
 NOTHING: Sheet = Listed([])
 KEPT = 2_000
-"""Lines whose rows are remembered."""
+"""The number of lines whose wrapped rows are cached."""
 PINNED = 3
 """Rows are pinned if the view has this many times as many."""
 UNWRAPPED = 10_000
-"""Columns that can be scrolled to where lines are not wrapped and there are too many to measure."""
+"""The width to scroll in when lines are not wrapped and there are too many of them to measure."""
 
 
 class TextView(ScrollView, can_focus=True):
@@ -56,7 +56,7 @@ class TextView(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
-        self._ends: Sequence[int] = ()  # the row behind each line, by line
+        self._ends: Sequence[int] = ()  # the number of the row after each line, by line
         self._laid: tuple[object, int] | None = None
         self._unsized = True
         self._widest = 0
@@ -99,7 +99,7 @@ class TextView(ScrollView, can_focus=True):
             self.scroll_to(y=max(0, min(row - height // 4, self._ends[-1] - height)), animate=False, force=True)
 
     def _first_with(self, index: int, role: Tone) -> int:
-        """Which row of a line is the first that has the role; 0 if none has."""
+        """The index of the first row of a line that has the role; 0 if none has."""
         if self._ends[index] - self._row_of(index) <= 1 or self._laid is None:
             return 0
         rows = self._made(index, self._laid[1], paint_of(self.app).measure)
@@ -125,7 +125,8 @@ class TextView(ScrollView, can_focus=True):
             if first < top + height:
                 self.refresh(Region(0, max(0, first - top), self.size.width, height))
         if following and self._ends and self._ends[-1] > height:
-            # At once: put off until after the next refresh, it would undo a key that scrolls away meanwhile.
+            # Immediate, since a scroll delayed until after the next refresh would undo a key that scrolls away
+            # meanwhile.
             self.scroll_to(y=self._ends[-1] - height, animate=False, force=True, immediate=True)
 
     # -- keys ----------------------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ class TextView(ScrollView, can_focus=True):
         self.scroll_to(y=self.scroll_offset.y + by, animate=False, force=True)
 
     def action_point(self) -> None:
-        """Handles the lines in sight, as a click on them would be."""
+        """Handles the visible lines like a click on them."""
         if self._ends:
             below = int(self.scroll_offset.y) + max(1, self.size.height) - 1
             last = min(self._line_at(below), len(self._ends) - 1)
@@ -212,7 +213,7 @@ class TextView(ScrollView, can_focus=True):
         self.scroll_to(x=0, y=self._row_of(top) if top < len(self._ends) else 0, animate=False, force=True)
 
     def watch_needle(self) -> None:
-        """Marks other words."""
+        """Marks the matches of another search text."""
         self._match = None
         self._rows.clear()
         self.refresh()
@@ -247,7 +248,7 @@ class TextView(ScrollView, can_focus=True):
         """Works out which rows each line takes at the present width."""
         width = self.scrollable_content_region.width
         self._rows.clear()
-        if width <= 0:  # hidden: laid out when it is seen again
+        if width <= 0:  # hidden: laid out when it is shown again
             self._laid, self._ends = None, ()
             return False
         sheet, measure = self.sheet, paint_of(self.app).measure
@@ -288,7 +289,7 @@ class TextView(ScrollView, can_focus=True):
     # -- drawing -------------------------------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Reads the style once for all rows: Textual computes it at every access."""
+        """Draws rows with a style that is read once, since Textual computes it at every access."""
         self._base = self.rich_style
         if self._laid is None:
             self._unsized = self._measured()  # the first frame comes before the first resize

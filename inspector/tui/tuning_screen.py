@@ -1,7 +1,6 @@
 """The tuning screen: a grid of limits over the session as a heat map, and the smallest sufficient limits.
 
-The grid runs in a thread; until it is done, or where it was stopped, the cells that were not run are blank. Gives the
-cell that the operator opened.
+The grid runs in a thread; cells that have not been run are blank. The screen returns the cell that the operator opened.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS
 
 BESIDE = 110
-"""Columns from which the cell stands beside the map."""
+"""Width in columns from which the details of the cell are shown beside the map."""
 LEAST_CELL, MARGIN = 36, 3
-"""Columns that the cell keeps beside the map, and those that stand around the map."""
+"""Least columns of the cell's details beside the map, and columns of the margins around the map."""
 SHARE, FRAME = 70, 6
-"""How much of the screen (in percent) the map may take, with the lines over and under it."""
+"""The largest share of the screen for the map, in percent, and the lines above and below it."""
 TICK = 0.1
-"""Seconds between two looks at how far the thread has come."""
+"""Seconds between two updates of the progress."""
 
 
 @dataclass
@@ -109,7 +108,7 @@ class TuneScreen(Screen[int | None]):
         self._map.set_reactive(HeatMap.cell, table.cell)
 
     def compose(self) -> ComposeResult:
-        """The parameters and the conclusion; the map and the answers; the cell; the keys."""
+        """Yields the parameters and the conclusion, the map and the answers, the cell and the key bar."""
         yield self._head
         with Container(id="tune-body"):
             with Vertical(id="tune-left"):
@@ -169,7 +168,7 @@ class TuneScreen(Screen[int | None]):
     @on(GridRun)
     def _ran(self, message: GridRun) -> None:
         if message.grid is not self.table.grid or not self.running:
-            return  # another was asked for meanwhile
+            return  # another grid was requested meanwhile
         if self._timer is not None:
             self._timer.pause()
         self.table.end(message.result)
@@ -183,7 +182,7 @@ class TuneScreen(Screen[int | None]):
     # -- showing -------------------------------------------------------------------------------------------------
 
     def _show(self) -> None:
-        """Another grid, turn or measure."""
+        """Shows another grid, turn or measure."""
         self._map.show(self.table.grid.axes, self.table.marks, self.table.best())
         self._widen()
         self._legend.lines = self.table.legend()
@@ -191,13 +190,13 @@ class TuneScreen(Screen[int | None]):
         self._moved()
 
     def _widen(self) -> None:
-        """Gives the map the columns that it needs, where the cell keeps enough beside it."""
+        """Widens the map to the columns that it needs, as long as the cell keeps enough beside it."""
         most = self.size.width - LEAST_CELL
         self.query_one("#tune-left").styles.min_width = (
             min(self._map.full_width + MARGIN, most) if self.has_class("-beside") else None)
 
     def _moved(self) -> None:
-        """Another cell."""
+        """Shows another cell."""
         self.table.cell = self._map.cell
         self._tick()
         lines = self.table.cell_lines()
@@ -212,7 +211,7 @@ class TuneScreen(Screen[int | None]):
         self._show()
 
     def on_click(self, event: Click) -> None:
-        """A click on the name of a measure shows it."""
+        """Shows the measure whose name was clicked."""
         names = self._head.content_region
         if not names.contains_point(event.screen_offset) or event.screen_y != names.bottom - 1:
             return
@@ -252,7 +251,7 @@ class TuneScreen(Screen[int | None]):
         self._show()
 
     def action_best(self) -> None:
-        """Goes to the smallest budget, from there to the knee, and back."""
+        """Moves the cursor to the smallest budget, from there to the knee, and back."""
         best = self.table.best()
         if not best:
             self.note = "the grid is still running" if self.running else "no cell completes it"

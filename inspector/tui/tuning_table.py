@@ -22,7 +22,7 @@ from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest, why_
 from loop_core.turn.trace import Fidelity
 
 MOST = 100
-"""Turns that are listed one by one; of more, each can be looked at alone."""
+"""The largest number of turns that are listed one by one; of more, each can still be shown alone."""
 BAR = 20
 """Columns of the progress bar."""
 
@@ -30,7 +30,7 @@ FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
     "csv": ("each turn in each cell, a row each", lambda tuned: redact.text(as_csv(tuned))),
     "json": ("one document for programs", lambda tuned: json.dumps(redact.texts(document(tuned)), indent=1) + "\n"),
 }
-"""What a grid is written as: what that is, and how."""
+"""Form of an export -> its description, and the function that writes it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,14 +41,14 @@ class GridOutcome:
     bend: Knee | None
     answers: list[Line]
     trust: tuple[tuple[Fidelity, int, Tone], ...]
-    """In how many cells is nothing but what was recorded, and in how many what was simulated."""
+    """The number of cells for each fidelity: recorded answers only, or with simulated ones."""
 
 
 def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
     bend = knee(tuning)
     for shown in SHOWS.values():
-        shown.total(tuning)  # sums are kept: added up here, not while a key waits
+        shown.total(tuning)  # sums are cached: added up here, so that no key waits for them later
     simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.looked_at))
     trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
     return GridOutcome(tuning, bend, answers(tuning, bend, most=MOST), trust)
@@ -61,19 +61,19 @@ class TuningTable:
                  here: int | None = None) -> None:
         self.case = case
         self.here = here
-        """The turn at which the session stands: shown alone at the end of the run where no cell completes them all."""
+        """The current turn of the session; it is shown alone at the end of the run if no cell completes all turns."""
         self.base, self.run, self.title = base, run, title
-        """The settings, the key and the name of the run that the grid is over."""
+        """The settings, the key and the name of the run that the grid varies."""
         self.opened: set[str] = set()
-        """The keys of the runs that were opened from it."""
+        """The keys of the runs that were opened from cells."""
         self.paths: tuple[str, ...] = ()
         self.before = ""
-        """The command line that writes the session to its path, where it is not a file."""
+        """The command line that writes the session to its path, if it is not a file yet."""
         self.name = "session"
-        """What its files are called after."""
+        """The name of the session in the names of exported files."""
         self.show = next(iter(SHOWS))
         self.turn: int | None = None
-        """The turn that is looked at alone; None: all of them."""
+        """The turn that is shown alone; None for all turns."""
         self.ask(GridRequest())
 
     def ask(self, request: GridRequest) -> None:
@@ -91,8 +91,8 @@ class TuningTable:
     def end(self, result: GridOutcome) -> None:
         """Stores the results; moves the cursor to the best cell, unless the operator moved it.
 
-        The best cell for all turns carries the mark of those that never complete. Where there are some, the turn at
-        which the session stands is shown alone, if it completes in a cell.
+        If some turns complete in no cell, the best cell for all turns is marked so, and the current turn of the session
+        is shown alone if it completes in a cell.
         """
         self.result = result
         self._answers.clear()
@@ -146,7 +146,7 @@ class TuningTable:
         return (*headline(self.tuning, bend), *(between(self.tuning, bend.enough.cell, bend.budget) if bend else ()))
 
     def _headline(self, turn: int) -> Line:
-        """The answer for one turn."""
+        """The line with the smallest sufficient limits of one turn."""
         found = self._told(turn)[0]
         if found is None:
             return (Span("NOT RUN", Tone.WARN),)
@@ -158,7 +158,7 @@ class TuningTable:
                 *between(self.tuning, found.cell, budget), Span(f" on, for {output(end.spend)}"))
 
     def _told(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
-        """What one turn needs, worked out once."""
+        """The smallest sufficient limits of one turn with their lines; computed once."""
         if turn not in self._answers:
             bend = self.result.bend if self.result is not None else None
             self._answers[turn] = smallest(self.tuning, turn), answers(self.tuning, bend, turn)
@@ -213,7 +213,7 @@ class TuningTable:
         return f"the smallest budget: {cell_name(self.tuning, self.cell, self._budget())}"
 
     def _budget(self) -> int | None:
-        """The smallest max_tokens of what is looked at, between the values of the grid too."""
+        """The smallest sufficient max_tokens of the shown turns; it may lie between two values of the grid."""
         if self.turn is None:
             return self.result.bend.budget if self.result is not None and self.result.bend is not None else None
         found = self._told(self.turn)[0]

@@ -1,7 +1,7 @@
 """The form that starts a live turn: a scenario that the app plays itself, or a real server, and the prompt.
 
-A scenario needs no key, no address and no second terminal: the scripted provider is started with the turn and ends
-with it. What was typed last is there again the next time; no credential is ever kept.
+A scenario needs no key, no address and no second terminal, because the scripted provider starts and ends with the turn.
+The form remembers what was typed last, but never a credential.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SERVER = "a real server"
 FIRST = "cut-call"
-"""The scenario that the form opens with where nothing was typed before."""
+"""The scenario that the form opens with the first time."""
 BY_ADDRESS = "by address"
 ROWS: tuple[tuple[str, str, str], ...] = (
     ("prompt", "prompt", "what the user says"),
@@ -49,9 +49,9 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("key_env", "key from", "the environment variable of a server of your own"),
     ("assignments", "limits", "max_tokens=64 continuation_max_attempts=5"),
 )
-"""Field of `LiveOptions`, its name on the form, and what may stand there."""
+"""Field of `LiveOptions`, its label, and a hint about its values."""
 OF_BOTH = ("prompt", "assignments")
-"""Fields that a scenario takes too; it has its own model, address and tools."""
+"""Fields that a scenario uses too; the model, the address and the tools come with the scenario."""
 KEYS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
 
 
@@ -80,7 +80,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         self._settings = settings
         self._before = last_typed()
         self._stories: Mapping[str, Story] = {}
-        """The scenarios, once they are read."""
+        """The scenarios by name; empty until they are read."""
 
     def compose(self) -> ComposeResult:
         """A row for each field."""
@@ -102,7 +102,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             yield key_note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
 
     def _fields(self, rows: Sequence[tuple[str, str, str]]) -> ComposeResult:
-        """A row for each of these, to type in."""
+        """Yields a typed field for each of these rows."""
         for name, words, hint in rows:
             with Horizontal(classes="line" if name in OF_BOTH else "line of-server"):
                 yield field_name(words)
@@ -116,7 +116,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
 
     @work(thread=True)
     def _read(self) -> None:
-        """Reads the scenarios; the form is there before."""
+        """Reads the scenarios after the form is shown."""
         from inspector.provider.reading import all_stories
 
         self.app.call_from_thread(self._have, all_stories())
@@ -128,13 +128,13 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
 
     @property
     def _scenario(self) -> str | None:
-        """The scenario that is chosen; None for a real server."""
+        """The chosen scenario; None for a real server."""
         value = self.query_one("#scenario", Cycle).value
         return None if value == SERVER else value
 
     @on(Cycle.Changed, "#scenario")
     def _turned(self) -> None:
-        """A scenario, or a server: each has its own fields."""
+        """Shows the fields of a scenario or those of a server."""
         self.set_class(self._scenario is not None, "-scripted")
         story, api = self._stories.get(self._scenario or ""), self.query_one("#api", Cycle)
         if story is not None and api.value not in formats_of(story):
@@ -142,7 +142,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         self._describe()
 
     def _describe(self) -> None:
-        """What the scenario does, and what it asks where nothing is typed."""
+        """Shows what the scenario does, and its prompt as the hint of the empty field."""
         prompt, limits = self.query_one("#prompt", Input), self.query_one("#assignments", Input)
         hints = {name: hint for name, _, hint in ROWS}
         told, prompt.placeholder, limits.placeholder = KEYS, hints["prompt"], hints["assignments"]
@@ -172,7 +172,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         self.dismiss(begun)
 
     def _values(self) -> dict[str, str]:
-        """What stands in each field."""
+        """The value of each field."""
         words = {name: self.query_one(f"#{name}", Cycle).value for name in ("scenario", "api", "profile")}
         return {**words, **{name: self.query_one(f"#{name}", Input).value.strip() for name, _, _ in ROWS}}
 
@@ -199,8 +199,8 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         ), self._settings)
 
 
-# -- What was typed last ---------------------------------------------------------------------------------------------
-# In the state folder. A field that may hold a credential is left out as a whole.
+# -- The values typed last -------------------------------------------------------------------------------------------
+# They are saved in the state folder. A field that may hold a credential is not saved at all.
 
 
 def last_typed() -> dict[str, str]:
@@ -224,7 +224,7 @@ def keep_typed(values: Mapping[str, str]) -> None:
 
 
 def _secret(name: str, value: str) -> bool:
-    """Whether a field may hold a credential: a key typed in place of its variable's name is one too."""
+    """Whether a field may hold a credential, such as a key typed in place of its variable's name."""
     if name == "key_env" and value not in os.environ:
         return True
     return redact.text(value) != value or any(secret in value for secret in secrets_of(os.environ))

@@ -1,6 +1,7 @@
 """The rows and headings of the table of turns, the details of a row, and the sessions found without a path.
 
-A row is a turn, or a session by its worst turn. Rows are put into the place of their file while files are read.
+A row is a turn, or a session represented by its worst turn. While files are read, each file's rows go to the place
+reserved for it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Section(NamedTuple):
     title: str
     paths: tuple[str, ...]
     remember: bool = False
-    """Whether one that is opened belongs to the list of recent files."""
+    """Whether a file opened from this section joins the list of recent files."""
 
 
 def found_sections(environment: Mapping[str, str]) -> list[Section]:
@@ -61,7 +62,7 @@ def rows_of_session(session: OpenSession) -> list[TurnRow]:
 
 
 class TurnList(RowList):
-    """Turns, or sessions by their worst turn, in the order of a column; with headings in the order of reading."""
+    """Lists turns, or sessions by their worst turn: sorted by a column, or as read under headings."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open", tooltip="Open the session at the step that the verdict is about",
@@ -77,16 +78,16 @@ class TurnList(RowList):
         self.section_of = {path: number for number, section in enumerate(sections) for path in section.paths}
         self.by_file = by_file
         self.sort: str = ""
-        """The column that rows are sorted by; empty: as they were found."""
+        """The column that rows are sorted by; empty for the order of reading."""
         self.reverse = False
         self.filter: filters.Filter | None = None
         self.shown: list[TurnRow | str] = []
-        """What is listed: rows, and the titles of sections."""
+        """The listed rows and the titles of sections."""
         self.passed: list[TurnRow] = []
         """The rows that pass the filter."""
         self._widest: dict[str, int] = {}
         self._shared: frozenset[str] = frozenset()
-        """Names that sessions of several files have: their files are shown too."""
+        """Names that sessions in several files share; for these, rows show the file too."""
 
     @property
     def rows(self) -> Iterator[TurnRow]:
@@ -121,7 +122,7 @@ class TurnList(RowList):
             self.show_cursor()
 
     def narrow(self, text: str) -> str:
-        """Lists what an expression finds, or all; how many that are, or what is wrong with it."""
+        """Lists the rows that match an expression, or all; returns their number as text, or the mistake."""
         try:
             self.filter = turn_rows.row_filter(text) if text.strip() else None
         except filters.FilterError as why:
@@ -143,7 +144,7 @@ class TurnList(RowList):
             yield row
 
     def _place_of(self, here: TurnRow | None) -> int:
-        """Where a row is now: the same turn, else one of the same file, else the first."""
+        """The index of a row in the new list: the same turn, else one of the same file, else the first."""
         if here is not None:
             same = [at for at, row in enumerate(self.shown)
                     if isinstance(row, TurnRow) and row.paths[0] == here.paths[0]]
@@ -186,7 +187,7 @@ class TurnList(RowList):
     def find(self, needle: str, by: int, again: bool) -> TurnRow | None:
         """Goes to the next row that contains a text, wrapping around; returns its turn or None.
 
-        A row that stands for a session holds what any of its turns holds.
+        The row of a session matches if any of its turns contains the text.
         """
         wanted = needle.casefold()
         sessions = turn_table.by_session(self.rows) if self.by_file else {}
@@ -211,7 +212,7 @@ SORTS: Mapping[str, str] = {
     "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
     "what to change": "same advice together", "message": "by the user's message",
 }
-"""What sorting by a column does."""
+"""Column -> what sorting by it does."""
 
 
 class TurnHeading(Panel):
@@ -239,7 +240,7 @@ NONE_PASSES = "no turn passes the filter: f changes it, esc removes it"
 
 
 class TurnAbout(Panel):
-    """The details of the current row, or what to do where a filter leaves none."""
+    """The details of the current row, or advice if the filter leaves no row."""
 
     DEFAULT_CSS = "TurnAbout { border-title-align: right; border-title-color: $text-muted; }"
     row: reactive[TurnRow | None] = reactive(None, init=False, repaint=False)
@@ -253,7 +254,7 @@ class TurnAbout(Panel):
         self.changed()
 
     def follow(self) -> None:
-        """Shows the current row; its file stands in the border, so that no long verdict pushes it out of sight."""
+        """Shows the current row; its file is shown in the border, where a long verdict cannot push it out of sight."""
         self.row = self._listed.selected
         name = one_line(self.row.file.rpartition("/")[2]) if self.row is not None else ""
         title = " · ".join(filter(None, (name, self._listed.position)))

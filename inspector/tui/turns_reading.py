@@ -1,7 +1,7 @@
 """Reads the files of the table of turns in a thread while keys stay active.
 
-It reads file after file, or all of a large file whose first turns are listed, or all files as one session with a view
-over the whole: tuning, or the policies.
+It reads one file after another, or the rest of a large file whose first turns are listed, or all files as one session
+for a view over all turns (tuning, policies).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from inspector.tui.turn_list import Section, rows_of_session
 from loop_core.errors import LoopError
 
 BATCH = 0.1
-"""Seconds between two looks at what was read meanwhile."""
+"""Seconds between two batches of rows passed to the table."""
 
 
 def size_of(path: str) -> int | None:
-    """The size of a file in bytes; None if it cannot be looked at."""
+    """The size of a file in bytes; None if the system does not tell it."""
     try:
         return os.path.getsize(path)
     except OSError:
@@ -36,7 +36,7 @@ def size_of(path: str) -> int | None:
 
 
 def share_of(path: str) -> str:
-    """How much of the file under way is read, in per cent; empty if a file that is read whole brings no word of it."""
+    """How much of the current file is read, in per cent; empty if its reader reports no progress."""
     size, done = size_of(path) or 1, intake.read_so_far()
     return "" if not done else f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
 
@@ -48,16 +48,16 @@ def progress_within(path: str) -> str:
 
 
 class ReadingScreen(Screen[None]):
-    """A screen for which files are read: the rows that it has, and how it takes new ones."""
+    """A screen that receives the rows of the files being read."""
 
     note: reactive[str] = reactive("", init=False, repaint=False)
     waiting_view = ""
     """The view over all turns that opens once the files are read."""
     sections: Sequence[Section]
     opened: OpenSession | None
-    """A session that was read already, and is the whole table."""
+    """A session that is loaded already and makes up the whole table."""
     named: bool
-    """Whether the operator named what is listed: it is then read whole, and sorted worst first."""
+    """Whether the operator named the paths; they are then read whole, and sorted worst first."""
     reading: bool
 
     def take(self, batch: Sequence[tuple[str, list[TurnRow]]], count: int, total: int) -> None:
@@ -107,10 +107,10 @@ def _read_files(
             done, total = found.done, found.total
             if found.note:
                 call(setattr, table, "note", found.note)
-            if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # the index has many at once
+            if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # rows from the index arrive many at once
                 call(table.take, waiting, done, total)
                 waiting, sent = [], time.monotonic()
-            intake.note_read(0)  # of the next file
+            intake.note_read(0)  # the next file begins at 0
     except LoopError as why:  # an API or a profile that does not exist: nothing is read
         waiting = [(path, [TurnRow((path,), path, name_of(path), why=str(why))]) for path in paths]
     call(table.take, waiting, done, total)

@@ -1,8 +1,8 @@
 """The table of turns: one row per turn of all inputs, worst first, from which each session opens.
 
 Without a path it lists what agents on this machine wrote, the sample sessions and the files that were opened before.
-Files are read one after the other in a thread; a row stays where it is until all are read, and keeps nothing of its
-session but itself.
+Files are read one after the other in a thread; rows stay where they are until all are read. Only the rows stay in
+memory, not the sessions.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from inspector.tui.turn_list import (
 )
 
 READABLE = 16_000_000
-"""Bytes; a larger file that nobody named is not read for its verdict alone."""
+"""Size in bytes; a larger file that the operator did not name is not read only to show its verdict."""
 PENDING = "…"
 LARGE = "large: enter opens it"
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
-"""From how many rows on the lower pane is larger, and its rows."""
+"""Height of the screen from which the details are larger; rows of the smaller and the larger details."""
 PROGRESS = 0.5
-"""Seconds between two looks at how far a large file is read."""
+"""Seconds between two updates of the progress within a large file."""
 
 
 class TurnsScreen(turns_reading.ReadingScreen):
@@ -91,23 +91,23 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.sections = sections
         self.opened = session
         self.begun = begun
-        """Whether only its beginning was read: its last turn is not listed, since the rest may belong to it."""
+        """Whether only the beginning of a file was read; its last turn is not listed, since it may go on."""
         self.named = named
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
         self.counts = turn_rows.counts_of(())
         self.reading = False
-        self.parts = (self,)  # what `esc` closes: a filter
+        self.parts = (self,)  # `esc` closes the filter
         self._last = ""
-        """The filter that was removed last: it is offered again."""
+        """The filter removed last, which the prompt offers again."""
         self._needle = ""
         self._match: TurnRow | None = None
         """The turn that the last search found."""
         self._next_look = 0.0
         self._large: list[str] = []
-        """Files that nobody named, too large to be read for their verdict alone; a search reads them."""
+        """Files larger than `READABLE` that the operator did not name; a search reads them."""
         self._searching = False
-        """Whether those are being read."""
+        """Whether a search is reading the large files."""
         if session is not None:
             rows = rows_of_session(session)
             if begun:
@@ -127,7 +127,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.listed.relist()
 
     def compose(self) -> ComposeResult:
-        """The counts, the columns, the rows, the details of one row, the keys."""
+        """Yields the counts, the columns, the rows, the details of a row and the key bar."""
         yield TurnCounts(id="turns-counts")
         yield TurnHeading(self.listed, self.sort_by)
         yield self.listed
@@ -159,13 +159,13 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def take_whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
         """Replaces the first rows of a file by all of them."""
-        gc.freeze()  # as at the start: what was read stays, and is never looked through again
+        gc.freeze()  # as after the first frame: what was read lives on, and need not be collected
         self.opened, self.begun = read, False
         self.listed.set_rows(read.paths[0], rows)
         self.finish()
 
     def _progress(self) -> None:
-        """Says how far reading is, in a large file."""
+        """Shows the progress of reading in a large file."""
         if (self.begun or self._searching) and self.is_attached:
             self._say_counts()
 
@@ -202,7 +202,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
                                     any(row.verdict is not None for row in self.listed.rows)))
 
     def _sorted_first(self) -> None:
-        """Worst first, with the cursor on the worst, unless somebody has moved it."""
+        """Sorts worst first, with the cursor on the worst turn unless the operator has moved it."""
         moved = self.listed.cursor > 0
         self.listed.sort = "verdict"
         self.listed.relist()
@@ -212,18 +212,18 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 self.listed.show_cursor()
                 self.listed.refresh()
 
-    # -- what is seen --------------------------------------------------------------------------------------------
+    # -- counting and sorting ------------------------------------------------------------------------------------
 
     def _moved(self) -> None:
         self.query_one(TurnAbout).follow()
 
     def _count(self) -> None:
-        """Counts the rows, since others were read, and says so."""
+        """Counts the rows again, and shows the counts."""
         self.counts = turn_rows.counts_of(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
         self._say_counts()
 
     def _say_counts(self) -> None:
-        """Says how many turns there are, how they fared, and how far reading is."""
+        """Shows the number of turns, the counts of their verdicts, and the progress of reading."""
         progress = None
         if self.begun and self.opened is not None:
             progress = turns_reading.progress_within(self.opened.paths[0])
@@ -316,7 +316,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         return True
 
     def _narrow(self, text: str) -> str:
-        """Lists what an expression finds; how many that are, or what is wrong with it."""
+        """Lists the rows that match an expression; returns their number as text, or the mistake."""
         said = self.listed.narrow(text)
         self._say_counts()
         self._moved()
@@ -351,7 +351,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self._find(by, again=True)
 
     def _find(self, by: int, again: bool) -> None:
-        """Goes to the next match; of a session, enter then opens the turn that holds the text."""
+        """Moves the cursor to the next match; on a session's row, enter then opens the turn with the text."""
         self._match = self.listed.find(self._needle, by, again)
         if self._match is None:
             self.note = f"{self._needle!r} is in no turn that is listed"
