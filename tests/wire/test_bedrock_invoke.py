@@ -12,6 +12,7 @@ import pytest
 from inspector.sessions.traffic import by_content, by_path
 from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
+from loop_core.judge.gate import admit_all
 from loop_core.values import (
     ChatResponse,
     Message,
@@ -117,6 +118,7 @@ def test_the_words_of_claude_and_nova_mean_what_they_mean_in_their_own_formats(a
     {"generations": [{"text": "a", "finish_reason": "COMPLETE"}], "id": "i"},
     {"text": "a", "finish_reason": "COMPLETE"},
     {"completion": "a", "stop_reason": "stop_sequence"}, {"outputs": [{"text": "a", "stop_reason": "stop"}]},
+    {"choices": [{"text": "a", "stop_reason": "stop"}]},
 ])
 def test_makers_that_count_nothing(body: dict[str, Any]) -> None:
     response = decode_response(API, whole(body))
@@ -125,6 +127,41 @@ def test_makers_that_count_nothing(body: dict[str, Any]) -> None:
     at = response.stop_reason.evidence[0].at
     assert at is not None
     assert json.dumps(body).encode()[at.start : at.end] == json.dumps(response.raw_stop_reason).encode()
+
+
+def test_a_stream_of_deepseek_is_one_text() -> None:
+    pieces = [{"choices": [{"text": text, "stop_reason": reason}]} for text, reason in [("a", None), ("b", "length")]]
+    response = decode_response(API, chunks(*pieces))
+    assert (response.text, response.stop_reason.normalized) == ("ab", Stop.MAX_TOKENS)
+
+
+COMMAND_CALL = {"name": "erase", "parameters": {"n": 1}}
+
+
+@pytest.mark.parametrize(("word", "stop"), [("COMPLETE", Stop.END_TURN), ("MAX_TOKENS", Stop.MAX_TOKENS)])
+def test_the_calls_of_a_command_r_are_read(word: str, stop: Stop) -> None:
+    body = whole({"text": "", "generation_id": "g", "finish_reason": word, "tool_calls": [COMMAND_CALL]})
+    stream = chunks({"event_type": "tool-calls-generation", "is_finished": False, "tool_calls": [COMMAND_CALL]},
+                    {"event_type": "stream-end", "is_finished": True, "finish_reason": word, "response": {"text": ""}})
+    for data in (body, stream):
+        response = decode_response(API, data)
+        (call,) = response.tool_calls
+        assert (call.name, call.arguments, response.stop_reason.normalized) == ("erase", '{"n": 1}', stop)
+        verdict, = admit_all((call,), judge(response))
+        assert verdict.admission == ("ready" if stop is Stop.END_TURN else "held")
+        assert judge(response).ending is None
+    assert call.at is not None
+    place = decode_response(API, body).tool_calls[0].at
+    assert place is not None
+    assert json.loads(body[place.start : place.end]) == COMMAND_CALL
+
+
+def test_the_events_of_a_command_r_make_one_text() -> None:
+    said = [{"event_type": "text-generation", "is_finished": False, "text": text} for text in ("a", "b")]
+    end = {"event_type": "stream-end", "is_finished": True, "finish_reason": "COMPLETE", "response": {"text": "ab"}}
+    response = decode_response(API, chunks(*said, end))
+    assert (response.text, response.raw_stop_reason, response.findings) == ("ab", "COMPLETE", ())
+    assert decode_response(API, chunks(*said)).stop_reason.normalized is Stop.INTERRUPTED
 
 
 def test_a_call_that_the_stream_cuts_is_held() -> None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
-from loop_core.values import At, ChatResponse, ExchangePart, Stop, TextPart, Usage
+from loop_core.values import ArgsForm, At, ChatResponse, ExchangePart, Stop, TextPart, ToolCall, Usage
 from loop_core.wire import base
 from loop_core.wire.anthropic_messages.decode import Decoder as MessagesDecoder
 from loop_core.wire.anthropic_messages.table import LOSES as MESSAGES_LOSES
@@ -41,6 +41,7 @@ from loop_core.wire.bedrock_invoke.makers import (
 from loop_core.wire.body import compact, integer, list_of, mapping_of, rest, string, word
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
 from loop_core.wire.format import ANY_PATH, Format, Home
+from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_chat.choice import GrowingChoice
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
@@ -91,6 +92,7 @@ class TextShape(NamedTuple):
 TEXTS: tuple[TextShape, ...] = (
     TextShape("", "generation", "stop_reason", "prompt_token_count", "generation_token_count"),  # Llama
     TextShape("outputs", "text", "stop_reason"),  # Mistral
+    TextShape("choices", "text", "stop_reason"),  # DeepSeek-R1
     TextShape("results", "outputText", "completionReason", "inputTextTokenCount"),  # Titan
     TextShape("", "outputText", "completionReason", "inputTextTokenCount", "totalOutputTextTokenCount"),  # its chunks
     TextShape("generations", "text", "finish_reason"),  # Cohere Command
@@ -98,6 +100,8 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("", "text", "finish_reason"),  # Cohere Command R, and chunks of Command
 )
 """The first shape whose text is there counts."""
+COMMAND_R = TEXTS[-1]
+"""The shape whose bodies may hold calls too, and whose chunks are events of Cohere's first version."""
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
@@ -119,6 +123,8 @@ READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
     *(FactRow(f"usage.{fact}", f"/{name}") for shape in TEXTS
       for fact, name in (("input_tokens", shape.input_tokens), ("output_tokens", shape.output_tokens)) if name),
     FactRow("usage.output_tokens", "/results/*/tokenCount"),
+    FactRow("call.name", "/tool_calls/*/name"),
+    FactRow("call.arguments", "/tool_calls/*/parameters"),
 )))
 """Of whole bodies: what a chunk holds stands in base64, where no value has bytes of its own."""
 
@@ -152,6 +158,7 @@ class Decoder(ConverseDecoder):
         self._maker: base.Decoder | None = None
         self._maker_options = {**options, "words": {**STOP_REASONS, **self.words}}
         self._texts: list[str] = []
+        self._calls: list[ToolCall] = []
         self._id: str | None = None
         self._read_text = False
 
@@ -162,7 +169,10 @@ class Decoder(ConverseDecoder):
             return
         inner, text = _opened(event)
         metrics = inner.pop(METRICS, None)
-        if "type" in inner and self._shape(inner) is None:
+        shape = self._shape(inner) or (COMMAND_R if "event_type" in inner else None)
+        if shape is not None:
+            self._text(shape, inner, At(ExchangePart.BODY, start, end), text)
+        elif "type" in inner:
             maker = self._as(MessagesDecoder)
             maker.payload = text
             maker.on_event(inner, None, start, end)
@@ -170,8 +180,6 @@ class Decoder(ConverseDecoder):
             maker = self._as(_ChatDecoder)
             maker.payload = text
             maker.on_event(_as_chunk(inner), None, start, end)
-        elif (shape := self._shape(inner)) is not None:
-            self._text(shape, inner, At(ExchangePart.BODY, start, end))
         else:
             super().on_event(_counts_named(inner), None, start, end)
         if isinstance(metrics, dict) and self._usage is None:
@@ -183,7 +191,7 @@ class Decoder(ConverseDecoder):
         if self.error is not None or "output" in body:
             super().on_body(_counts_named(body))
         elif shape is not None:
-            self._text(shape, body, None)
+            self._text(shape, body, None, self.slice_bytes())
         else:
             maker = self._as(_ChatDecoder if "choices" in body else MessagesDecoder)
             maker._whole, maker.size = self._whole, self.size
@@ -196,7 +204,8 @@ class Decoder(ConverseDecoder):
             if self._read_text:
                 joined = "".join(self._texts)
                 self.saw_done = self.raw is not None
-                response = replace(response, parts=(TextPart(joined),) if joined else (), id=self._id)
+                text = (TextPart(joined),) if joined else ()
+                response = replace(response, parts=(*text, *self._calls), id=self._id)
             return replace(response, api=API)
         self._maker.size = self.size
         made = self._maker.build()
@@ -225,11 +234,17 @@ class Decoder(ConverseDecoder):
     def _shape(self, body: Mapping[str, Any]) -> TextShape | None:
         return next((shape for shape in TEXTS if isinstance(_holder(shape, body).get(shape.text), str)), None)
 
-    def _text(self, shape: TextShape, body: Mapping[str, Any], at: At | None) -> None:
-        """A body, or a chunk (which has a place), that is one text."""
+    def _text(self, shape: TextShape, body: Mapping[str, Any], at: At | None, source: bytes) -> None:
+        """A body, or a chunk (which has a place), that is one text, and the calls of a Command R."""
         self._read_text = True
         holder = _holder(shape, body)
-        self._texts.append(holder[shape.text])
+        self._texts.append(string(holder.get(shape.text)) or "")
+        json_text = source.decode("utf-8", "replace")
+        for number, call in enumerate(list_of(body.get("tool_calls")) if shape is COMMAND_R else ()):
+            if isinstance(call, dict):
+                arguments = slice_of(json_text, "tool_calls", number, "parameters")
+                self._calls.append(ToolCall(None, string(call.get("name")) or "", arguments, closed=True,
+                                            form=ArgsForm.OBJECT, at=at or self.body_at(f"/tool_calls/{number}")))
         self._id = string(body.get("id")) or self._id
         reason = string(holder.get(shape.reason))
         if reason:
