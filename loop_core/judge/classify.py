@@ -15,6 +15,7 @@ from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, mean
 from loop_core.judge.endings import Ending, EndingSign, ending_of, has_calls, hit_stop_string, stop_string_unknown
 from loop_core.judge.signs import Sign, stops_in_the_middle
 from loop_core.values import (
+    ArgsForm,
     At,
     CallKind,
     ChatResponse,
@@ -162,12 +163,16 @@ def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A call began and never closed, though the response says that it ended."""
+    """A call began and never closed, though the response says that it ended; or a stop string ended it in a call in
+    which a cut cannot be seen."""
     if stop.normalized not in FINISHED:
         return None
-    for call in case.response.tool_calls:
-        if not call.closed and call.other_arguments is None and not is_phantom(call):
-            return Correction(Stop.MAX_TOKENS, None, call.at, f"the call {call.name} was never closed", Severity.ERROR)
+    calls, stopped = case.response.tool_calls, hit_stop_string(case.response)
+    for call in calls:
+        unseen = stopped and call is calls[-1] and (call.form is ArgsForm.OBJECT or call.kind is CallKind.CUSTOM)
+        if (unseen or not call.closed) and call.other_arguments is None and not is_phantom(call):
+            how = "was ended by a stop string, and a cut in it cannot be seen" if call.closed else "was never closed"
+            return Correction(Stop.MAX_TOKENS, None, call.at, f"the call {call.name} {how}", Severity.ERROR)
     return None
 
 

@@ -123,6 +123,18 @@ def test_a_call_that_was_never_closed_means_a_budget_cut_even_if_it_parses() -> 
     assert effective(reply(Stop.END_TURN, custom)).stop.normalized is Stop.MAX_TOKENS
 
 
+@pytest.mark.parametrize("fields", [{"form": ArgsForm.OBJECT}, {"kind": CallKind.CUSTOM}])
+def test_a_stop_string_may_have_cut_a_call_that_shows_no_cut(fields: dict[str, object]) -> None:
+    unseen = call(GOOD)._replace(**fields)  # type: ignore[arg-type]
+    for native in ({"stop_reason": "###"}, {"matched_stop": "###"}):
+        found = effective(reply(Stop.END_TURN, unseen, native=native))
+        assert (found.stop.normalized, rules(found)) == (Stop.MAX_TOKENS, ["judge.open_call"])
+        assert effective(reply(Stop.END_TURN, call(GOOD), native=native)).stop.normalized is Stop.TOOL_CALL
+        assert effective(reply(Stop.END_TURN, unseen, call(GOOD), native=native)).stop.normalized is Stop.TOOL_CALL
+    assert effective(reply(Stop.END_TURN, unseen, native={"stop_reason": "151645"})).stop.normalized is Stop.TOOL_CALL
+    assert effective(reply(Stop.END_TURN, unseen)).stop.normalized is Stop.TOOL_CALL
+
+
 @pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape"])
 @pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_a_frame_that_was_not_read_may_have_held_a_part_of_a_call(rule: str, stop: Stop) -> None:
