@@ -18,7 +18,7 @@ from inspector.report.explain import place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
-from inspector.report.lines.spans import inert, one_line
+from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
 from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
@@ -169,7 +169,7 @@ def _merged(turn: TurnFacts) -> Iterator[Block]:
     text, seams = turn.joined_text.text, turn.joined_text.seams
     starts = [0, *(seam.at for seam in seams), len(text)]
     if redact.text(text) != text:  # a key that lies across a seam: masked in the whole, which has no parts then
-        yield Quote(redact.text(text), f"{len(seams) + 1} segments")
+        yield Quote(redact.text(text), count_of(len(seams) + 1, "segment"))
         return
     for number, (start, end) in enumerate(pairwise(starts)):
         if number:

@@ -97,7 +97,8 @@ def _lines(
         line = f"{_WORDS[noted.finding.severity]}: {one_line(noted.finding.message)} [{noted.finding.rule}]{where}"
         findings.setdefault(noted.response, []).append(line)
     if only is not None:
-        yield f"filter: {len(only)} of {len(view.responses)} responses match"
+        verb = "matches" if len(only) == 1 else "match"
+        yield f"filter: {len(only)} of {count_of(len(view.responses), 'response')} {verb}"
     for number, (turn, file) in enumerate(zip(view.turns, files, strict=True), start=1):
         indices = [index for index in turn.responses if only is None or index in only]
         if indices and (everything or not turn.verdict.clean):

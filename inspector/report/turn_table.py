@@ -259,7 +259,7 @@ def about(row: TurnRow) -> list[Line]:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))
     folder, _, name = row.file.rpartition("/")  # a long folder shall not push the name out of sight
-    known = [f"turn {row.number:,} of {row.of:,}", row.model, row.agent, folder and f"in\u00a0{folder}/"]
+    known = [f"turn {row.number:,} of {row.of:,}", row.model, row.agent, folder and f"{folder}/"]
     lines.append((Span("file     ", Tone.KEY), safe(name), Span(" · ", Tone.DIM),
                   safe(" · ".join(each for each in known if each), Tone.DIM)))
     if row.title:

@@ -177,7 +177,7 @@ class PoliciesScreen(TableScreen):
             return [(title, Span("  running the session under every policy…", Tone.DIM))]
         if not made.rows:
             return [(title, Span("  no turns: nothing was read", Tone.WARN))]
-        counts = f"  {count_of(len(made.rows), 'turn')} under {len(made.policies)} policies"
+        counts = f"  {count_of(len(made.rows), 'turn')} under {count_of(len(made.policies), 'policy', 'policies')}"
         if width >= ROOMY:
             counts += f", {made.complete(self._cells.policy):,} complete"
         run = (Span("run ", Tone.DIM), safe(self._run), Span("  "),

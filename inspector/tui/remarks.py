@@ -169,11 +169,11 @@ class RemarkBook(SessionPart):
             return str(filters.explain_error(why, filters.values_of(stage.run.view)))
         kept = filters.steps(found, stage.run.view, self.marks)
         searched = filters.search_note(found, filters.values_of(stage.run.view))
-        count = " · ".join(filter(None, (f"{len(kept):,} of {len(stage.run.view.steps):,} steps", searched)))
+        count = " · ".join(filter(None, (f"{len(kept):,} of {count_of(len(stage.run.view.steps), 'step')}", searched)))
         if not kept:
             return f"{count}: nothing matches"
         narrowed = FilteredOutline(stage.run.outline, kept)
-        self._expression, stage.filtered, stage.listed = text, f"{text}: {len(kept):,} steps", narrowed
+        self._expression, stage.filtered, stage.listed = text, f"{text}: {count_of(len(kept), 'step')}", narrowed
         if stage.step not in set(kept):
             stage.step = narrowed.neighbour(stage.step, 1)
         return count
@@ -223,7 +223,7 @@ class RemarkBook(SessionPart):
 
         lost = self._keep(keep) if changed else ""
         enabled = sum(each.enabled for each in breakpoints)
-        some = f"{len(breakpoints)} breakpoints, {enabled} on · c runs to the next"
+        some = f"{count_of(len(breakpoints), 'breakpoint')}, {enabled} on · c runs to the next"
         self.stage.note = lost or (some if breakpoints else "no breakpoints")
 
     # -- marks and notes -----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from inspector.config.files import bounds_of
 from inspector.report import filters, turn_rows, turn_table
 from inspector.report.lines.glyphs import ascii_text
-from inspector.report.lines.spans import EMPTY, Line, Span, Tone, join_groups, one_line, safe, wrap_line
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, join_groups, one_line, safe, wrap_line
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
@@ -132,7 +132,7 @@ class TurnList(RowList):
             return "all turns"
         total = sum(row.verdict is not None for row in self.rows)
         searched = filters.search_note(self.filter, turn_rows.values_of_rows(self.rows))
-        return " · ".join(filter(None, (f"{len(self.passed):,} of {total:,} turns", searched)))
+        return " · ".join(filter(None, (f"{len(self.passed):,} of {count_of(total, 'turn')}", searched)))
 
     def _titled(self, rows: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
         last = -1
@@ -289,7 +289,7 @@ def counts_line(
     their verdicts."""
     parts: list[Sequence[Span]] = [[Span(progress, Tone.HERE)]] if progress is not None else []
     if narrowed is not None:
-        parts.append([safe(f"filter {narrowed.text}: {counts.turns:,} of {turns:,} turns", Tone.MARK)])
+        parts.append([safe(f"filter {narrowed.text}: {counts.turns:,} of {count_of(turns, 'turn')}", Tone.MARK)])
     else:
         parts.append([Span(f"{counts.turns:,}", Tone.STRONG),
                       Span(f" turn{'' if counts.turns == 1 else 's'} in "),

@@ -296,6 +296,7 @@ def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None)
     if found.difference is None:
         return (Span("would change nothing", Tone.DIM),)
     ends = ", ".join(str(index + 1) for index in found.turns[:6]) + ("…" if len(found.turns) > 6 else "")
-    turns = f"turn {ends} would end otherwise" if found.turns else "every turn would end as it does"
+    which = "turn" if len(found.turns) == 1 else "turns"
+    turns = f"{which} {ends} would end otherwise" if found.turns else "every turn would end as it does"
     steps = count_of(found.steps, "step")
     return (Span(f"would change {steps} from step {found.difference + 1}", Tone.STRONG), Span(f" · {turns}", Tone.WARN))

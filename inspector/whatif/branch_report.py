@@ -126,7 +126,7 @@ def boundaries(branch: Branch) -> list[str]:
     guessed = _estimated(branch)
     if guessed:
         step, recut = guessed[0]
-        count = f"{len(guessed):,} of {sum(map(len, found.values())):,} cuts"
+        count = f"{len(guessed):,} of {count_of(sum(map(len, found.values())), 'cut')}"
         told.append(f"ESTIMATED in {count}; at step {step + 1} {recut.between}")
     return told
 

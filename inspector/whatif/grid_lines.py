@@ -99,7 +99,8 @@ def fidelity(tuning: TunedGrid) -> Line:
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
     if ended:
-        parts.append((Span(f"the recording ends first in {ended:,}: their spend is a lower bound", Tone.WARN),))
+        whose = "its" if ended == 1 else "their"
+        parts.append((Span(f"the recording ends first in {ended:,}: {whose} spend is a lower bound", Tone.WARN),))
     return join_groups(parts)
 
 
@@ -124,7 +125,9 @@ def completes(turn: TurnGrid) -> bool:
 
 def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
     """Turns that are only counted: those that complete in every cell, those not run, those left out."""
-    for count, what in ((steady, "complete in every cell"), (undone, "not run"), (remaining, "more, one at a time")):
+    told = (steady, f"{'completes' if steady == 1 else 'complete'} in every cell"), (undone, "not run"), (
+        remaining, "more, one at a time")
+    for count, what in told:
         if count:
             yield (Span(f"{count_of(count, 'turn')} {what}", Tone.DIM),)
 

@@ -17,6 +17,7 @@ from inspector.replay import Replay, TurnRun, replay
 from inspector.replay.case import Case, seen_by_loop
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, recorded_findings
 from inspector.report.judged_turn import judged_turn_of
+from inspector.report.lines.spans import count_of
 from inspector.report.verdict import verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
@@ -187,7 +188,7 @@ DECISIONS: tuple[Decision, ...] = (
              _taken),
     Decision("stopped at a limit", "limit", Severity.WARNING,
              lambda look: look.turn.terminal in _LIMITS,
-             lambda look: f"{look.turn.terminal} after {look.turn.spend.continuations} continuations"),
+             lambda look: f"{look.turn.terminal} after {count_of(look.turn.spend.continuations, 'continuation')}"),
     Decision("goes on", "goes on", Severity.INFO,
              lambda look: look.turn.terminal == "unrecorded",
              lambda look: f"asks for {look.last_request}, never recorded"),
@@ -199,7 +200,7 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: "a call was held, asked for again, and came whole"),
     Decision("continued", "continued", Severity.INFO,
              lambda look: look.turn.spend.continuations > 0,
-             lambda look: f"finished after {look.turn.spend.continuations} continuations"),
+             lambda look: f"finished after {count_of(look.turn.spend.continuations, 'continuation')}"),
     Decision("finished", "finished", Severity.INFO,
              lambda look: True,
              lambda look: "resumed and finished" if look.turn.spend.resumes else "finished"),

@@ -12,7 +12,19 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from inspector.report.lines.spans import Line, Listed, Span, Tone, field, join_groups, more, one_line, safe, text_of
+from inspector.report.lines.spans import (
+    Line,
+    Listed,
+    Span,
+    Tone,
+    count_of,
+    field,
+    join_groups,
+    more,
+    one_line,
+    safe,
+    text_of,
+)
 from inspector.report.table import Column, Table
 from inspector.whatif.policies import DECISIONS, Cell, Matrix
 from loop_core.values import Severity
@@ -31,8 +43,8 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     if not matrix.rows:
         yield "NOTHING READ  no LLM traffic was found"
         return
-    turns = "turn" if len(matrix.rows) == 1 else "turns"
-    yield f"{len(matrix.rows)} {turns} under {len(matrix.policies)} policies, {matrix.fidelity.value}"
+    under = count_of(len(matrix.policies), "policy", "policies")
+    yield f"{count_of(len(matrix.rows), 'turn')} under {under}, {matrix.fidelity.value}"
     yield ""
     laid = layout(matrix, WIDTH, 0)._replace(first=0, size=len(matrix.policies))
     yield from (text_of(line).rstrip() for line in names(matrix, laid))
@@ -50,6 +62,11 @@ def _lines(matrix: Matrix) -> Iterator[str]:
         yield ""
         legend = ", ".join(f"{d.short}: {d.word}" for d in DECISIONS if d.word in used and d.short != d.word)
         yield from wrap(legend, WIDTH)
+    yield ""
+    yield "whose policies these are"
+    for policy in matrix.policies:
+        yield from wrap(f"{policy.name}: {policy.title}", WIDTH, initial_indent="  ", subsequent_indent="    ",
+                        break_on_hyphens=False)
     for turn in (alike[0] for alike in lines if len(alike) == 1):
         yield ""
         yield f"turn {turn + 1} ({one_line(matrix.turns[turn].record.id)})"
@@ -301,14 +318,15 @@ def sheet(matrix: Matrix, here: Place, file: str = "") -> Listed:
         *([field("file", safe(file))] if file else []),
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
+        field("policy", Span(policy.title)),
         field("from strict", Span("no step differs" if cell.step is None else
                                   f"parts at step {cell.step + 1:,} of this run")),
         (),
         *_beside(matrix, turn),
         (),
-        field("complete", Span(f"{matrix.complete(column):,} of {len(matrix.rows):,} turns, by the verdict of each")),
+        field("complete", Span(f"{matrix.complete(column):,} of {count_of(len(matrix.rows), 'turn')}, by the verdict "
+                               "of each")),
         field("decisions", *join_groups([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
-        field("policy", Span(policy.title)),
         *[(more if at else partial(field, "follows"))(Span(cite, Tone.DIM)) for at, cite in enumerate(policy.cites)],
     ])
 

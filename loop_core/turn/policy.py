@@ -179,7 +179,7 @@ class Policy:
 
 STRICT = Policy(
     "strict",
-    "Nothing unfinished counts as finished; no held call runs",
+    "This engine's own: nothing unfinished counts as finished, and no held call runs",
     ("seed 000", "seed 003: only a ToolUse terminal authorises execution"),
 )
 

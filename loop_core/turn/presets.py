@@ -132,7 +132,7 @@ ZEROCLAW_MERGED_SIGNALS: Signals = MappingProxyType({
 
 ZEROCLAW_MERGED = Policy(
     "zeroclaw-merged",
-    "What was merged of it: whole calls run although the response was cut, any overlap is removed",
+    "ZeroClaw as it was merged: whole calls run although the response was cut, any overlap is removed",
     (
         "zeroclaw#2373: continues under MaxTokens while no native call parses, and attempts and characters last",
         "zeroclaw#2373: a response with native calls that parse skips that loop and executes them, max_tokens or not",

@@ -285,7 +285,7 @@ def test_the_same_string_headless(tmp_path, capsys):
         cli.main(["explain", str(path), "--filter", "stop:end_turn"], standalone_mode=False)
     assert ended.value.code == 0
     said = capsys.readouterr().out
-    assert "filter: 1 of 5 responses match" in said
+    assert "filter: 1 of 5 responses matches" in said
     assert "response 4 (" in said
     assert "response 3 (" not in said
     with pytest.raises(SystemExit):

@@ -64,6 +64,12 @@ async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:
         assert len(session_of(pilot).runs.every) == 1
 
 
+async def test_several_turns_that_would_end_otherwise_are_plural(app_on: AppOn) -> None:
+    async with app_on([*continued(), *continued(PARTS[1:])]).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "1")
+        await until(pilot, lambda: "turns 1, 2 would end otherwise" in page(pilot.app))
+
+
 def session_of(pilot: Pilot[Any]) -> SessionScreen:
     screen = pilot.app.screen_stack[0]
     assert isinstance(screen, SessionScreen)

@@ -67,6 +67,25 @@ async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
         assert rows[4].split() == ["2", *" ".join(SECOND).split()]
 
 
+@pytest.mark.parametrize(("rights", "whose"), [
+    (0, "This engine's own: nothing unfinished counts"), (2, "ZeroClaw as it was merged:"), (6, "BotNexus:"),
+])
+async def test_a_cell_says_whose_policy_it_is(app_on: AppOn, rights: int, whose: str) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot)
+        await pilot.press(*["l"] * rights)
+        assert f"policy         {whose}" in page(pilot.app)
+
+
+async def test_one_of_a_thing_is_no_plural(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=LARGE) as pilot:
+        await pilot.press("e", "1", "enter")
+        await opened(pilot)
+        assert "1 turn under 7 policies" in page(pilot.app)
+        assert "0 of 1 turn, by the verdict of each" in told(pilot.app)
+        assert "retry_limit after 1 continuation\n" in told(pilot.app)
+
+
 async def test_the_details_of_a_cell_scroll_down_and_never_sideways(app_on: AppOn) -> None:
     """They are wrapped to their width, which the scroll bar beside them does not change."""
     async with app_on().run_test(size=SMALL) as pilot:

@@ -486,7 +486,7 @@ async def test_the_file_of_a_row_stands_in_the_line_above_its_details(folder: Pa
             assert f"{name} · {listed.position}" in page(app)
 
 
-async def test_the_folder_of_a_file_keeps_the_word_before_it(folder: Path) -> None:
+async def test_the_line_of_a_file_ends_in_no_lone_word(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(100, 26)) as pilot:
         await read(app, pilot)

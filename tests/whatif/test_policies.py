@@ -309,6 +309,13 @@ def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
     assert "zoo-before: stuck · write_file is begun and never ended" in shown
 
 
+def test_the_text_says_whose_the_policies_are() -> None:
+    shown = " ".join(policies_report.text(matrix(sample("08"))).split())
+    assert "1 turn under 7 policies, RECORDED" in shown
+    assert "whose policies these are strict: This engine's own: nothing unfinished counts as finished" in shown
+    assert "zeroclaw-merged: ZeroClaw as it was merged: whole calls run" in shown
+
+
 def test_the_document() -> None:
     made = policies_report.values(matrix(sample("07")))
     assert made["schema"] == "loop-inspector/policies/1"

@@ -136,6 +136,14 @@ def test_long_lists_of_turns_are_cut_and_counted():
     assert "1 turn more, one at a time" in told
 
 
+def test_one_turn_and_one_cell_are_singular(inspector):
+    told = " ".join(inspector("tune", "sample:05", "sample:08", "--grid", "attempts=1").out.split())
+    assert "the recording ends first in 1: its spend is a lower bound" in told
+    assert "1 turn completes in every cell" in told
+    two = " ".join(inspector("tune", "sample:02", "sample:05", "--grid", "attempts=4").out.split())
+    assert "2 turns complete in every cell" in two
+
+
 def test_what_was_cancelled_says_so_and_stays_blank():
     made = tuned("attempts=0..6", cancelled=lambda: True)
     told = text(made)

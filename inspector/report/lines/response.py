@@ -223,7 +223,8 @@ def _who(facts: ResponseFacts) -> list[Line]:
     size = Span(f"{answer.size:,}")
     lines.append(field("bytes", *join_groups([(size,), *((Span(each, Tone.DIM),) for each in end)])))
     if answer.other_choices:
-        lines.append(field("choices", Span(f"{answer.other_choices} further choices are not read", Tone.WARN)))
+        lines.append(field("choices", Span(
+            f"{count_of(answer.other_choices, 'further choice is', 'further choices are')} not read", Tone.WARN)))
     return lines
 
 
