@@ -193,7 +193,7 @@ def case_beside(
     """The case with other exchanges in the same places."""
     loaded = replace(case.recording, exchanges=exchanges)
     return Case(loaded, judged, verdicts, case.limits_by_path, root=case.root or case, live_runs=case.live_runs,
-                silent=case.silent, cancels=case.cancels)
+                silent=case.silent, end_causes=case.end_causes, cancels=case.cancels)
 
 
 # -- A recorded turn as a source -------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import tracemalloc
 from dataclasses import fields, replace
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from inspector.config.settings import REPLAYED, Settings
 from inspector.replay import Replay, replay
-from inspector.replay.case import open_case
+from inspector.replay.case import BranchAnswers, open_case
 from inspector.replay.rerun import rerun
 from inspector.report.explain import text
 from inspector.report.explain_document import document
@@ -26,10 +27,11 @@ from loop_core.turn.limits import GUARDS, Limits
 from loop_core.turn.policy import STRICT, BatchRule, Dispatch, ReasonSource
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.seam import _join
-from loop_core.turn.state import State, Turn
+from loop_core.turn.state import RequestPlace, State, Turn
 from loop_core.turn.trace import Step, step_key
 from loop_core.values import Stop
 from tests.scenes.recordings import (
+    CHAT,
     PARTS,
     TOOLS,
     WHOLE,
@@ -276,6 +278,56 @@ def test_a_step_that_does_not_exist_is_the_callers_error(since):
     assert len(parent.trace.steps) < 15
     with pytest.raises(CallerError, match=f"step {since + 1}: this run has the steps 1 to"):
         rerun(parent, Settings(), since)
+
+
+def recorded_ends(tmp_path) -> Replay:
+    """Two records of live runs: one that the operator ended behind a cut answer, one that could not be asked on."""
+    def session(name: str, *last: dict) -> str:
+        asks = {"model": "m", "messages": [user(f"Tell of the {name}.")], "max_tokens": 10}
+        body = json.dumps({**chat(f"The {name} ", "length"), "model": "m"})
+        record = [{"loop_inspector_session": 1, "title": name},
+                  {"type": "request", "id": "r1", "api": "openai_chat", "url": CHAT, "body": asks},
+                  {"type": "response", "request": "r1", "status": 200, "headers": []},
+                  {"type": "bytes", "request": "r1", "text": body},
+                  {"type": "end", "request": "r1", "end": "eof"}, *last]
+        path = tmp_path / f"{name}.session.jsonl"
+        path.write_text("".join(json.dumps(each) + "\n" for each in record))
+        return str(path)
+
+    paths = [session("cat", {"type": "cancel", "request": "r1", "answered": True}),
+             session("dog", {"type": "note", "text": "the server is gone"},
+                     {"type": "about", "end_state": "unrecorded"})]
+    return replay(open_case(open_paths(paths)))
+
+
+def ends(made: Replay) -> list[tuple[str | None, bool]]:
+    finals = [made.trace.steps[turn.decided].turn for turn in made.turns]
+    return [(turn.terminal, "the server is gone" in (turn.notice or "")) for turn in finals]
+
+
+def test_what_a_record_says_of_its_end_holds_in_every_what_if(tmp_path):
+    parent = recorded_ends(tmp_path)
+    as_recorded = [("cancelled", False), ("unrecorded", True)]
+    assert ends(parent) == as_recorded
+    other = rerun(parent, Settings(profile="vllm"))
+    assert ends(other) == as_recorded, "read as another server's answers"
+    assert ends(rerun(other, Settings(profile="vllm", limits=Limits(continuation_max_attempts=2)))) == as_recorded
+    assert ends(rerun(parent, Settings(limits=Limits(continuation_max_attempts=2)))) == as_recorded
+
+
+@pytest.mark.parametrize("profile", [None, "vllm"])
+def test_what_a_record_says_of_its_end_holds_beside_a_turn_that_is_asked_live(tmp_path, profile):
+    parent = recorded_ends(tmp_path)
+    body = lines(asked([user("Tell of the cat.")], chat("Cats sleep.", "stop"), max_tokens=10))
+    heard = open_paths(["-"], stdin=body).exchanges
+    parent.case.live_runs["live"] = BranchAnswers("live", heard, ((RequestPlace.REQUEST, 0),))
+    live = rerun(parent, Settings(live="live", profile=profile))
+    assert ends(live) == [("completed", False), ("unrecorded", True)]
+    again = Settings(live="live", profile=profile, limits=Limits(continuation_max_attempts=2))
+    assert ends(rerun(live, again)) == [("completed", False), ("unrecorded", True)]
+    live = rerun(parent, Settings(live="live", profile=profile), parent.turns[1].first)
+    assert ends(live) == [("cancelled", False), ("completed", False)]
+    assert ends(rerun(live, again)) == [("cancelled", False), ("completed", False)]
 
 
 def test_nothing_at_all_is_run_again_as_nothing():
