@@ -93,10 +93,6 @@ LEFT_OUT: dict[str, str] = {
     r".*\.(ASKING_|PROMPT_)?LOSES": LATER,
     r".*\.STREAM_READS": LATER,
     r"wire\.(ollama|openai).*\.PATHS": "an address tells a format only where its body does not",
-    r"wire\..*\bserving\.(KNOWN.*|(.*_)?ERRORS|ROLES|OTHERS|ELSEWHERE|INCLUDES|SAMPLING|FORMATS"
-    r"|ONLY_TEXT|PEER_.*)": LATER,
-    r"inspector\.check\.(report_forms\.(GLYPHS|ORDER)|finders\.(LISTS|OF_HISTORY|OWN_SERVERS)"
-    r"|stats\.(DIMENSIONS|FORMS))": LATER,
     r"inspector\.(export\.(FORMS|conventions\.CONTENT|.*\.KINDS)|live\.(answers|growing_views|stepper)\..*)": LATER,
     r"inspector\.provider\.((app|frames|reading)\..*|checks\.TYPES|dialect_lines\.(COLUMNS|NARROW|RANKS)"
     r"|dialect_rows\.HOSTS"

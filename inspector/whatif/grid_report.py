@@ -107,8 +107,8 @@ def as_csv(tuning: TunedGrid) -> str:
     return csv_table(tuning.grid.names).csv(rows_of(tuning))
 
 
-NO_FILE = (None, "-")
-"""What `--csv` says where no file is to be written."""
+NO_FILE = "-"
+"""What `--csv` says where the output is to be written, and no file."""
 
 
 def check(path: str | None, paths: Sequence[str], force: bool, option: str = "--csv") -> None:
@@ -117,7 +117,7 @@ def check(path: str | None, paths: Sequence[str], force: bool, option: str = "--
     Raises:
         CallerError: it is there already and `force` is not given, or it is one of the sessions that are read.
     """
-    if path is None or path in NO_FILE:
+    if path is None or path == NO_FILE:
         return
     target = Path(path)
     try:
@@ -137,7 +137,7 @@ def save(path: str | None, content: Callable[[], str], option: str = "--csv") ->
     Raises:
         CallerError: it cannot be written.
     """
-    if path is None or path in NO_FILE:
+    if path is None or path == NO_FILE:
         return
     try:
         replace_all({Path(path): content().encode("utf-8", "backslashreplace")})

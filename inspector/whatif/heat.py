@@ -205,10 +205,10 @@ WORDS: Mapping[str, str] = {
     **SHORT,
     "max_thinking_only": "thinking", "min_progress_chars": "progress", "max_tool_steps": "rounds",
     "max_identical_calls": "identical", "max_resumes": "resumes",
-    "completed": "done", "unrecorded": "unrecorded", "retry_limit": "no method", "interrupted": "cut off",
+    "completed": "done", "retry_limit": "no method", "interrupted": "cut off",
     "cut_unseen": "cut unseen", "safety_blocked": "filtered", "context_window_exceeded": "context",
 }
-"""The limit that stopped a turn, or else its terminal reason -> one word."""
+"""The limit that stopped a turn, or else its terminal reason -> one word, where it is another."""
 
 
 def word(end: End) -> str:

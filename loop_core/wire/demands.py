@@ -10,7 +10,7 @@ the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -89,7 +89,7 @@ class Demands:
     """The same, once every field is as it has to be."""
     telling: Telling = Telling.DOTS
     spellings: Spellings = plain
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Path of an object -> the only names that are permitted in it."""
 
 

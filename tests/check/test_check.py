@@ -16,7 +16,7 @@ from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
 from loop_core.errors import CallerError
 from tests.scenes import transcripts as agents
-from tests.scenes.recordings import ASKS, CUT, TOOLS, asked, call, chat, exchange, lines, user
+from tests.scenes.recordings import ASKS, CUT, PARTS, TOOLS, asked, call, chat, continued, exchange, lines, user
 
 WHOLE = asked(ASKS, chat("All of it."), max_tokens=50)
 LOST = asked([user("Two?")], chat("Half of <it> & more", "length"), max_tokens=7)
@@ -234,7 +234,13 @@ def test_warnings_fail_where_that_is_wanted(inspector, tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_bytes(lines(asked(ASKS, chat("All of it.", None), max_tokens=50)))
     assert inspector("check", path).code == 0
-    assert inspector("check", path, "--fail-on", "warning").code == 1
+    said = inspector("check", path, "--fail-on", "warning")
+    assert (said.code, "▲ warning " in said.out, said.out.count("1 warning · ")) == (1, True, 1)
+    path.write_bytes(lines(*continued(*PARTS)))
+    words = ("check", path, "--select", "cut-and-continued", "--fail-on")
+    noted = inspector(*words, "warning")
+    assert (noted.code, "· info " in noted.out) == (0, True)
+    assert inspector(*words, "info").code == 1
 
 
 def test_a_file_of_a_folder_that_may_not_be_read_is_no_mere_other_file(inspector, folder, monkeypatch):

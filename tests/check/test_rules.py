@@ -316,6 +316,56 @@ def test_a_history_that_the_formats_own_server_refuses():
     assert "history-refused" not in found(asked(answered, chat("Fine."), url=other))
 
 
+UNANSWERED = [user("write"), assistant(None, call()), user("and now?")]
+NO_RESULT = [user("write"), {"role": "assistant", "content": [
+    {"type": "tool_use", "id": "t1", "name": "f", "input": {}}]}, user("and now?")]
+OF_BEDROCK = {"messages": [{"role": "assistant", "content": [{"text": "b"}]}, {"role": "user", "content": [
+    {"text": "a"}]}]}
+OF_GEMINI = {"contents": [{"role": "user", "parts": [{"text": "a"}]}, {"role": "model", "parts": [
+    {"functionCall": {"name": "f", "args": {}}}]}, {"role": "user", "parts": [{"text": "b"}]}]}
+SAID_BY_GEMINI = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Fine."}]}, "finishReason": "STOP"}]}
+SAID_BY_BEDROCK = {"output": {"message": {"role": "assistant", "content": [{"text": "Fine."}]}},
+                   "stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize(("session", "own", "other"), [
+    (lambda url: asked(UNANSWERED, chat("Fine."), url=url), CHAT, "https://llm.example/v1/chat/completions"),
+    (lambda url: asked(UNANSWERED, chat("Fine."), url=url),
+     "https://me.openai.azure.com/openai/deployments/d/chat/completions?api-version=1",
+     "https://me.example/openai/deployments/d/chat/completions?api-version=1"),
+    (lambda url: asked(UNANSWERED, chat("Fine."), url=url), "http://localhost:11434/v1/chat/completions",
+     "http://localhost:8000/v1/chat/completions"),
+    (lambda url: claude([text("Fine.")], "end_turn", *NO_RESULT, url=url), MESSAGES, "https://llm.example/v1/messages"),
+    (lambda url: claude([text("Fine.")], "end_turn", *NO_RESULT, url=url),
+     "https://us-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/anthropic/models/claude:rawPredict",
+     "https://llm.example/v1/messages"),
+    (lambda url: exchange(OF_GEMINI, SAID_BY_GEMINI, url=url), GEMINI, "https://llm.example/models/m:generateContent"),
+    (lambda url: exchange(OF_BEDROCK, SAID_BY_BEDROCK, url=url),
+     "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse", "https://llm.example/model/m/converse"),
+], ids=["openai", "azure", "ollama", "anthropic", "vertex", "gemini", "bedrock"])
+def test_what_the_server_that_made_a_format_took_is_not_refused(session, own, other):
+    assert "history-refused" in found(session(other))
+    assert "history-refused" not in found(session(own))
+
+
+@pytest.mark.parametrize(("path", "body", "why"), [
+    ("v1/messages", {"messages": [assistant("b"), user("a")]}, "first message"),
+    ("v1/messages", {"messages": [user("a"), {"role": "assistant", "content": [text("")]}, user("b")]}, "empty"),
+    ("v1/messages", {"messages": [user("a"), assistant("Half of it. ")]}, "end with whitespace"),
+    ("v1/messages", {"messages": NO_RESULT}, "t1"),
+    ("model/m/converse", OF_BEDROCK, "start with a message of the user"),
+    ("model/m/converse", {"messages": [{"role": "user", "content": [{"text": word}]} for word in "ab"]}, "alternate"),
+    ("model/m/converse", {"messages": [
+        {"role": "user", "content": [{"text": "a"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t1", "name": "f", "input": {}}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "t1", "content": []}}]}]}, "toolConfig"),
+])
+def test_what_a_strict_server_refuses_of_a_history(path, body, why):
+    answer = SAID_BY_BEDROCK if "converse" in path else message([text("Fine.")], "end_turn")
+    asks = {"model": "m-1", "max_tokens": 64, **body}
+    assert why in found(exchange(asks, answer, url=f"https://llm.example/{path}"))["history-refused"]
+
+
 def test_a_cache_that_was_lost_with_what_changed():
     asks = [user("at nine"), {"role": "assistant", "content": [text("One.")]}, user("go on")]
 
@@ -335,6 +385,9 @@ def test_the_prefix_of_a_request():
     before = {"system": "s", "messages": [user("a"), assistant("b"), user("c")]}
     assert changed_at(before, {**before, "messages": [*before["messages"], assistant("d")]}) is None
     assert changed_at(before, {**before, "system": "t"}) == "system"
+    assert changed_at({"tools": [1]}, {"tools": [2]}) == "tools"
+    for name in ("contents", "input"):  # Gemini, Responses
+        assert changed_at({name: ["a", "b"]}, {name: ["x", "b", "c"]}) == f"{name}[0]"
     assert changed_at(before, {**before, "messages": [user("x"), *before["messages"][1:]]}) == "messages[0]"
     marked = [{**user("a"), "cache_control": {"type": "ephemeral"}}, *before["messages"][1:]]
     assert changed_at(before, {**before, "messages": marked}) is None, "the mark of the cache moves"

@@ -34,6 +34,7 @@ def test_the_numbers_are_those_of_the_turns(report):
     assert models["m-1"]["endings"] == {"COMPLETE": 1, "TRUNCATED": 1}
     assert (models["=m<2>"]["turns"], models["=m<2>"]["lost"]) == (1, 0), "what is filtered is not lost"
     assert [(row["name"], row["turns"]) for row in value["by_day"]] == [("2026-03-04", 2), ("not recorded", 1)]
+    assert sum(row["turns"] for row in value["by_agent"]) == 3
     assert {row["name"] for row in value["by_ending"]} == {"COMPLETE", "TRUNCATED", "BLOCKED"}
 
 
@@ -86,6 +87,8 @@ def test_the_command(inspector, tmp_path):
     path.write_bytes(lines(LOST))
     said = inspector("check", path, "--stats", "--format", "json")
     assert (said.code, json.loads(said.out)["lost"]) == (0, 1)
+    for form, begins in (("text", "1 turn in 1 file: "), ("csv", "by,name,ending,"), ("html", "<!doctype html>")):
+        assert inspector("check", path, "--stats", "--format", form).out.lower().startswith(begins)
     assert inspector("check", path, "--stats", "--format", "sarif").code == 2
     assert "without --stats, one of text" in inspector("check", path, "--format", "html").err
     assert inspector("check", path, "--stats").out.startswith("1 turn in 1 file: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -108,6 +109,12 @@ def test_every_format_has_its_rows(api: str) -> None:
     (RESPONSES, {"input": [{"type": "item_reference", "id": "fc_1"},
                            {"type": "function_call_output", "call_id": "c1", "output": "x"}]}),
     (RESPONSES, {"tools": [{"type": "web_search"}], "include": ["reasoning.encrypted_content"], "top_logprobs": 0}),
+    (RESPONSES, {"include": ["file_search_call.results", "web_search_call.results", "web_search_call.action.sources"]}),
+    (RESPONSES, {"include": ["message.input_image.image_url", "computer_call_output.output.image_url",
+                             "code_interpreter_call.outputs"]}),
+    (CHAT, {"messages": [{"role": "system", "content": "Be brief."}, {"role": "developer", "content": "Now."}, HI,
+                         {"role": "function", "name": "f", "content": "x"}]}),
+    (COHERE, {"messages": [{"role": "system", "content": "Be brief."}, HI]}),
     (MESSAGES, {"messages": [HI, {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f",
                                                                     "input": {}}]},
                              {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]},
@@ -132,6 +139,67 @@ def test_every_format_has_its_rows(api: str) -> None:
 ])
 def test_what_the_server_takes_is_taken(api: str, more: dict[str, Any]) -> None:
     looked_at(api, without({**BODIES[api], **more}))
+
+
+MESSAGES_WHOLE: dict[str, Any] = {
+    "system": "Be brief.", "metadata": {"user_id": "u"}, "stop_sequences": ["x"], "temperature": 1, "top_k": 5,
+    "top_p": 0.9, "thinking": {"type": "disabled"}, "tools": [], "tool_choice": {"type": "auto"}, "stream": True,
+    "service_tier": "auto", "inference_geo": "us", "container": "c1", "cache_control": {"type": "ephemeral"},
+    "output_config": {"effort": "low"}, "diagnostics": {}, "speed": "fast", "betas": ["b"], "mcp_servers": [],
+    "context_management": {"edits": []}, "compaction": {}, "fallbacks": [], "fallback_credit_token": "t",
+    "billing_policy": "p", "user_profile_id": "p1", "workspace_id": "w1",
+    "output_format": {"type": "json_schema", "schema": {"type": "object"}},
+    "anthropic_version": "vertex-2023-10-16", "anthropic_beta": ["b"],  # Vertex and Bedrock
+}
+"""Every member that Anthropic and the clouds document for a request, beside those that no request can be without."""
+GEMINI_WHOLE: dict[str, Any] = {
+    "contents": [PARTS], "tools": [], "toolConfig": {}, "safetySettings": [], "systemInstruction": {"parts": []},
+    "cachedContent": "cachedContents/c", "model": "models/m", "labels": {}, "store": False, "serviceTier": "standard",
+    "continuationToken": "dG9r", "modelArmorConfig": {}, "outputConfig": {},
+    "generationConfig": {
+        "temperature": 1, "topP": 0.9, "topK": 5, "candidateCount": 1, "maxOutputTokens": 9, "stopSequences": ["x"],
+        "responseLogprobs": False, "logprobs": None, "presencePenalty": 0, "frequencyPenalty": 0, "seed": 1,
+        "responseMimeType": "application/json", "responseSchema": {}, "responseJsonSchema": {},
+        "_responseJsonSchema": {},
+        "responseFormat": {}, "routingConfig": {}, "modelSelectionConfig": {}, "responseModalities": ["TEXT"],
+        "mediaResolution": "MEDIA_RESOLUTION_LOW", "speechConfig": {}, "audioTimestamp": True, "thinkingConfig": {},
+        "imageConfig": {}, "enableEnhancedCivicAnswers": False, "enableAffectiveDialog": False,
+        "audioTranscriptionConfig": {}, "translationConfig": {}, "streamFunctionCallArguments": False,
+    },
+}
+
+
+def underscored(value: Any) -> Any:
+    """The body with its members spelled as in protocol buffers."""
+    if not isinstance(value, dict):
+        return value
+    return {re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name): underscored(inner)
+            for name, inner in value.items()}
+
+
+@pytest.mark.parametrize(("api", "body"), [
+    (MESSAGES, {**BODIES[MESSAGES], **MESSAGES_WHOLE}),
+    (MESSAGES, {**BODIES[MESSAGES], "thread": {"type": "continue", "previous_message_id": "m"}}),
+    (GEMINI, GEMINI_WHOLE), (GEMINI, underscored(GEMINI_WHOLE)),
+])
+def test_a_server_that_refuses_unknown_members_knows_its_own(api: str, body: dict[str, Any]) -> None:
+    check(api, body)
+    with pytest.raises(RequestError, match="no member of this name"):
+        check(api, {**body, "mystery": 1})
+
+
+@pytest.mark.parametrize(("api", "kinds"), [
+    (CHAT, "invalid_request_error invalid_request_error requests server_error server_error server_error"),
+    (MESSAGES, "invalid_request_error not_found_error rate_limit_error api_error api_error overloaded_error"),
+    (GEMINI, "INVALID_ARGUMENT NOT_FOUND RESOURCE_EXHAUSTED INTERNAL UNAVAILABLE UNAVAILABLE"),
+    (INTERACTIONS, "invalid_request not_found resource_exhausted internal unavailable unavailable"),
+    (CONVERSE, "ValidationException ResourceNotFoundException ThrottlingException InternalServerException "
+               "ServiceUnavailableException ServiceUnavailableException"),
+])
+def test_an_error_has_the_type_that_goes_with_its_status(api: str, kinds: str) -> None:
+    told = [json.loads(error_body(api, status, "Not today.")) for status in (400, 404, 429, 500, 503, 529)]
+    field = {GEMINI: "status", INTERACTIONS: "code", CONVERSE: "__type"}.get(api, "type")
+    assert [body.get("error", body)[field] for body in told] == kinds.split()
 
 
 @pytest.mark.parametrize("path", ["/openai/deployments/gpt/chat/completions?api-version=1", "/v1/agents/completions"])

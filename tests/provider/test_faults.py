@@ -155,6 +155,14 @@ def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> No
         assert set(fault.without) <= {"stream", "whole"}
 
 
+@pytest.mark.parametrize("api", ["openai_completions", "anthropic_complete", "ollama_generate"])
+@pytest.mark.parametrize("name", ["malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index",
+                                  "wandering_index", "fresh_ids", "paused", "fallback", "commentary"])
+def test_a_format_of_texts_alone_refuses_what_it_cannot_say(api: str, name: str) -> None:
+    assert FAULTS[name].refused(api, True)
+    assert FAULTS[name].refused(api, False)
+
+
 def test_a_format_speaks_of_faults_that_there_are() -> None:
     for api in FORMATS:
         for said in (*wire(api).serving.cannot, *wire(api).serving.ends):

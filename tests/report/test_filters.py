@@ -19,7 +19,21 @@ from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS
 from inspector.sessions import open_paths
 from loop_core.turn.state import State
 from loop_core.turn.trace import Step
-from tests.scenes.recordings import CUT, PARTS, TOOLS, WHOLE, asked, call, chat, continued, lines, result, shown, user
+from tests.scenes.recordings import (
+    CUT,
+    PARTS,
+    TOOLS,
+    WHOLE,
+    asked,
+    call,
+    chat,
+    continued,
+    exchange,
+    lines,
+    result,
+    shown,
+    user,
+)
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
@@ -140,6 +154,12 @@ def test_patterns_search_texts(cut, ran):
     assert filters.responses(filters.parse("~b finish_reason"), ran) == [0, 1]
     assert filters.responses(filters.parse("~q ^write.it"), ran) == [0, 1]
     assert filters.responses(filters.parse("~u openai"), cut) == [0, 1, 2, 3, 4]
+    thought = chat("Hi")
+    thought["choices"][0]["message"]["reasoning_content"] = "Greet them."
+    said = exchange({"model": "m-1", "messages": [user("hi")]}, thought, response_headers={"x-served-by": "edge-7"})
+    assert filters.responses(filters.parse("~r greet"), shown(said)) == [0]
+    assert filters.responses(filters.parse("~h x-served-by:.edge-7"), shown(said)) == [0]
+    assert filters.responses(filters.parse("~t greet | ~b edge-7"), shown(said)) == []
 
 
 @pytest.fixture(scope="module")

@@ -425,6 +425,12 @@ def test_the_words_of_crush(tmp_path, word, stop, rule):
     assert rules(seen)[:2] == ["transcript.recorder", rule]
 
 
+def test_a_system_message_of_crush_holds_no_exchange(tmp_path):
+    seen = look("crush", tmp_path, [crush(wrote("Be brief."), role="system"), GO, crush(wrote(), finish())])
+    assert "records that hold no exchange: session (1), system (1)" in notices(seen)
+    assert "unknown type" not in notices(seen)
+
+
 def test_a_call_that_the_user_of_crush_refused_ends_the_turn(tmp_path):
     refused = crush(("tool_result", {"tool_call_id": "c1", "name": "", "content": "Permission denied",
                                      "is_error": True}), role="tool")

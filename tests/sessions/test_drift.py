@@ -70,3 +70,50 @@ def test_a_record_of_an_unknown_type_is_counted_and_named(name: str, tmp_path):
     (notice,) = [each for each in given.notices if "hologram" in each.lower()]
     assert "records of unknown type were passed over" in notice
     assert "(2)" in notice
+
+
+KNOWN = {
+    "claude-code": (
+        "agent-name ai-title attachment bridge-session cost-state custom-title file-history-snapshot last-prompt "
+        "mode permission-mode pr-link progress queue-operation rate_limit_event result stream_event summary "
+        "system tag"),
+    "pi": (
+        "branch_summary compaction custom label model_change session session_info thinking_level_change"),
+    "amp": (
+        "info system thread"),
+    "hermes": (
+        "session session_meta system"),
+    "opencode": (
+        "agent agent-switched file location-switched model-switched patch session snapshot step-start"),
+    "kimi": (
+        "ApprovalRequest ApprovalRequestResolved ApprovalResponse CompactionBegin CompactionEnd StatusUpdate "
+        "StepBegin StepRetry SubagentEvent ToolCallPart TurnBegin TurnEnd agent.message.appended agent.turn.ended "
+        "agent.turn.started config.update context.append_loop_event context.append_message "
+        "context.apply_compaction full_compaction.begin full_compaction.complete interaction.request "
+        "interaction.resolved llm.request llm.tools_snapshot metadata permission.record_approval_result "
+        "permission.set_mode plan_mode.enter plan_mode.exit plugin.session_start profile.bind prompt.accepted "
+        "runtime.set_binding step.begin task.started task.terminated token_counting.measured "
+        "token_counting.turn_recorded tools.set_active_tools tools.update_store turn.cancel turn.ended "
+        "turn.prompt turn.steer turn.step.retrying usage.record"),
+    "copilot": (
+        "session.idle assistant.turn_end tool.progress user.cleared system.notification hook.start subagent.started "
+        "skill.invoked permission.requested model.changed result"),
+}
+"""Types of records that the agents write, and that hold nothing of an exchange."""
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_record_of_a_known_type_without_an_exchange_is_counted_as_that(name: str, tmp_path):
+    shape = [shape for shape in SHAPES if shape.format == name and isinstance(shape.value, list | dict)][name == "kimi"]
+    value = deepcopy(shape.value)
+    kinds = KNOWN[name].split()
+    (value if isinstance(value, list) else value[LISTS[name]]).extend(
+        {**{key: f"new{at}" if given == "new" else given for key, given in of_new_type(name).items()},
+         MEMBER[name]: kind} for at, kind in enumerate(kinds))
+    path = tmp_path / shape.name
+    path.write_bytes(shape._replace(value=value).written())
+    (given,) = open_paths([str(path)]).inputs
+    assert (given.format, given.error) == (name, None)
+    assert not [notice for notice in given.notices if "unknown type" in notice]
+    (notice,) = [notice for notice in given.notices if "records that hold no exchange" in notice]
+    assert [kind for kind in kinds if kind not in notice] == []

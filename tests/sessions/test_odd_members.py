@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from inspector.sessions import open_paths
+from inspector.sessions.importers import pi
 from tests.scenes.shapes import CLAUDE, PI, Shape
 
 
@@ -49,3 +50,25 @@ def test_a_hook_of_an_odd_kind_is_told_and_the_rest_is_read(tmp_path: Path):
     (given,) = open_paths([str(path)]).inputs
     told = f"{path}: line {at + 1}: data.hookEvent is an object, and text was expected; it was passed over"
     assert told in given.notices
+
+
+@pytest.mark.parametrize("why", [
+    TypeError("int() argument"), ValueError("no number"), AttributeError("no attribute"), KeyError("role"),
+    IndexError("of a list"), ZeroDivisionError("by zero"), OverflowError("too large"), RecursionError("too deep"),
+], ids=lambda why: type(why).__name__)
+def test_a_row_that_nobody_can_use_costs_no_other_row(why, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(Shape("", "", PI, rows=True).written())
+    (whole,) = open_paths([str(path)]).inputs
+    take = pi._Session.take
+
+    def breaks(self, line, lines, place):
+        if line.number == 2:
+            raise why
+        return take(self, line, lines, place)
+
+    monkeypatch.setattr(pi._Session, "take", breaks)
+    (given,) = open_paths([str(path)]).inputs
+    assert given.error is None
+    assert given.responses == whole.responses
+    assert any(notice.startswith(f"{path}: line 2") and f"({type(why).__name__})" in notice for notice in given.notices)

@@ -411,6 +411,44 @@ def test_pairs_in_many_spellings(opened, pair):
         assert [exchange.entry for exchange in loaded.exchanges] == list(range(len(loaded.exchanges)))
 
 
+@pytest.mark.parametrize(("asks", "answers"), [
+    ("request", "response"), ("req", "resp"), ("request_body", "res"), ("requestBody", "response_body"),
+    ("input", "responseBody"), ("kwargs", "raw_response"), ("input", "output"), ("input", "result"),
+    ("kwargs", "completion"),
+])
+def test_loggers_name_the_two_sides_of_a_pair(opened, asks, answers):
+    (exchange,) = opened(json.dumps({asks: ASKED, answers: ANSWER})).exchanges
+    assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
+
+
+@pytest.mark.parametrize("name", ["interactions", "http_interactions", "exchanges", "entries", "calls", "pairs",
+                                  "records", "items", "logs", "requests"])
+def test_loggers_name_the_list_of_pairs(opened, name):
+    loaded = opened(json.dumps({name: [{"request": ASKED, "response": ANSWER}] * 2}))
+    assert loaded.inputs[0].format == "pairs"
+    assert [exchange.response.text for exchange in loaded.exchanges] == ["hello", "hello"]
+
+
+@pytest.mark.parametrize("name", ["body_raw", "body", "json", "content", "text", "data"])
+def test_loggers_name_the_body_of_a_message(opened, name):
+    pair = {"request": {"headers": {}, name: ASKED}, "response": {"status": 200, name: json.dumps(ANSWER)}}
+    (exchange,) = opened(json.dumps(pair)).exchanges
+    assert (exchange.request.max_tokens, exchange.response.text) == (5, "hello")
+
+
+@pytest.mark.parametrize(("status", "lasted", "began"), [
+    ("status", "duration_ms", "started"), ("status_code", "elapsed_ms", "startedDateTime"),
+    ("statusCode", "latency_ms", "timestamp"), ("status", "time_ms", "time"), ("status", "time_ms", "ts"),
+    ("status", "time_ms", "recorded_at"), ("status", "time_ms", "created_at"),
+])
+def test_loggers_name_the_status_and_the_times_of_an_exchange(opened, status, lasted, began):
+    pair = {"url": CHAT, "request": ASKED, "response": {status: 429, "body": '{"error": {"message": "slow down"}}'},
+            lasted: 250, began: "2026-03-01T10:00:00Z"}
+    (exchange,) = opened(json.dumps(pair)).exchanges
+    assert (exchange.response.http_status, exchange.duration_ms) == (429, 250)
+    assert exchange.started == "2026-03-01T10:00:00Z"
+
+
 def test_the_bytes_of_a_pairs_response_are_the_files_own(opened):
     said = (
         '{"id":"msg_1","type":"message","role":"assistant","model":"c","content":[{"type":"tool_use","id":"toolu_1",'

@@ -61,6 +61,20 @@ def test_short_names_are_those_that_every_screen_shows():
         "continuation_tool_repair_attempts"]
 
 
+@pytest.mark.parametrize("name", [
+    "continuation_max_attempts", "continuation_max_total_completion_tokens", "continuation_max_output_chars",
+    "continuation_tool_repair_attempts", "max_thinking_only", "min_progress_chars", "max_empty_retries",
+    "max_tool_steps", "max_identical_calls", "max_resumes", "max_tokens",
+])
+def test_every_limit_that_ends_a_recorded_turn_is_an_axis(name):
+    assert parse_axes([f"{name}=1,2"]) == (Axis(name, (1, 2)),)
+
+
+def test_the_names_that_screens_show_may_be_typed():
+    assert [axis.name for axis in parse_axes(["cont_tokens=1", "cont_chars=2"])] == [
+        "continuation_max_total_completion_tokens", "continuation_max_output_chars"]
+
+
 def test_one_limit_is_one_axis_and_grids_are_bounded():
     with pytest.raises(CallerError, match="given twice"):
         parse_axes(["attempts=1", "continuation_max_attempts=2"])

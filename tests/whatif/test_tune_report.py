@@ -14,12 +14,14 @@ from inspector.replay.case import open_case
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
-from inspector.whatif.grid import Grid, parse_axes
+from inspector.whatif.grid import End, Grid, parse_axes
 from inspector.whatif.grid_lines import answers, cell_sheet
 from inspector.whatif.grid_report import as_csv, document, text
 from inspector.whatif.grid_run import tune
-from inspector.whatif.heat import SHOWS, heat
+from inspector.whatif.heat import SHOWS, heat, word
 from inspector.whatif.smallest import knee
+from loop_core.turn.limits import Spend
+from loop_core.turn.state import State
 from tests.scenes.recordings import lines
 from tests.test_import_hygiene import COMMAND, SLOW, modules_after
 from tests.whatif.test_sweep import story
@@ -39,6 +41,24 @@ def test_the_map_says_in_each_cell_how_many_turns_complete():
         "4         ■ 0/2   ■ 0/2",
         "5         ■ 0/2   ∅ 1/2",
     ]
+
+
+@pytest.mark.parametrize(("end", "said"), [
+    ({"limit": "continuation_max_attempts"}, "attempts"),
+    ({"limit": "continuation_max_total_completion_tokens"}, "cont_tokens"),
+    ({"limit": "continuation_max_output_chars"}, "cont_chars"),
+    ({"limit": "continuation_tool_repair_attempts"}, "repairs"),
+    ({"limit": "max_thinking_only"}, "thinking"), ({"limit": "min_progress_chars"}, "progress"),
+    ({"limit": "max_tool_steps"}, "rounds"), ({"limit": "max_identical_calls"}, "identical"),
+    ({"limit": "max_resumes"}, "resumes"), ({"terminal": "unrecorded"}, "unrecorded"),
+    ({"terminal": "retry_limit"}, "no method"), ({"terminal": "interrupted"}, "cut off"),
+    ({"terminal": "safety_blocked"}, "filtered"), ({"terminal": "context_window_exceeded"}, "context"),
+    ({"state": State.COMPLETE, "cut_unseen": True}, "cut unseen"),
+    ({"state": State.COMPLETE, "complete": True}, "done"),
+])
+def test_a_cell_of_one_turn_is_one_word(end, said):
+    assert word(End(**{"state": State.ABORT_PARTIAL, "terminal": "completed", "limit": "", "segments": 1,
+                       "spend": Spend(), "fidelity": "exact", **end})) == said
 
 
 def test_the_map_of_one_turn_names_the_limit_that_stopped_it():

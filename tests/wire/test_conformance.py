@@ -12,6 +12,7 @@ import random
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -22,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loop_core.errors import DecodeError, EncodeError
-from loop_core.values import ChatResponse, Request, Stop
+from loop_core.values import ArgsForm, CallKind, ChatResponse, ReasoningPart, Request, Stop, ToolCall, Usage
 from loop_core.wire import FORMATS, decode, deltas, wire
 from loop_core.wire.base import Decoder, StopRow
 from tests.scenes.essence import essence
@@ -497,6 +498,39 @@ def test_what_is_read_is_written_and_read_alike(api: str, stream: bool, chunk: i
     assert essence(decode(api, written), wire(api).loses) == essence(response, wire(api).loses)
     assert decode(api, written).streaming is stream
     assert len(written) == 1 or stream
+
+
+def beside(response: ChatResponse) -> Iterator[ChatResponse]:
+    """The response with one fact more, each in turn."""
+    call = next(iter(response.tool_calls), ToolCall("c1", "f", '{"n": 1}', closed=True))
+    rest = tuple(part for part in response.parts if type(part) is not ToolCall)
+    ran, thought = ToolCall("s1", "web_search", "{}", closed=True, kind=CallKind.SERVER), ReasoningPart("Hm.")
+    facts: tuple[dict[str, Any], ...] = ({"status": "completed"}, {"item_id": "x1"}, {"signature": "c2ln"})
+    for changed in (call, *(call._replace(**more) for more in (
+            *facts, {"form": ArgsForm.STRING}, {"form": ArgsForm.OBJECT}))):
+        yield replace(response, parts=(*rest, changed))
+    for changed in (ran, *(ran._replace(**more) for more in (*facts, {"form": ArgsForm.OBJECT}))):
+        yield replace(response, parts=(*response.parts, changed))
+    for said in (thought, thought._replace(signature="c2ln"), thought._replace(item_id="rs_1")):
+        yield replace(response, parts=(said, *response.parts))
+    usage = response.usage or Usage(5, 7)
+    for counts in (usage, usage._replace(reasoning_tokens=2), usage._replace(cached_tokens=2)):
+        yield replace(response, usage=counts)
+    for more in ({"id": "i"}, {"model": "m"}, {"continuation_token": "dG9r"}, {"refusal": "No."}):
+        yield replace(response, **more)
+
+
+@each_format
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_a_response_loses_is_what_its_format_says(api: str, stream: bool) -> None:
+    """What is neither refused nor said to be lost is read again."""
+    for response in beside(decode(api, STREAMS[api])):
+        try:
+            written = b"".join(wire(api).encode(response, stream=stream))
+        except EncodeError:
+            continue
+        loses = {*wire(api).loses, *(("stop", "detail") if response.refusal else ())}  # a refusal is an end of its own
+        assert essence(decode(api, written), loses) == essence(response, loses)
 
 
 def loosely(value: dict[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from loop_core.values import (
 from loop_core.wire.base import StopRow
 from loop_core.wire.failures import classify
 
-BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "abort", "permission.",
+BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "permission.",
           "model.", "result")
 """Beginnings of the types of all events. Events without a part of an exchange are only counted."""
 STOPS: Mapping[str, StopRow] = {

@@ -95,8 +95,8 @@ _KNOWN_SETTINGS = (
     "audioTimestamp", "thinkingConfig", "imageConfig", "enableEnhancedCivicAnswers", "enableAffectiveDialog",
     "audioTranscriptionConfig", "translationConfig", "streamFunctionCallArguments",
 )
-KNOWN = tuple(spelled for name in _KNOWN for spelled in spellings(name))
-KNOWN_SETTINGS = tuple(spelled for name in (*_KNOWN_SETTINGS, "_responseJsonSchema") for spelled in spellings(name))
+KNOWN = frozenset(spelled for name in _KNOWN for spelled in spellings(name))
+KNOWN_SETTINGS = frozenset(spelled for name in (*_KNOWN_SETTINGS, "_responseJsonSchema") for spelled in spellings(name))
 
 MEMBERS: tuple[Member, ...] = (
     Member("contents", "array", required=True, least=1),

@@ -196,6 +196,7 @@ def _text(content: Any) -> str:
 TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
     "message.grouping": "every result is a message of its own",
+    "reasoning.item_id": "thinking without a signature is one text",
     "opaque": "of the fields beside the content only the id of a sound goes back",
     "call.form": "arguments are sent as text",
     "call.status": "a call has no status",
