@@ -1,8 +1,8 @@
 """Advice: what to change about a turn, and how reliable that is.
 
-A setting is recommended only after it was tried: `trial` runs the turn with exactly it. Where nothing can be tried,
-since the rest was never recorded, an advice is a guess: it gives its reason and no number, and names what would tell.
-Both are tables, worst cause first: what decided the turn -> the settings that are tried, and the guess.
+A setting is recommended only after `trial` has run the turn with exactly that setting. If nothing can be tried, since
+the rest was never recorded, the advice is a guess: it gives its reason, no number, and what would show the answer. Both
+are tables, worst cause first: what decided the turn -> the settings to try, and the guess.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Advice(NamedTuple):
     set: Mapping[str, str] | None = None
     """The settings of the run that was tried, as `--set` takes them; None if nothing was tried."""
     live: bool = False
-    """Whether only asking the provider again can show what is enough."""
+    """Whether only a new answer of the provider can show what is enough."""
     guess: Mapping[str, str] | None = None
     """Settings for such a live run: larger values than those in force, of which nothing shows that they are enough."""
 
@@ -46,7 +46,7 @@ TRIED: Mapping[Basis, str] = {
     Basis.RECORDED: "a replay of the recording then completes the turn",
     Basis.SIMULATED: "a simulation then completes the turn",
 }
-"""How a setting was tried -> what was seen."""
+"""How a setting was tried -> the result, in words."""
 
 
 def tested_advice(settings: Mapping[str, str], basis: Basis) -> Advice:
@@ -55,7 +55,7 @@ def tested_advice(settings: Mapping[str, str], basis: Basis) -> Advice:
     return Advice(f"raise {said}: {TRIED[basis]}", basis, dict(settings))
 
 
-# -- what a limit of ours has ended ----------------------------------------------------------------------------------
+# -- turns that a limit of the engine has ended ----------------------------------------------------------------------
 
 
 COUNTS: Mapping[str, Callable[[Spend], int]] = {
@@ -89,12 +89,13 @@ class Situation(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     guess: Callable[[JudgedTurn], str]
     tries: tuple[str, ...] = ()
-    """`LIMIT`: the limit that ended the turn, with those that end it next; else the name of a setting."""
+    """`LIMIT` stands for the limit that ended the turn, and those that would end it next; other words name a
+    setting."""
 
 
 LIMIT = "limit"
 SLACK, SHARE = 16, 10
-"""Tokens, and one part in so many, by which a count may miss a cap without another cap being at work."""
+"""Tokens, and divisor of the cap, by which a count may differ from a cap before another cap must be at work."""
 
 
 def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
@@ -102,6 +103,7 @@ def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
     and the tokens of several choices together."""
     response, request = look.exchange.response, look.exchange.request
     usage, cap = response.usage, request.max_tokens if request is not None else None
+    # Reasoning may be counted in blocks or in a field of its own, so the sum need not stop exactly at the cap.
     if usage is None or not usage.output_tokens or cap is None or reasons(look) or response.other_choices:
         return None
     return usage.output_tokens, cap
@@ -117,6 +119,8 @@ def reasons(look: JudgedTurn) -> bool:
 def all_reasoning(look: JudgedTurn) -> bool:
     """Whether reasoning used up the output of the deciding response."""
     response = look.exchange.response
+    # Reasoning counts against the output cap, so an answer may be cut before its first visible token
+    # (https://platform.openai.com/docs/guides/reasoning).
     return look.cut and reasons(look) and not response.text and not response.tool_calls
 
 
@@ -148,13 +152,17 @@ def _word(stop: Stop) -> Callable[[JudgedTurn], bool]:
 _full, _malformed, _broke, _blocked = (_word(stop) for stop in (
     Stop.CONTEXT_WINDOW_EXCEEDED, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED, Stop.SAFETY_BLOCKED))
 UNDECLARED = "undeclared tool"
-"""What a call to a tool that no request declared is called in the tables of stop words."""
+"""The detail by which the tables of stop words mark a call to a tool that no request declared."""
 
 
 def model_declined(look: JudgedTurn) -> bool:
     """Whether the model itself declined, in text under a clean stop word; no filter was involved."""
     stop = look.judgement.stop
-    own = stop.detail == "refusal" and stop.raw != "refusal"  # that word is what Anthropic's filter says
+    # OpenAI reports the model's own refusal in `message.refusal` under the word `stop`
+    # (https://platform.openai.com/docs/guides/structured-outputs); Anthropic's stop reason `refusal` comes from a
+    # classifier beside the model
+    # (https://docs.anthropic.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
+    own = stop.detail == "refusal" and stop.raw != "refusal"  # the word of Anthropic's classifier
     return _blocked(look) and own and look.exchange.response.error is None
 
 
@@ -173,8 +181,11 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("a limit on cuts", lambda look: _limit(look) in RAISED and look.cut,
               lambda look: f"raise {_limit(look)} or {INITIAL}", (LIMIT, INITIAL)),
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
+    # Raising this limit would only buy more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
               _said("change the prompt or the tool's answer: the model keeps making the same call")),
+    # Routers and servers may lower the cap or set one without saying so, such as a default of 8192 tokens
+    # (openclaw/openclaw#71045).
     Situation("another cap below", ended_below, _said(
         f"raise the cap of the server or router: the answer ended below {INITIAL}, so raising that alone changes "
         "nothing")),
@@ -188,6 +199,7 @@ SITUATIONS: tuple[Situation, ...] = (
               _said("ask for the call again, and report both texts to the maintainers of the server")),
     Situation("request too long", lambda look: _full(look) and look.exchange.response.error is not None,
               _said("shorten the request: it does not fit in the context window")),
+    # A continuation sends the whole answer back, so its request is longer than the one that did not fit.
     Situation("context full", _word(Stop.CONTEXT_WINDOW_EXCEEDED),
               _said("shorten the history; another continuation cannot succeed")),
     Situation("undeclared tool", lambda look: _malformed(look) and look.judgement.stop.detail == UNDECLARED,
@@ -196,15 +208,17 @@ SITUATIONS: tuple[Situation, ...] = (
               _said("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
               _said("send the request again, and look at the body: no part of an answer was found in it")),
+    # The provider sent a word, but one that says only that the answer ended, so the token counts are the only evidence.
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
               _said("compare the tokens with the budget: nothing says whether it cut the answer")),
     Situation("interrupted", _word(Stop.INTERRUPTED), _said("send the request again; no budget cut this answer")),
+    # A continuation hint does not change what a model or a filter objects to.
     Situation("refused", model_declined, _said("change the prompt; a continuation will not help")),
     Situation("blocked", _word(Stop.SAFETY_BLOCKED),
               _said("change the prompt or the filter; a continuation will not help")),
     Situation("unknown word", _word(Stop.UNKNOWN), _said("name the server with --profile, or report the word")),
 )
-"""What decided a turn, most telling first."""
+"""Situations, the most specific first; the first that holds decides."""
 OTHERWISE = Situation("anything else", lambda look: True, _said("look at the response; do not run any call from it"))
 
 RAISED: Mapping[str, int] = {
@@ -215,7 +229,8 @@ RAISED: Mapping[str, int] = {
     "max_thinking_only": 10,
     "max_tool_steps": 1_000,
 }
-"""Limits that may be raised, each to what at most; a turn that repeats itself or stands still is not to go on."""
+"""Limits that advice may raise -> the highest value. A limit that ends repetition or standstill is not among them,
+since raising it would only prolong that."""
 
 
 def situation(look: JudgedTurn) -> Situation:
@@ -237,15 +252,16 @@ def guessed_advice(look: JudgedTurn, row: Situation) -> Advice:
 
 
 LEAST_GUESS = 1_024
-"""Tokens: the least max_tokens that is proposed for a live run."""
+"""The smallest max_tokens that is proposed for a live run, in tokens."""
 
 
 def _larger(look: JudgedTurn, row: Situation) -> Mapping[str, str] | None:
-    """Twice what was in force: of max_tokens if that may help, else of the limit that ended the turn."""
+    """Twice the value in force: of max_tokens if that may help, else of the limit that ended the turn."""
     if INITIAL in row.tries:
         usage = look.exchange.response.usage
         used = usage.output_tokens if usage is not None and usage.output_tokens else 0
         cap = look.exchange.request.max_tokens if look.exchange.request is not None else None
+        # Doubling reaches a sufficient value in few attempts, and exceeds it by less than a factor of two.
         return {INITIAL: f"{max(2 * (cap or used), LEAST_GUESS)}"}
     return None if look.limit is None else {look.limit[0]: f"{2 * look.limit[1]}"}
 
@@ -267,26 +283,32 @@ class Failure(NamedTuple):
     statuses: frozenset[int] = frozenset()
     words: str = ""
     unanswered: bool = False
-    """Whether it is none that a server reported with a status: the client's own words say it."""
+    """Whether no server reported it with a status; the words are those of the client."""
     retryable: bool = False
-    """Whether it is any error that the provider, or its status, calls a passing one."""
+    """Whether it is any error that the provider or its status calls temporary."""
 
 
 FAILURES: tuple[Failure, ...] = (
     Failure("key", "check the key: is it set, valid, and allowed to use this model?", frozenset({401, 403}),
             r"\bapi[ _-]?key\b|authentication_error|invalid_authentication|\bunauthori[sz]ed\b"
             r"|permission_denied|security token"),
+    # Before `passing`: OpenAI sends `insufficient_quota` with status 429, which otherwise means a rate limit
+    # (https://platform.openai.com/docs/guides/error-codes); DeepSeek sends 402
+    # (https://api-docs.deepseek.com/quick_start/error_codes).
     Failure("quota", "look at the quota and the billing of the account, or try again later", frozenset({402}),
             r"insufficient_quota|exceeded your current quota|credit balance|billing"),
+    # Words of HTTP clients: undici's `terminated` and `fetch failed`, Node's `socket hang up`, httpx's `incomplete
+    # chunked read`.
     Failure("lost connection", "send the request again: the connection was lost", unanswered=True, words=
         r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
         r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe"),
     Failure("passing", "try again later", retryable=True),
     Failure("no such model", "check the name of the model", words=
         r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b"),
+    # Last, since a 404 whose message names the model is told more precisely by the row above.
     Failure("not there", "check the name of the model and the address", frozenset({404})),
 )
-"""Kinds of errors that say what to do, most telling first."""
+"""Kinds of errors with their advice, the most specific first."""
 
 
 def sent_on(look: JudgedTurn) -> bool:
@@ -304,6 +326,7 @@ def about_error(look: JudgedTurn) -> str:
     said = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
     passing = "retryable" in (look.judgement.stop.detail or "")
     for row in FAILURES:
+        # With a status a server has answered, so its words about a timeout are about something behind it.
         if row.unanswered and status is not None:
             continue
         known = row.words and re.search(row.words, said, re.IGNORECASE)

@@ -1,6 +1,7 @@
 """The text of `inspector explain`: a session as linear text that can be read aloud.
 
-No colour, no box, no cursor movement; every line can be read aloud. Transcript text is inert.
+It has no colours, boxes or cursor movements, for screen readers and pipes; control characters of the transcript are
+shown as text.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ def text(
 ) -> str:
     """The whole report, or with `only` that of the turns and responses with these indices.
 
-    `read` is how the session was read: with it the command that does what is advised stands below an advice. With
-    `with_bytes` the bytes that decided a turn stand below it, for a reader who does not have the recording. Without
-    `everything` turns that need no attention are only counted. With `table` a table of the turns stands first.
+    `read` tells how the session was read; with it, the command that carries out an advice follows the advice. With
+    `with_bytes` the bytes that decided a turn follow it, for a reader who does not have the recording. Without
+    `everything`, turns that need no attention are only counted. With `table`, a table of the turns comes first.
     """
     wanted = None if only is None else frozenset(only)
     first = _overview(view, wanted, everything) if table else ()
@@ -81,6 +82,7 @@ def _lines(
     view: View, only: Set[int] | None, read: ReadOptions | None, with_bytes: bool, everything: bool
 ) -> Iterator[str]:
     files = _places_in_files(view)
+    # The worst verdict comes first, so that a listener or a log reader who stops after one line has it.
     yield one_line(view.headline())
     if (worst := view.worst) is not None and (file := files[view.number(worst) - 1]):
         yield f"  file: {one_line(file)}"
@@ -101,6 +103,7 @@ def _lines(
         yield f"filter: {len(only)} of {count_of(len(view.responses), 'response')} {verb}"
     for number, (turn, file) in enumerate(zip(view.turns, files, strict=True), start=1):
         indices = [index for index in turn.responses if only is None or index in only]
+        # A filter may leave a turn without any of its responses; then the turn is not part of the report.
         if indices and (everything or not turn.verdict.clean):
             yield ""
             yield from _turn(view, number, turn, file, indices, findings, read)
@@ -108,7 +111,7 @@ def _lines(
 
 
 def _places_in_files(view: View) -> list[str]:
-    """For each turn its file and its number there, as the app counts; empty where one file holds all turns."""
+    """For each turn its file and its number in that file, as the app shows them; empty if one file has all turns."""
     if sessions_in(view) < 2:
         return [""] * len(view.turns)
     paths = [view.path_of(turn) for turn in view.turns]
@@ -175,11 +178,13 @@ def _turn(
         for where, words in view.responses[index].handovers:
             yield f"  seam inside response {index} at character {where}: fallback, {one_line(words)}"
     for seam in turn.joined_text.seams:
+        # Text that a seam removed is quoted, so that a reader can check that the merged text lost nothing genuine.
         left_out = [text for text in (seam.cut, *(text for _, text in seam.removals)) if text]
         cut = f", left out {' and '.join(repr(one_line(text, 60)) for text in left_out)}" if left_out else ""
         yield f"  seam before segment {seam.index + 1} at character {seam.at}: {seam.why}{cut}"
     if turn.joined_text.text:
         yield "  merged text:"
+        # Inert: an answer may contain escape sequences that would act on the reader's terminal.
         yield from (f"    {line}" for line in inert(turn.joined_text.text).split("\n"))
 
 
@@ -226,7 +231,7 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
             said = names_by_fate(opinions_of(taken, verdict))
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in said)
     state = facts.state.value if facts.state else "not reached"
-    # In a live run, and where nobody was asked, there is no other agent than our machine.
+    # In a live run, and for a simulated answer, no recorded agent has received the answer.
     yield f"    our machine then: {state}" + (
         "" if live or facts.is_made else f"; the recorded agent: {facts.recorded_next}")
     yield from (f"    {line}" for line in findings)

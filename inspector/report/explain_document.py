@@ -1,4 +1,4 @@
-"""The JSON document of `inspector explain --json`: a session as plain values that other programs rely on."""
+"""The JSON document of `inspector explain --json`: a session as plain values, which other programs rely on."""
 
 from __future__ import annotations
 
@@ -101,15 +101,17 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
 
 
 def _cost(amount: float | None, prices: PriceTable, **more: int) -> dict[str, Any]:
-    """What was paid; absent where the price or the usage is not known."""
+    """The cost; absent if the price or the usage is not known."""
     if amount is None:
         return {}
     currency = {"currency": prices.currency} if prices.currency else {}
+    # Nine digits hide the noise of binary fractions and keep the price of a single token, which may be below a
+    # millionth of the currency.
     return {"cost": {"amount": round(amount, 9), **currency, **more}}
 
 
 def _cost_of(cost: CostSum | None, prices: PriceTable) -> dict[str, Any]:
-    """What several responses cost, and of how many of them that is known."""
+    """The cost of several responses, and the number of those whose cost is known."""
     return {} if cost is None else _cost(cost.amount, prices, priced=cost.priced, responses=cost.responses)
 
 
@@ -194,16 +196,17 @@ def place_of(at: At | None) -> dict[str, Any] | None:
 
 
 # -- Documents as JSON text ------------------------------------------------------------------------------------------
-# What `json.dumps` with an indent of 1 gives, in two thirds of its time, piece by piece: the standard library has no
-# fast encoder for indented text and makes all of it at once; pydantic_core has one, which spells a few values in
-# another way. A member of the document whose value is an iterator is written item by item, so that a long session is
-# never a document as a whole.
+# The text equals that of `json.dumps` with an indent of 1, is written piece by piece and takes two thirds of the time.
+# The standard library uses its C encoder only without an indent, and returns the whole text at once
+# (https://github.com/python/cpython/blob/3.11/Lib/json/encoder.py, `iterencode`); pydantic_core indents fast, but
+# spells a few values differently. A member whose value is an iterator is written item by item, so that the document of
+# a long session is never in memory as a whole.
 
 
 def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
     """The text of a document, ASCII only; the items of iterators are requested as they are written.
 
-    `items`: about how many the longest list holds, which decides how they are written.
+    `items` is the approximate length of the longest list; it decides which encoder is used.
     """
     write = _indented_slowly if items < MANY else indent_value
     before = "{\n "
@@ -217,6 +220,7 @@ def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
         for item in value:
             yield between + write(item, 2)
             between = ",\n  "
+        # An empty iterator has not opened its list yet.
         yield "\n ]" if between[0] == "," else "[]"
     yield "\n}" if members else "{}"
 
@@ -224,7 +228,7 @@ def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
 _EXPONENT = re.compile(rb"e[-+][0-9](?:,?\n|\Z)")
 """An exponent of one digit: a number ends its line, and a text ends in a quote."""
 MANY = 500
-"""Fewer items are written by the standard library: to import pydantic_core takes 19 ms, and saves 0.04 ms an item."""
+"""With fewer items the standard library is used: importing pydantic_core takes 19 ms, and saves 0.04 ms per item."""
 
 
 def _indented_slowly(value: Any, level: int) -> str:
@@ -238,7 +242,7 @@ def indent_value(value: Any, level: int = 0) -> str:
     try:
         said = to_json(value, indent=1, ensure_ascii=True)
     except ValueError:
-        said = None  # a lone surrogate is not text to it
+        said = None  # pydantic_core refuses a lone surrogate, which JSON text may escape (RFC 8259, section 8.2)
     text = json.dumps(value, indent=1) if said is None or _differs(said) else said.decode()
     return text.replace("\n", f"\n{' ' * level}") if level else text
 

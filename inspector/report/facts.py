@@ -1,9 +1,9 @@
 """The view model: everything that a report or a screen shows, as plain values computed from a `Replay`.
 
-One place decides what is said; `text`, `document` and the screens only lay it out. Building it costs one pass over
+The view model decides what is said; `text`, `document` and the screens only lay it out. Building it costs one pass over
 responses, not over steps.
 
-Further down: the answers of a run as every view shows them.
+The last part gives the answers of a run, recorded or simulated.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from loop_core.values import Evidence
 from loop_core.wire import wire
 
 
+# Compared and hashed by identity: caches have views as keys, and hashing every field would cost a pass over the
+# session.
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResponseFacts:
     """One response with all facts about it."""
@@ -49,9 +51,9 @@ class ResponseFacts:
     step: int
     """The step that evaluates it, by its index in the trace."""
     recut: Recut | None = None
-    """How it was made, where it is simulated; its index is then that of no response."""
+    """How it was made if it is simulated; its index is then `UNRECORDED`."""
     live: bool = False
-    """Whether it was asked live, from a step of the recording on."""
+    """Whether a provider answered it live, in a run that branched off from a step of the recording."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -68,6 +70,8 @@ class ResponseFacts:
         """The agent that sent the request: by its transcript, or by the request's own headers; empty if unknown."""
         if self.exchange.recorder is not None:
             return self.exchange.recorder
+        # The first product of the header, such as `claude-cli` in `claude-cli/2.1 (external)` (RFC 9110, section
+        # 10.1.5).
         named = (value for name, value in self.exchange.request_headers if name.lower() == "user-agent")
         return next(named, "").split(" ")[0].split("/")[0]
 
@@ -175,7 +179,7 @@ class View:
 
     @property
     def complete(self) -> int:
-        """How many turns are complete (`TurnVerdict.complete`)."""
+        """The number of complete turns (`TurnVerdict.complete`)."""
         return sum(turn.verdict.complete for turn in self.turns)
 
     def number(self, turn: TurnFacts) -> int:
@@ -204,7 +208,7 @@ class View:
             for step in answers:
                 if self.steps[step].response == recorded[position]:
                     return step
-        # A simulated answer, or one that our machine never asked for: the nearest that it looked at.
+        # A simulated answer, or one that the engine never requested: the nearest answer that it evaluated.
         return answers[min(position, len(answers) - 1)] if answers else turn.run.first
 
     def path_of(self, turn: TurnFacts) -> str:
@@ -231,9 +235,10 @@ def view(replay: Replay, beside: View | None = None) -> View:
 
 
 def _same_turns(replay: Replay, before: View) -> int:
-    """How many turns at the beginning are told as they were of an earlier reading of the same recording."""
+    """The number of turns at the beginning whose facts are unchanged since an earlier reading of the same recording."""
     touched = touched_since(before.replay.case, replay.case)
     for number, (run, turn) in enumerate(zip(replay.turns, before.turns, strict=False)):
+        # A turn is told differently if its run changed, or if a later row says what became of one of its answers.
         if run is not turn.run or not touched.isdisjoint(turn.responses):
             return number
     return min(len(replay.turns), len(before.turns))
@@ -258,7 +263,7 @@ def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...]) -
 
 
 def _beside(replay: Replay, other: View) -> View:
-    """The view of a replay of the same case: turns with the same steps are told the same."""
+    """The view of another replay of the same case; the facts of turns with the same steps are reused."""
     if replay.turns is other.replay.turns:
         return View(replay, other.inputs, other.responses, other.turns, other.findings)
     turns: list[TurnFacts] = []
@@ -268,6 +273,7 @@ def _beside(replay: Replay, other: View) -> View:
             turns.append(old)
             continue
         if run.steps is old.run.steps:
+            # The same steps at another index: an earlier turn of this run is longer or shorter.
             turns.append(replace(old, run=run))
             for index in old.responses:
                 facts = responses[index]
@@ -281,8 +287,9 @@ def _beside(replay: Replay, other: View) -> View:
 
 
 def _last(run: TurnRun) -> int:
-    """The last exchange that was recorded of a turn."""
+    """The index of the last recorded exchange of a turn."""
     record = run.record
+    # Answers that were asked live are left out: no recorded agent went on from them.
     recorded = [link for link in (*record.links, *record.remainder) if link.why != LIVE]
     return (recorded or record.links)[-1].index
 
@@ -313,7 +320,7 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
 
 
 NEVER = "never saw this answer: we asked for it afterwards"
-"""What the recorded agent made of an answer that was asked live."""
+"""The text for what the recorded agent did after an answer that was asked live."""
 WENT_ON: Mapping[TurnPlace, str] = {
     TurnPlace.CONTINUATION: "asked to continue",
     TurnPlace.REPAIR: "asked for the call again",
@@ -337,7 +344,7 @@ def _next(links: Sequence[Link], position: int, last: bool, verdicts: Sequence[V
 
 
 # -- The answers of a run as every view shows them -------------------------------------------------------------------
-# Recorded ones by their index, simulated ones made from their step.
+# A recorded answer is found by its index; a simulated one is built from the step that received it.
 
 UNRECORDED = -1
 """The index of an answer that is in no recording."""
@@ -380,10 +387,11 @@ def _simulated(view: View, at: int) -> ResponseFacts:
     step = view.steps[at]
     event, seen, before = step.event, step.turn.evaluation, step.before
     assert isinstance(event, ProviderResponse)  # noqa: S101 - `answering_step` stops at one
-    assert seen is not None  # noqa: S101 - such a step has looked at its answer
-    assert before is not None  # noqa: S101 - and something was asked before it
+    assert seen is not None  # noqa: S101 - such a step has evaluated its answer
+    assert before is not None  # noqa: S101 - a request precedes every answer
     turn = view.turn_of(at)
     after = view.steps[at + 1] if at + 1 < turn.run.end else step
+    # A simulated answer has no request of its own in the recording; it takes the address and the format of its turn's.
     opening = view.replay.case.recording.exchanges[turn.responses[0]]
     link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why_of(event.recut))
     return ResponseFacts(

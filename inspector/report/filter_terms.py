@@ -1,7 +1,7 @@
 """The terms of a filter: words, flags, numbers and regular expressions, one row each.
 
-A row looks either at the step itself or at the response at hand there; what is asked of a response is asked once for
-each, however many steps it has.
+A row tests either the step itself or the current response at that step. A test of a response runs once per response,
+not once per step.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class StepContext:
         if recorded is not None:
             return recorded
         at = answering_step(self.view, self.index)
+        # `~at` is negative for every step, also for step 0, so it never equals the index of a recorded response.
         return None if at is None else ~at
 
     @property
@@ -142,7 +143,7 @@ class Number(NamedTuple):
     about: str
     value: Callable[[StepContext], float | None]
     share: Callable[[StepContext], float | None] | None = None
-    """Percent of the limit that is spent; None if there is no bound."""
+    """The percentage of the limit that is spent; None without a limit."""
 
 
 class Pattern(NamedTuple):
@@ -266,6 +267,7 @@ def _spent(name: str, what: str) -> Number:
 def _share(amount: int, limit: int | None) -> float | None:
     if limit is None:
         return None
+    # A limit of 0 allows nothing, so it counts as used up from the start.
     return 100.0 if not limit else 100.0 * amount / limit
 
 
@@ -311,6 +313,7 @@ def _asked(facts: ResponseFacts) -> str:
 
 
 PATTERNS: Mapping[str, Pattern] = {
+    # Bytes that are not UTF-8 are replaced, so that a search works in every body.
     "b": Pattern("the body", lambda facts: facts.exchange.body.decode("utf-8", "replace")),
     "t": Pattern("the visible text", lambda facts: facts.exchange.response.text or ""),
     "r": Pattern("the reasoning", lambda facts: facts.exchange.response.reasoning_content or ""),

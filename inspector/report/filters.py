@@ -1,10 +1,10 @@
 """Reads a filter: `stop:max_tokens held attempt>1 & (tool:write_* | ~t report) !marked`.
 
-Terms side by side are both wanted; `&` says so aloud, `|` wants either, `!` wants not, brackets group. A word that is
-no term, nor nearly one, is looked for in the text; so is anything in double quotes. An error names the column, from 1,
-that it stands at.
+Two terms side by side must both hold, as with `&`; `|` means either, `!` negates, brackets group. The shape is that of
+mitmproxy's filters (https://docs.mitmproxy.org/stable/concepts/filters/). A word that is not a term, nor nearly one, is
+searched in the text; so is anything in double quotes. An error names its column, counted from 1.
 
-Further down: looks through a session with a filter.
+The last part applies a filter to a session.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Filter:
 
     text: str
     matches: Test
-    """Whether a place is wanted. Keeps what it learned of each answer of one session."""
+    """Whether a place matches. It caches the results for each answer of one session."""
     patterns: frozenset[str] = frozenset()
-    """The texts that it looks into, by the letters of `PATTERNS`."""
+    """The texts that it searches, by the letters of `PATTERNS`."""
     searched: tuple[str, ...] = ()
     """The words that are no terms and are looked for in the text."""
 
@@ -71,7 +71,8 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ":": operator.eq,
 }
 DEEPEST = 100
-"""Brackets and negations in one expression; each is a call deeper."""
+"""The largest number of brackets and negations: each nests three calls while parsing, and one or two in each test, and
+Python stops at 1,000 nested calls by default."""
 _TOKEN = re.compile(r"""
     (?P<space>\s+)
   | (?P<mark>[()&|!])
@@ -93,7 +94,7 @@ def parse(text: str) -> Filter:
     """Parses an expression.
 
     Raises:
-        FilterError: it cannot be read; the column says where.
+        FilterError: the expression is invalid; the column says where.
     """
     if not text.strip():
         raise FilterError(1, "empty; expected a term such as stop:max_tokens or held")
@@ -112,6 +113,8 @@ def parse(text: str) -> Filter:
 # -- the grammar -----------------------------------------------------------------------------------------------------
 
 
+# A parser by recursive descent: `|` binds least, then `&` or nothing, then `!` and brackets. Each function returns a
+# test and the index of the next token.
 def _either(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
     first, at = _both(tokens, at, end)
     tests = [first]
@@ -228,6 +231,7 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
         raise FilterError(column, f"{name} needs a value; {name}:* matches any")
     wanted = re.compile(translate(value), re.IGNORECASE)
     values = {each.casefold(): each for term, each in closed_values() if term == name}
+    # A misspelt value would match nothing without a word about it, and look like a session without such steps.
     if values and not any(map(wanted.match, values)):
         raise FilterError(column, f"{name} is never {value!r}; {meant_value(name, value.casefold(), values)}")
 
@@ -241,6 +245,7 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
 def _number(name: str, op: str, value: str, column: int) -> Test:
     plain = value.replace(",", "").replace("_", "")
     share = plain.endswith("%")
+    # At most fifteen digits before the point: a double holds every such integer exactly.
     if re.fullmatch(r"\d{1,15}(\.\d{1,6})?%?", plain) is None:
         raise FilterError(column, f"{value!r} is not a number; expected {name}{op}1")
     row, wanted, compare = NUMBERS[name], float(plain.rstrip("%")), OPERATORS[op]
@@ -260,7 +265,8 @@ def _pattern(name: str, regex: str, column: int, regex_column: int) -> Test:
         raise FilterError(column, f"unknown ~{name}; expected one of {' '.join('~' + each for each in PATTERNS)}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python warns of what may change its meaning one day, on standard error
+            warnings.simplefilter("ignore")  # FutureWarning: a pattern that may change its meaning
+            # With DOTALL a pattern may run over several lines, since an answer's words are often lines apart.
             wanted = re.compile(regex, re.IGNORECASE | re.DOTALL)
     except re.error as why:
         raise FilterError(regex_column + (why.pos or 0), f"the regular expression is invalid: {why.msg}") from None
@@ -268,7 +274,7 @@ def _pattern(name: str, regex: str, column: int, regex_column: int) -> Test:
 
 
 def _once(test: Test) -> Test:
-    """A test of the answer at hand, made once for each answer; False before the first."""
+    """A test of the current answer that runs once for each answer; False before the first answer."""
     known: dict[int, bool] = {}
     of: list[object] = []
 
@@ -278,6 +284,7 @@ def _once(test: Test) -> Test:
             return False
         if source is None:
             return test(look)
+        # Answers are numbered within their session: results of another session would be taken for this one's.
         if not of or of[0] is not source:
             known.clear()
             of[:] = [source]
@@ -289,9 +296,9 @@ def _once(test: Test) -> Test:
 
 
 def explain_error(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterError:
-    """The same error, with a suggestion if the word is one that the screens show.
+    """The error, with a suggestion if the word occurs on the screens as a value.
 
-    `values` are the terms and their values in what is filtered: `("model", "gpt-5")`.
+    `values` are the terms and values that occur in the session, such as `("model", "gpt-5")`.
     """
     if not isinstance(why, UnknownTermError) or why.word in ALIASES:
         return why
@@ -330,7 +337,7 @@ def values_of(view: View) -> Iterator[tuple[str, str]]:
 
 
 # -- Looks through a session with a filter ---------------------------------------------------------------------------
-# Steps, responses, and where a breakpoint stops.
+# It finds steps, responses, and the places at which a breakpoint stops.
 
 
 def steps(expression: Filter, view: View, marks: frozenset[int] = frozenset()) -> list[int]:
@@ -349,7 +356,7 @@ def hit_after(
 ) -> int | None:
     """The next step at which a breakpoint stops, in direction 1 or -1; None if there is none.
 
-    It stops where the filter begins to match, and again at each further response or turn that matches: a condition that
+    It stops at the first step that matches, and again at each further response or turn that matches. A condition that
     stays true does not stop at every step of one response.
     """
     ahead = range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1)

@@ -1,7 +1,7 @@
 """Compares the recorded agent with the engine's machine: every difference is a finding.
 
-Looks only at recorded facts (which request followed, which results it carried) and at verdicts. A guess is never made:
-where the recording ends, it says that it ends.
+It uses only recorded facts (which request followed, which results it carried) and verdicts, and never guesses: if the
+recording ends, it says that it ends.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from loop_core.wire.base import RECORDING_CUT
 RAN_CUT = "agent.ran_held_call"
 """The recorded agent ran a call that something shows to be cut."""
 RAN_UNPROVEN = "agent.ran_unsure_call"
-"""It ran a call that was held for another reason."""
+"""The recorded agent ran a call that was held for another reason."""
 RAN = (RAN_CUT, RAN_UNPROVEN)
 RAN_UNSEEN = "agent.ran_call_of_unseen_end"
 """It ran a call of an answer whose end was not recorded."""
 RAN_IT = "the recorded agent ran it"
 """What is said beside HELD, which is what this engine makes of a call."""
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
-"""Effective reasons of an answer that is not whole."""
+"""The effective stop reasons of an incomplete answer."""
 
 
 OF_HELD_CALLS = frozenset({
     RAN_CUT, RAN_UNPROVEN, RAN_UNSEEN, "agent.refused_held_call", "agent.failed_held_call",
 })
-"""What is said of a held call that was answered."""
+"""The rules of findings about a held call that received a result."""
 
 
 class ReportedFinding(NamedTuple):
@@ -60,7 +60,7 @@ class ReportedFinding(NamedTuple):
     response: int | None = None
     turn: str | None = None
     call: Verdict | None = None
-    """The held call that it speaks of; None if it speaks of none."""
+    """The held call that the finding is about, if any."""
 
 
 def recording_cut(stop: StopReason) -> bool:
@@ -76,7 +76,8 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
 def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
     """The findings of each turn, in order: those of the recording, then the differences to our machine.
 
-    `findings` may hold those of the first turns, from an earlier reading of the same recording; the others come back.
+    `findings` are those of the first turns, from an earlier reading of the same recording; only the others are
+    returned.
     """
     recorded = recorded_findings(replay.case, findings)
     turns = replay.turns[len(findings) :]
@@ -106,7 +107,7 @@ def recorded_findings(
 
 
 def touched_since(old: Case, new: Case) -> set[int]:
-    """The responses that a later reading may have changed: by a new request, or by a tool's result."""
+    """The responses whose facts may differ in a later reading, because of a new request or a tool's result."""
     before, after = old.recording.turns, new.recording.turns
     pairs = zip(before, after, strict=False)
     same = next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(before), len(after)))
@@ -120,7 +121,8 @@ def touched_since(old: Case, new: Case) -> set[int]:
 
 
 def _followers(turns: Iterable[TurnRecord]) -> dict[int, list[Link]]:
-    """Response -> what the recorded agent sent next, branches included; nothing is taken to follow across a gap."""
+    """Response -> the requests that the recorded agent sent next, including branches. A request after a gap in the
+    recording is not counted as the next one."""
     found: dict[int, list[Link]] = {}
     for turn in turns:
         for link in turn.links:
@@ -133,7 +135,7 @@ UNKNOWN_WORD = "stop.unknown_word"
 
 
 def _unknown_word(exchange: Exchange) -> tuple[str, str, str]:
-    """The stop word of a response that no table knows, with who said it."""
+    """The server, the model and the stop word of a response."""
     return exchange.profile.name, exchange.response.model or "", exchange.response.raw_stop_reason or ""
 
 
@@ -142,10 +144,13 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
     for finding in (*exchange.response.findings, *judged.findings):
         if finding.rule == UNKNOWN_WORD:
             word = _unknown_word(exchange)
+            # One finding for each unknown word of a server, since a session may have the word in every answer.
             if word in unknown:
                 continue
             unknown.add(word)
         yield ReportedFinding(evidence_places.finding(exchange, finding), link.index, turn)
+    # A token stands for at least one byte of text or of something else that was sent; a larger count shows a wrong
+    # usage report.
     claimed = impossible(exchange.response)
     if claimed is not None:
         size = text_bytes(exchange.response)
@@ -172,7 +177,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
 
 
 def _late_answers(case: Case) -> dict[tuple[str, int | None], list[ToolResultPart]]:
-    """Exchange -> the results that were recorded by themselves, beside any request that carried them."""
+    """Exchange -> the tool results that were recorded as rows of their own, not within a request."""
     found: dict[tuple[str, int | None], list[ToolResultPart]] = {}
     for given in case.recording.inputs:
         for answer in given.answers:
@@ -183,7 +188,7 @@ def _late_answers(case: Case) -> dict[tuple[str, int | None], list[ToolResultPar
 def _ran(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
-    """What the recorded agent made of a held call: it ran it where a result that is not an error answers it."""
+    """Findings about what the recorded agent did with held calls; a result that is no error shows that it ran one."""
     stop = case.judgements[index].stop
     for verdict, answer, child in _answered(case, index, children, late):
         where = f"request of response {child}" if child is not None else "recording"
@@ -217,9 +222,11 @@ def ran_calls(notes: Iterable[ReportedFinding], response: int) -> list[Verdict]:
 def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
     """Whether positive evidence shows that a held call was cut: its own arguments, or the reason of its response.
 
-    A stream that broke shows it only where the call itself had not come to its end.
+    An interrupted stream shows it only if the call itself had not ended.
     """
     shape, word = parse(verdict.call.arguments).shape, judgement.stop.normalized
+    # vLLM may report `tool_calls` for a call that the cap has cut (vllm-project/vllm#53269), so the count against the
+    # cap decides whatever the word is.
     if shape is ArgumentShape.CUT or judgement.cap_reached or word in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED):
         return True
     return word is Stop.INTERRUPTED and not verdict.call.closed and shape is not ArgumentShape.COMPLETE
@@ -248,7 +255,8 @@ def _answered(
 
 
 def _goes_on(case: Case, index: int, child: Link) -> bool:
-    """Whether a request says more than the one that was answered: the results in the same one again are older."""
+    """Whether a request continues the conversation. If it only repeats the answered request, its results are older than
+    the answer."""
     before, after = case.recording.exchanges[index].request, case.recording.exchanges[child.index].request
     if before is None or after is None:
         return False
@@ -257,15 +265,16 @@ def _goes_on(case: Case, index: int, child: Link) -> bool:
 
 
 _AT_ONCE = 240
-"""Characters in which a refusal says so; the text after them may be anything that a tool has read."""
+"""Characters at the beginning of a result in which a refusal must occur; later text may be anything that a tool has
+read."""
 _OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b"  # compiled when it is used
 
 
 def _refuses(answer: ToolResultPart) -> bool:
-    """Whether a result says that its call did not run: many formats have no mark for it, only words.
+    """Whether a result says that its call did not run; many formats have no field for that, only words.
 
-    A result that is itself truncated (`[output truncated]`) is not a refusal: it must speak of the call, and at once.
-    Nor is an error: a tool that ran may have failed.
+    A result that is itself truncated (`[output truncated]`) is not a refusal: the words must be about the call, and at
+    the beginning. An error is not one either, since a tool that ran may have failed.
     """
     if refusal(answer) is not None:
         return True
@@ -277,6 +286,8 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
     for part in results:
         if verdict.call.id and part.call_id == verdict.call.id:
             return part
+    # Gemini and Ollama may send results without an id; the n-th result of a name then answers the n-th call of that
+    # name.
     named = [part for part in results if part.call_id is None and part.name == verdict.call.name]
     return named[min(position, len(named) - 1)] if named else None
 
@@ -294,28 +305,28 @@ _AGAIN = (
     r"(?i)\b(?:continue|go on|go ahead|keep going|carry on|resume|proceed|finish|retry|again|repeat|resend|redo|"
     r"start over|cut off|cut short|truncated|incomplete|unfinished|the rest|left off|you stopped|smaller|shorter)\b"
 )
-"""Words that may ask for the rest of a cut answer: where one stands, nobody is accused of having lost it."""
+"""Words that may ask for the rest of a cut answer. If one occurs, the agent is not accused of having lost the rest."""
 
 
 def _asks_again(case: Case, child: Link) -> bool:
-    """Whether a new message may ask for the rest, or for the answer once more, in words of its own."""
+    """Whether a new message may ask, in any words, for the rest of the answer or for the whole answer again."""
     request = case.recording.exchanges[child.index].request
     said = request.messages[-1].text[:_AT_ONCE] if request is not None and request.messages else ""
     return known_hint(said) is not None or re.search(_AGAIN, said) is not None
 
 
 ANOTHER_WAY = "agent.went_another_way"
-"""The one finding that depends on what our machine decides, and not on the recording alone."""
+"""The only rule whose findings depend on the engine's decisions, not on the recording alone."""
 
 
 def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
-    """Where our machine ends a turn or requests something else before the recorded agent was done."""
+    """A finding if the engine ends a turn, or requests something else, before the recorded agent was done."""
     if turn.runs < 2:
         return
     ended, links = replay.trace.steps[turn.decided].turn, turn.record.links
     reached = ended.evaluation.index if ended.evaluation else None
     if ended.evaluation is not None and is_unrecorded(ended.evaluation.judgement.stop):
-        return  # our machine ends there because the recording does not say how the answer ended
+        return  # the engine stops because the recording does not say how the answer ended
     decided = _waiting_for(replay, turn)
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
     place = links[after].place.value if after < len(links) else "request"

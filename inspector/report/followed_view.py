@@ -1,4 +1,4 @@
-"""The view of files that are still being written: unchanged turns are neither judged nor replayed again."""
+"""The view of files that are still being written; unchanged turns are neither judged nor replayed again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inspector.sessions.following import FollowedSession
 
 
 class FollowedView:
-    """Growing files, and the last view of them."""
+    """Reads growing files, and keeps the last view of them."""
 
     def __init__(self, paths: Sequence[str], api: str | None, profile: str | None, settings: Settings) -> None:
         self._session = FollowedSession(paths, api=api, profile=profile)

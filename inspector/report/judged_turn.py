@@ -1,6 +1,6 @@
 """The input of a verdict: one turn with its responses, recorded or simulated.
 
-Further down: a simulated answer as an exchange.
+The first part builds an exchange for a simulated answer.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Evidence, Message, Request, Stop
 
 # -- A simulated answer as an exchange -------------------------------------------------------------------------------
-# The bytes that the provider would have sent, and the request that led to them.
-# What shows or judges an exchange then needs no other way for answers that are in no recording.
+# It has the bytes that the provider would have sent, and the request that led to them, so that code that shows or
+# judges an exchange needs no second path for answers that are in no recording.
 
 PLACES: Mapping[RequestPlace, TurnPlace] = {**TURN_PLACES, RequestPlace.REQUEST: TurnPlace.REQUEST}
 """Why a request was sent -> the place of its answer; one with the results of tools is a request as any other."""
@@ -87,24 +87,24 @@ class JudgedTurn(NamedTuple):
     final_turn: Turn
     """The turn as our machine left it."""
     answers: tuple[TurnAnswer, ...]
-    """What was recorded of the turn; where our machine was answered by a simulation or live, what it was answered."""
+    """The recorded answers of the turn; if a simulation or a live server answered the engine, those answers."""
     simulated: bool
-    """Whether our machine was answered so, and what the recorded agent did is beside the point."""
+    """Whether they are such answers, so that the recorded agent's actions do not matter."""
     rules: frozenset[str]
     held_calls: tuple[tuple[int, Verdict], ...]
-    """Every held call of the turn with the position of its response; where the agent ran some, only those."""
+    """Every held call of the turn with the position of its response; if the agent ran some, only those."""
     worst: int
     """The position of the response that decides: the last whose effective reason is not a clean end, else the last."""
     word: Stop
-    """Its effective reason; `cancelled` where a run that was asked live was given up."""
+    """The effective stop reason of that response; `cancelled` if a live run was given up."""
     stopped: bool = False
     """Whether a transcript notes after the turn's last answer that it was stopped."""
     limit: tuple[str, int] | None = None
     """The limit that ended the turn, and its value; None if none did."""
     edited: bool = False
-    """Whether the run ended because what the turn was given was edited."""
+    """Whether the run ended because an input of the turn was edited."""
     unanswered: bool = False
-    """Whether the run ended before any answer: it asks first for something that the recording does not hold."""
+    """Whether the run ended before any answer, because its first request is not in the recording."""
 
     @property
     def exchange(self) -> Exchange:
@@ -139,7 +139,8 @@ class JudgedTurn(NamedTuple):
 
     @property
     def foreign(self) -> bool:
-        """Whether an agent's own loop asked for the last tools, by its transcript: no limit of ours ended its turn."""
+        """Whether, by its transcript, an agent's own loop ran the last tools, so that no limit of the engine ended the
+        turn."""
         return self.last_word is Stop.TOOL_CALL and self.answers[-1].exchange.recorder is not None
 
     @property
@@ -191,8 +192,8 @@ def judge_steps(
 ) -> JudgedTurn:
     """A turn as the verdict table tests it, from the steps that decided it and its end.
 
-    Where a simulation or a live server answered our machine, or nobody because this run asks for something else than
-    the recording holds, what the recorded agent did is beside the point.
+    If the engine's answers are simulated or live, or missing because this run requests something that the recording
+    does not have, the recorded agent's actions do not matter.
     """
     edited = stops_at_edit(steps)
     unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
@@ -202,11 +203,13 @@ def judge_steps(
     findings = () if simulated else findings
     rules = frozenset(note.finding.rule for note in findings)
     places = {link.index: position for position, link in enumerate(record.links)}
+    # A cut call that the agent ran outweighs every other trouble of the turn, since it has had effects.
     ran = [(n.response, n.call) for n in findings if n.finding.rule == RAN_CUT]
     calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held_calls(each.verdicts))
     worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, turn)
     given_up = simulated and turn.terminal == "cancelled"
+    # A run that was given up has no bad last answer; without this word its verdict would be that of the answer before.
     word = Stop.CANCELLED if given_up else answers[worst].word
     last = record.links[-1].index
     stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in findings)
@@ -244,7 +247,7 @@ def _recorded(case: Case, record: TurnRecord) -> Iterator[TurnAnswer]:
 
 
 def _answered(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator[TurnAnswer]:
-    """Every response that our machine got in these steps."""
+    """Every response that the engine received in these steps."""
     exchanges = case.recording.exchanges
     for step in steps:
         event, seen = step.event, step.turn.evaluation
@@ -256,6 +259,7 @@ def _answered(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator
 
 
 def _ending(judgement: Judgement, turn: Turn) -> Ending | None:
+    # With `allow_silence` an empty answer is what the prompt asked for, such as an agent that may have nothing to say.
     return None if turn.policy.allow_silence and judgement.ending in SILENT else judgement.ending
 
 
@@ -268,9 +272,9 @@ def _deciding(answers: Sequence[TurnAnswer], turn: Turn) -> int:
     last = len(answers) - 1
     if not _clean(answers[last].judgement, turn):
         return last
-    # What the agent sent again was its own affair, once the answer came.
+    # A failed attempt does not decide the turn once the agent's retry was answered.
     retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is TurnPlace.RETRY}
-    # And of an answer that it went on from, an end that was not recorded says nothing of the turn.
+    # Nor does an answer whose end was not recorded, if the agent went on from it.
     retried |= {place for place in range(last) if is_unrecorded(answers[place].judgement.stop)}
     troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judgement, turn) and i not in retried)
     return next(troubled, last)

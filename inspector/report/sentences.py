@@ -31,7 +31,9 @@ def budget(look: JudgedTurn) -> str:
     judged = look.judgement
     word = reason_text(exchange.response.stop_reason) if raw is None else f'"{raw}"'
     if raw is not None and judged.stop.normalized in CUT_WORDS and judged.mapped.normalized not in CUT_WORDS:
+        # Without this the sentence would quote `stop` or `tool_calls` as if the answer were whole.
         word += " though it was cut"
+    # With `n` choices the usage is the sum over all of them, while the cap holds for each.
     if used is not None and cap is not None and exchange.response.other_choices:
         choices = exchange.response.other_choices + 1
         return f"{word}, {used:,} tokens in {choices} choices of at most {cap:,} each{_reasoning(look)}"
@@ -44,7 +46,7 @@ def budget(look: JudgedTurn) -> str:
 
 
 def _reasoning(look: JudgedTurn) -> str:
-    """What reasoning took of a budget that cut."""
+    """The reasoning's share of the budget that cut the answer."""
     if all_reasoning(look):
         return ", all spent on reasoning"
     usage = look.exchange.response.usage
@@ -103,6 +105,8 @@ def call_cut(look: JudgedTurn) -> str:
         said = f"sent {name} with invalid arguments"
     elif word not in CUT_WORDS:
         said = f"sent {name} under a reason that releases no call"
+    # Gemini, Ollama, and Anthropic without streaming send parsed arguments, so what a cut has removed leaves no trace
+    # in them.
     elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
         said = f"cut {name} before its arguments"
     elif verdict.call.form is ArgsForm.OBJECT:
@@ -115,7 +119,8 @@ def call_cut(look: JudgedTurn) -> str:
 
 
 def _which(look: JudgedTurn, position: int, verdict: Verdict) -> str:
-    """Which call of a batch it is; empty if it is the only one."""
+    """The place of a call in its batch; empty if it is the only call."""
+    # By identity: a model may send two equal calls in one answer.
     batch = look.answers[position].verdicts
     place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
     return f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
@@ -177,7 +182,7 @@ def wordless(look: JudgedTurn) -> str:
 
 
 def held_beside(look: JudgedTurn) -> str:
-    """The held call beside the other facts; empty if there is none."""
+    """The held call as an addition to a sentence; empty if there is none."""
     return f"; {held_call(look)}" if look.held_calls else ""
 
 
@@ -188,7 +193,7 @@ def unreached_reason(response: ChatResponse) -> str:
 
 
 def cut_before(look: JudgedTurn) -> str:
-    """That the answer was cut before it ended."""
+    """The remark that an earlier answer of the turn was cut; empty if none was."""
     return ", and before it the answer was cut" if Stop.MAX_TOKENS in look.words else ""
 
 
@@ -197,20 +202,21 @@ def failure(look: JudgedTurn) -> str:
     error = look.exchange.response.error
     message = error.message or error.type or error.code or "without a message" if error else _worded(look)
     status = look.exchange.response.http_status
-    most = 300 if sent_on(look) else 100  # an address is no use without its end
+    most = 300 if sent_on(look) else 100  # a redirect's address is useless if it is cut
     shown = message if len(message) <= most else f"{message[:most - 3]}…"
     return f"HTTP {status}, {shown}" if status and status >= 400 else shown
 
 
 def _worded(look: JudgedTurn) -> str:
-    """A failure that only a stop word tells: the word, and what it means."""
+    """A failure that was reported only as a stop word: the word and its meaning."""
     stop = look.judgement.stop
     kind, _, said = (stop.detail or "").partition(": ")
     return ", ".join(word for word in (f'"{stop.raw}"' if stop.raw else "", said or kind) if word) or "error"
 
 
 EXPLANATIONS = ("finishMessage", "blockReasonMessage")
-"""Other words of a provider that explain a filter, where it gives no text of refusal."""
+"""Fields in which Gemini explains a filter (https://ai.google.dev/api/generate-content); other providers use a refusal
+text."""
 
 
 def filter_explanation(look: JudgedTurn) -> str:

@@ -1,6 +1,6 @@
 """A table as one value: its columns, declared once, give the rows of JSON, of CSV and of a screen.
 
-A column says its name for programs and its value for JSON and CSV; where a person reads it, its heading and its cell.
+A column has a key and a plain value for JSON and CSV, and a cell for people, under the key as the heading.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Column(Generic[R]):
     value: Callable[[R], Any] = lambda row: None
     """A plain value; None if there is none."""
     cell: Callable[[R], Line] = lambda row: ()
-    """What a person reads."""
+    """The content on a screen or in a report."""
     most: int = 80
-    """Columns of the terminal that it takes at most."""
+    """Its largest width, in cells of the terminal."""
     in_csv: bool = True
 
     def of(self, part: Callable[[Whole], R]) -> Column[Whole]:
@@ -56,6 +56,7 @@ class Table(Generic[R]):
     def csv(self, rows: Iterable[R]) -> str:
         """The rows as CSV with the columns' names; None is empty."""
         out = io.StringIO()
+        # The module's own default is `\r\n`, which line-based shell tools would keep as part of the last field.
         writer = csv.writer(out, lineterminator="\n")
         columns = [column for column in self.columns if column.in_csv]
         writer.writerow([column.key for column in columns])
@@ -80,8 +81,10 @@ def side_by_side(row: Sequence[Line], sizes: Sequence[int], measure: Measure = c
 
 
 def _field(value: Any) -> Any:
-    """A value as CSV holds it: text inert, and no formula, since a spreadsheet would run one."""
+    """A value for CSV: text without control characters, and never a formula."""
     if not isinstance(value, str):
         return value
+    # A field that begins with one of these signs is a formula to a spreadsheet, which would run it
+    # (https://owasp.org/www-community/attacks/CSV_Injection); the apostrophe makes it text.
     text = one_line(value)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -1,12 +1,11 @@
-"""What responses and turns took: their recorded times, the input tokens of their requests, and what they cost.
+"""Times, input tokens and costs of responses and turns.
 
-No time is invented: what is not recorded is None. A time is either one of the wire, taken while the provider's bytes
-arrived, or that of a transcript's row, which says when the recorder wrote the row and nothing about the provider.
+A time that was not recorded is None. A time is either one of the wire, taken while the provider's bytes arrived, or
+that of a transcript's row, which tells when the recorder wrote the row and nothing about the provider.
 
-Formats count tokens differently: some have what came from the cache among the input tokens, some beside them
-(`Format.cached_apart`), and what was written to the cache stands apart then too. A cost is never guessed: without a
-count, or without a price for one of the kinds of tokens that were counted, a response has none, and a sum says of how
-many responses it is.
+Formats count tokens differently: some include tokens from the cache in the input tokens, some count them separately
+(`Format.cached_apart`), together with those written to the cache. A cost is never guessed: without a count, or without
+a price for one of the counted kinds of tokens, a response has no cost, and a sum tells how many responses it covers.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from loop_core.values import Usage
 from loop_core.wire import wire
 
 MOST_MS = 1e12
-"""A longer time, some thirty years, is taken for no time."""
+"""A longer time, over thirty years, is an error of the recorder and counts as not recorded."""
 
 
 class ClockSource(StrEnum):
     """The clock that a time comes from."""
 
     WIRE = "wire"
-    """Of the client that recorded the provider's bytes."""
+    """The clock of the client that recorded the provider's bytes."""
     RECORDER = "recorder"
-    """Of the agent that wrote the rows of a transcript."""
+    """The clock of the agent that wrote the rows of a transcript."""
 
 
 class StreamGap(NamedTuple):
@@ -50,14 +49,14 @@ class RecordedTimes(NamedTuple):
 
     clock: ClockSource
     started: str | None = None
-    """When the request was sent, or its first row written, as the recording has it."""
+    """The time when the request was sent, or its first row was written, as recorded."""
     duration_ms: float | None = None
-    """From the request to the end of the answer."""
+    """Milliseconds from the request to the end of the answer."""
     first_byte_ms: float | None = None
-    """From the request to the first byte of the answer's body."""
+    """Milliseconds from the request to the first byte of the answer's body."""
     largest_gap: StreamGap | None = None
     chunks: int | None = None
-    """In how many pieces the body arrived, where it is known when each did."""
+    """The number of pieces in which the body arrived, if the time of each is known."""
 
 
 def times_of(exchange: Exchange) -> RecordedTimes | None:
@@ -74,10 +73,11 @@ def times_of(exchange: Exchange) -> RecordedTimes | None:
 
 
 def _largest_gap(exchange: Exchange) -> StreamGap | None:
-    """The longest wait behind the first byte, that before the end of the answer among them."""
+    """The longest wait after the first byte, including the wait before the end of the answer."""
     chunks = exchange.chunks
     if any(_length(chunk.ms) is None for chunk in chunks):
         return None
+    # A clock that was set back gives a negative gap, which is left out.
     gaps = [StreamGap(round(after.ms - before.ms, 3), before.end) for before, after in pairwise(chunks)
             if after.ms >= before.ms]
     took = _length(exchange.duration_ms)
@@ -92,9 +92,10 @@ class TurnTimes(NamedTuple):
     clock: ClockSource
     started: str | None = None
     duration_ms: float | None = None
-    """By the wire: from the first request to the end of the last answer. By rows: from the first to the last one."""
+    """Milliseconds: on the wire from the first request to the end of the last answer, by rows from the first to the
+    last row."""
     answers_ms: float | None = None
-    """How long its answers took together, without what lay between them; None if that is not recorded of each."""
+    """Milliseconds of its answers together, without the time between them; None if not recorded for each."""
 
 
 def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
@@ -115,7 +116,7 @@ def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
         if start is not None and last is not None and lengths[-1] is not None and last + lengths[-1] >= start:
             wall = (last + lengths[-1] - start) / 1e6
             if together is not None and wall + len(exchanges) < together:
-                wall = None  # answers come one after the other: the times of day are not those of the requests
+                wall = None  # answers follow each other, so these clock times cannot be those of the requests
         found = TurnTimes(ClockSource.WIRE, started, wall, together)
     return found if found[1:] != (None,) * len(found[1:]) else None
 
@@ -171,12 +172,14 @@ def time_phrases(exchange: Exchange) -> list[str]:
 # -- moments and lengths in nanoseconds ------------------------------------------------------------------------------
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Recorders write seconds, milliseconds, microseconds or nanoseconds without saying which. 1e11 seconds would be the
+# year 5138, so a larger number has a smaller unit.
 UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
-"""Below this a number is of this many nanoseconds: seconds, then milliseconds, microseconds, nanoseconds."""
+"""Upper bound of a number -> nanoseconds of its unit: seconds, then milliseconds, microseconds, nanoseconds."""
 
 
 def moment(text: str | None) -> int | None:
-    """A recorded time in nanoseconds since the epoch; None if there is none. Without a zone it is taken for UTC."""
+    """A recorded time in nanoseconds since the epoch; None if there is none. A time without a zone is read as UTC."""
     if text is None:
         return None
     try:
@@ -193,6 +196,7 @@ def moment(text: str | None) -> int | None:
 
 
 def _whole(number: int) -> int | None:
+    # Signed 64-bit nanoseconds reach the year 2262; a later time is an error of the recorder.
     return number if 0 < number < 2**63 else None
 
 
@@ -214,10 +218,12 @@ def _length(ms: float | None) -> float | None:
 # -- Input tokens ------------------------------------------------------------------------------------------------------
 
 BYTES_A_TOKEN = 4
-"""What a token takes of a text, about; English prose has somewhat more, code and other scripts less."""
+"""Approximate bytes per token (https://help.openai.com/en/articles/4936856); English prose has somewhat more, code and
+other scripts have fewer."""
 _WRITTEN = (rb'"(?:cache_creation_input_tokens|cache(?:Creation|Write)InputTokens)"\s*:\s*([0-9]{1,15})'
             rb'(?=\s*[,}\]])')
-"""The count of a body: inside a JSON string its quotes are escaped, so no text of an answer is taken for it."""
+"""Finds the count of tokens written to the cache. Inside a JSON string quotes are escaped, so text of an answer never
+matches."""
 
 
 class InputTokens(NamedTuple):
@@ -225,9 +231,9 @@ class InputTokens(NamedTuple):
 
     fresh: int
     cached: int = 0
-    """Read from the provider's cache."""
+    """Tokens read from the provider's cache."""
     written: int = 0
-    """Read, and written to the cache."""
+    """Tokens that were processed and written to the cache."""
 
     @property
     def total(self) -> int:
@@ -241,11 +247,16 @@ def input_tokens(exchange: Exchange) -> InputTokens | None:
     if usage is None or usage.input_tokens is None:
         return None
     given, cached = usage.input_tokens, usage.cached_tokens or 0
+    # Anthropic's `input_tokens` leaves out cached tokens
+    # (https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching); OpenAI's `prompt_tokens` includes them
+    # (https://platform.openai.com/docs/guides/prompt-caching).
     if wire(exchange.api).cached_apart:
+        # The last count: a stream repeats the usage, and the later figures are running totals.
         counts = re.findall(_WRITTEN, exchange.body)
         found = InputTokens(given, cached, int(counts[-1]) if counts else 0)
     else:
         found = InputTokens(given - cached, cached)
+    # More cached than input tokens contradicts the format's way of counting; a guess would give a wrong cost.
     return found if min(found) >= 0 else None
 
 
@@ -254,7 +265,7 @@ def estimated_tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN)
 
 
-# -- What responses cost, where a price table is configured: only where both the price and the usage are known -------
+# -- The cost of responses by a configured price table, if both the price and the usage are known --------------------
 
 
 class ResponseCost(NamedTuple):
@@ -269,7 +280,7 @@ class CostSum(NamedTuple):
 
     amount: float
     priced: int
-    """Of how many responses the cost is known."""
+    """The number of responses whose cost is known."""
     responses: int
 
 
@@ -278,6 +289,7 @@ def response_cost(facts: ResponseFacts, table: PriceTable) -> ResponseCost:
     exchange = facts.exchange
     if facts.simulated:
         return ResponseCost(None, "no provider was asked")
+    # The model in the answer first: the one in the request may be an alias for it.
     names = [exchange.response.model, exchange.request.model if exchange.request is not None else None]
     found = [price for name in names if (price := table.of(name)) is not None]
     if not found:
@@ -305,13 +317,13 @@ def _cost(price: Price, count: InputTokens, usage: Usage, output: int) -> Respon
 
 
 def turn_cost(view: View, turn: TurnFacts) -> CostSum | None:
-    """The cost of the recorded responses of a turn; None if that is known of none."""
+    """The cost of the recorded responses of a turn; None if it is known for none of them."""
     return _sum([view.responses[index] for index in turn.responses], view.prices)
 
 
 @lru_cache(maxsize=2)
 def session_cost(view: View) -> CostSum | None:
-    """The cost of all recorded responses; None if that is known of none."""
+    """The cost of all recorded responses; None if it is known for none of them."""
     return _sum(view.responses, view.prices)
 
 

@@ -1,7 +1,7 @@
 """Tries settings on one turn by replay and simulation, to find the smallest value that completes it.
 
-What is tried is the run that accepting the advice would make, of this turn alone. Nothing is run where the recording
-cannot answer: most turns that a budget cut have nothing recorded behind the cut.
+A trial makes the run that accepting the advice would make, for this turn only. Nothing is run if the recording cannot
+answer it; for most turns that a budget cut, nothing is recorded after the cut.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity
 
 Good = Callable[[JudgedTurn], bool]
-"""Whether a turn is shown as finished without a doubt."""
+"""Tests whether a turn is complete without doubt."""
 Set = Mapping[str, str]
 T = TypeVar("T")
 LIMITS_TOGETHER = 4
-"""Limits that may have to be raised at once."""
+"""The largest number of limits to raise together."""
 DOUBLINGS = 20
-"""How often the step of a search may double before it is given up."""
+"""The number of doublings after which a search gives up."""
 
 
 class CompletingSettings(NamedTuple):
@@ -59,7 +59,7 @@ def best_settings(
 def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> bool:
     """Whether the recording could answer a run with another value of this setting at all."""
     if name == LIMIT and not look.simulated:
-        return turn.runs > 1  # else nothing was recorded behind what this run has used
+        return turn.runs > 1  # else this run has used all that was recorded
     case = replay.case
     more = (TurnPlace.CONTINUATION, TurnPlace.REPAIR)
     return any(case.judgements[link.index].stop.normalized in FINISHED and (look.simulated or link.place in more)
@@ -80,12 +80,14 @@ class Trial:
         starts = [(max(0, stretch.since - turn.first), stretch.settings) for stretch in replay.stretches]
         since = starts[-1][0]
         earlier = tuple(Stretch(*start) for start in starts[:-1] if start[0] < since)
+        # The turn alone: a replay of the whole session for each tried value would take as long as all its turns
+        # together.
         alone = join_runs(replay.case, replay.settings, [place_steps(turn.record, turn.steps, 0)], since, earlier)
         return cls(alone, [each for each in findings if each.finding.rule != ANOTHER_WAY], good)
 
     def _run(self, settings: Set) -> tuple[JudgedTurn | None, Basis]:
-        """The turn under these settings, None if it cannot be run so; and what that rests on."""
-        from inspector.replay.rerun import rerun  # 1 ms that a turn without anything to try does not need
+        """The turn under these settings, or None if it cannot be run; and the basis of the result."""
+        from inspector.replay.rerun import rerun  # 1 ms that a turn with nothing to try saves
 
         alone = self._alone
         try:
@@ -93,7 +95,7 @@ class Trial:
         except LoopError:
             return None, Basis.ESTIMATED
         if any(type(step.event) is ProviderResponse and step.event.cut_unseen for step in made.trace.steps):
-            return None, Basis.ESTIMATED  # it ends well only in the words of a server that calls cut answers finished
+            return None, Basis.ESTIMATED  # it ends cleanly only because this server calls cut answers finished
         turn = made.turns[0]
         simulated = made.trace.steps[turn.decided].fidelity is Fidelity.SIMULATED
         return judged_turn_of(made, turn, self._noted), Basis.SIMULATED if simulated else Basis.RECORDED
@@ -114,6 +116,8 @@ class Trial:
             name, value = look.limit
             if name in lax or name not in RAISED:
                 return None
+            # Raised to its highest value first, to see which limit ends the turn next; the smallest value is searched
+            # afterwards.
             lax, now[name] = {**lax, name: str(RAISED[name])}, value
             after, _ = self._run(lax)
             if after is None:
@@ -124,6 +128,7 @@ class Trial:
         else:
             return None  # with these limits out of the way something else ends it
         found: CompletingSettings | None = None
+        # One limit at a time, with the others still at their highest values, so that each search has one unknown.
         for name, value in now.items():
             found = smallest(value, RAISED[name], partial(self._with, lax, name))
             if found is None:
@@ -144,6 +149,8 @@ class Trial:
 def smallest(now: int, most: int, completing: Callable[[int], T | None]) -> T | None:
     """What `completing` makes of the smallest value above `now` that completes, such that it is None for the value
     below; None if it is for all values up to `most` that are tried."""
+    # Growing steps find an upper bound in about log2 runs even without a known end, then halving finds the value
+    # (Bentley and Yao, An almost optimal algorithm for unbounded searching, 1976).
     low = now
     for value in _growing(now, most):
         found = completing(value)
@@ -161,7 +168,7 @@ def smallest(now: int, most: int, completing: Callable[[int], T | None]) -> T | 
 
 
 def _growing(now: int, most: int) -> Iterator[int]:
-    """Values above `now`, each further from it than the last by twice as much, and `most` at last."""
+    """Values above `now` whose distance from it doubles, and `most` at the end."""
     step = 1
     while now + step < most and step < 1 << DOUBLINGS:
         yield now + step

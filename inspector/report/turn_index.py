@@ -1,8 +1,9 @@
 """A database of the rows of transcripts that were read before, so that only changed files are read again.
 
-It holds what the table of turns shows, masked, and its texts for a search. A file is known by its path, size and time
-and that of the files that are read with it; where the time alone changed, by a hash of its bytes. A database that is
-damaged is made again, and one that is locked is not used: a session is then read as if there were none.
+It stores what the table of turns shows, with credentials masked, and texts for the search. A file is unchanged if its
+path, size and time, and those of the files that are read with it, are the same; if only the time differs, a hash of the
+bytes decides. A damaged database is created again, and a locked one is not used; the files are then read as if there
+were no index.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
 SCHEMA = 3
-"""A database of another number, or of another version of the program, is made again."""
+"""The version of the tables; a database of another one, or of another version of the program, is created again."""
 WAIT = 0.2
 """Seconds to wait for another process that writes."""
 _TABLES = """
@@ -40,7 +41,7 @@ CREATE TABLE file (path TEXT, reading TEXT, state TEXT, hash TEXT, rows TEXT, PR
 CREATE VIRTUAL TABLE words USING fts5 (path UNINDEXED, reading UNINDEXED, number UNINDEXED, text);
 """
 FileState = list[list[Any]]
-"""Name, size and time in nanoseconds of every file that the rows come from; 0 and 0 for one that is not there."""
+"""Name, size and time in nanoseconds of every file that the rows come from; size and time are 0 for a missing file."""
 
 
 class IndexHit(NamedTuple):
@@ -52,13 +53,13 @@ class IndexHit(NamedTuple):
 
 
 class TurnIndex:
-    """The database; if it cannot be used, it holds no file and stores none."""
+    """Reads and writes the database; if that is unusable, it returns no rows and stores none."""
 
     def __init__(self, reading: str, environment: Mapping[str, str] = os.environ) -> None:
         self.note = ""
-        """Why it is not used."""
+        """Why the database is not used; empty if it is."""
         self.reading = reading
-        """How files are read: rows of another policy or API are others."""
+        """The reading options as a key, since another policy or API gives other rows."""
         self._base: sqlite3.Connection | None = None
         folder = cache_folder(environment)
         if folder is None:
@@ -81,17 +82,18 @@ class TurnIndex:
         for path, state, digest, rows in self._answer(
                 "SELECT path, state, hash, rows FROM file WHERE reading = ?", self.reading):
             if path in wanted and _unchanged(path, from_json(state.encode()), digest):
-                with suppress(ValueError, TypeError, IndexError):  # what cannot be restored is read
+                with suppress(ValueError, TypeError, IndexError):  # a row that cannot be restored is read from its file
                     known[path] = _restored(rows)
             elif not os.path.exists(path):
-                self._answer("DELETE FROM words WHERE path = ?", path)  # however it was read
+                self._answer("DELETE FROM words WHERE path = ?", path)  # with any reading options
                 self._answer("DELETE FROM file WHERE path = ?", path)
         return known
 
     def keep(self, path: str, state: FileState, rows: Sequence[TurnRow]) -> None:
         """Stores the rows of a file with the state that the file had before it was read."""
         if self._base is None or state != state_of(path):
-            return  # it grew meanwhile
+            return  # it grew while it was read
+        # Masked before it is stored: the index outlives the transcript, and a backup may copy it elsewhere.
         text = redact.text(json.dumps(rows, default=_plain))
         key = (path, self.reading)
         self._answer("DELETE FROM words WHERE path = ? AND reading = ?", *key)
@@ -102,7 +104,9 @@ class TurnIndex:
                 self._answer("INSERT INTO words VALUES (?, ?, ?, ?)", *key, row.number, words)
 
     def search(self, words: str, paths: Iterable[str]) -> list[IndexHit]:
-        """The turns of these files that contain every word, best first. Signs between words mean nothing."""
+        """The turns of these files that contain every word, best first; signs between words are ignored."""
+        # In quotes a word is a string, never an operator such as NOT; the star finds words that begin with it
+        # (https://sqlite.org/fts5.html, section 3).
         query = " ".join(f'"{word}"*' for word in _words(words))
         if not query:
             return []
@@ -113,7 +117,7 @@ class TurnIndex:
         return [IndexHit(*each) for each in found if each[0] in within]
 
     def _answer(self, query: str, *values: Any) -> list[Any]:
-        """The rows that a query finds; none, and the reason noted, where the database cannot be used."""
+        """The rows that a query finds; none if the database cannot be used, with the reason in `note`."""
         try:
             return [] if self._base is None else self._base.execute(query, values).fetchall()
         except (sqlite3.Error, UnicodeError) as why:
@@ -123,7 +127,7 @@ class TurnIndex:
 
 
 def _words(text: str) -> list[str]:
-    """The words in what somebody typed: nothing of it is a sign of the query language."""
+    """The words of a typed text, without any sign of the query language."""
     return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()
 
 
@@ -132,8 +136,10 @@ def _opened(path: Path) -> sqlite3.Connection:
     try:
         return _checked(path)
     except sqlite3.OperationalError:
-        raise  # it is locked, or the disk is full
+        raise  # locked, or the disk is full: not damaged
     except sqlite3.DatabaseError:
+        # SQLite reports `file is not a database` and damage as DatabaseError. The index can be rebuilt from the
+        # transcripts, so a damaged one is not worth a repair.
         path.unlink()
         return _checked(path)
 
@@ -143,7 +149,7 @@ def _checked(path: Path) -> sqlite3.Connection:
     base = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
     wanted = f"{SCHEMA} {__version__}"
     try:
-        base.execute("PRAGMA synchronous = OFF")  # what is lost is read again
+        base.execute("PRAGMA synchronous = OFF")  # a lost row is read again; no wait for the disk
         base.execute("CREATE TABLE IF NOT EXISTS made (version TEXT)")
         if base.execute("SELECT version FROM made").fetchall() != [(wanted,)]:
             for table in ("file", "words"):
@@ -167,6 +173,8 @@ def state_of(path: str) -> FileState:
     """The state of a file, of a database's log, and of the files that may be read with it."""
     stem = os.path.splitext(path)[0]
     beside = (each for folder in _FOLDERS for each in _inside(stem, folder))
+    # In WAL mode new rows stay in the log until a checkpoint, so the database file itself may not change
+    # (https://sqlite.org/wal.html).
     log = (f"{path}-wal",) if path.endswith((".db", ".sqlite", ".sqlite3")) else ()
     return [_seen(name) for name in (path, *beside, *log)]
 
@@ -189,6 +197,7 @@ def _unchanged(path: str, before: FileState, digest: str) -> bool:
     now = state_of(path)
     if now == before:
         return True
+    # A copy, a checkout or `touch` changes only the time.
     return [each[:2] for each in now] == [each[:2] for each in before] and _hash(now) == digest
 
 
@@ -211,7 +220,7 @@ def _plain(value: Any) -> Any:
 def _restored(text: str) -> list[TurnRow]:
     try:
         rows = from_json(text.encode())
-    except ValueError:  # half a pair of surrogates, as some transcripts have
+    except ValueError:  # half a surrogate pair, which only the standard library accepts
         rows = json.loads(text)
     return [_row(values) for values in rows]
 
@@ -220,7 +229,8 @@ _PATHS, _VERDICT, _ANSWERS, _TURNS = map(TurnRow._fields.index, ("paths", "verdi
 
 
 def _row(values: list[Any]) -> TurnRow:
-    """Restores a row; its values are set before it is made, since to replace them takes twice as long."""
+    """Restores a row. The values are converted before the tuple is made, since replacing them afterwards takes twice as
+    long."""
     values[_PATHS] = tuple(values[_PATHS])
     verdict = values[_VERDICT]
     values[_VERDICT] = None if verdict is None else _verdict(TurnVerdict(*verdict))
@@ -262,7 +272,8 @@ def read_rows(
     paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, indexed: bool = True,
     unread: Sequence[str] = (),
 ) -> Iterator[ReadRows]:
-    """The rows of files; those in the index come first, at once. Files that are to be left `unread` come from it alone.
+    """The rows of files; those in the index come first, all together. Files in `unread` are not read: their rows come
+    from the index or not at all.
 
     Raises:
         CallerError: there is no such API or profile.
@@ -274,6 +285,8 @@ def read_rows(
         done, total = len(paths) - len(left), len(paths)
         if index is not None:
             yield ReadRows(list(known.items()), done, total, index.note)
+        # Taken before reading: rows that are added meanwhile then change the state, and the file is read again next
+        # time.
         states = {path: state_of(path) for path in left} if index is not None else {}
         for group in open_each(left, api=api, profile=profile) if left else ():
             found = rows_of(view(replay(open_case(group.recording), settings)), group.paths)

@@ -1,9 +1,9 @@
 """A turn as one row: its verdict, place, stop reason, cost, and the values that filters test.
 
-A row outlives the session that it was made from: a table of many files keeps rows alone, and reads a file again when
-one of its turns is opened. A file that could not be read, and what was skipped in one, is a row as well.
+A row outlives the session that it was made from: a table of many files keeps only rows, and reads a file again when one
+of its turns is opened. A file that could not be read, or an entry that was skipped, is a row too.
 
-Further down: what a filter may ask of a row, and how many turns have which verdict and model.
+The later parts test rows with a filter, and count turns by verdict and model.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from inspector.sessions.recording import Input, SessionAbout, is_below_file
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
-"""A file's name of so many characters that are nearly all hexadecimal digits is a number, which nobody remembers."""
+"""A file name of at least this length whose characters are mostly hexadecimal digits counts as a number, which tells a
+reader nothing."""
 SHORT = 8
-"""Characters of such a number that are shown."""
+"""The number of characters shown of such a number."""
 NAME = 60
-"""Characters of a first message that name a session."""
+"""The largest length of a session's name that is taken from its first message."""
 TITLE = 400
-"""Characters of a turn's first message that its row keeps."""
+"""The number of characters of a turn's first message that its row stores."""
 
 
 SessionKey = tuple[tuple[str, ...], str]
@@ -44,33 +45,33 @@ class AnswerRecord(NamedTuple):
     """The values that filters test of one answer, as of reading the session."""
 
     words: tuple[tuple[str, ...], ...]
-    """The values of each row of `WORDS`, in their order; of a step's words, those of all steps of the answer."""
+    """The values of each row of `WORDS`, in its order; for words of a step, the values at all steps of the answer."""
     flags: frozenset[str]
     numbers: tuple[float | None, ...]
     """The value of each row of `NUMBERS`, in their order, at the answer's last step."""
     shares: tuple[float | None, ...]
     texts: Mapping[str, str]
-    """By the letter of their row of `PATTERNS`."""
+    """The texts by their letter in `PATTERNS`."""
 
 
 class TurnRow(NamedTuple):
     """One turn; without a verdict, an unread input and the reason."""
 
     paths: tuple[str, ...]
-    """The files that are opened together to see it."""
+    """The files that are opened together to show the turn."""
     file: str
-    """The one that it was read from."""
+    """The file that the turn was read from."""
     name: str = ""
-    """What its session is called."""
+    """The name of its session."""
     number: int = 0
-    """Its place among the turns of its session, from 1."""
+    """Its number among the turns of its session, from 1."""
     of: int = 0
-    """How many turns the session has."""
+    """The number of turns of the session."""
     step: int = 0
     """The step that its verdict is about."""
     verdict: TurnVerdict | None = None
     why: str = ""
-    """Why it was not read, where there is no verdict."""
+    """Why the input was not read, if there is no verdict."""
     agent: str = ""
     model: str = ""
     raw: str | None = None
@@ -85,20 +86,20 @@ class TurnRow(NamedTuple):
     started: float | None = None
     """Seconds since the epoch; None if that was not recorded."""
     title: str = ""
-    """How the user's message begins."""
+    """The beginning of the user's message."""
     text: str = ""
     """What a search looks through, in lower case: the message, the answer, its calls, every word."""
     answers: tuple[AnswerRecord, ...] = ()
     noted: str = ""
-    """The agent's own word for the end, where it wrote one in place of the provider's."""
+    """The agent's own word for the end, if it wrote one in place of the provider's."""
     turns: tuple[tuple[str, int], ...] = ()
-    """Where it stands for a whole session: how many of its turns have which verdict, worst first."""
+    """For the row of a whole session: the verdicts of its turns with their numbers, worst first."""
     session_id: str = ""
-    """By which the files of other sessions name its session."""
+    """The id by which other sessions' files refer to its session."""
     parent_id: str = ""
-    """The id of the session that began its session."""
+    """The id of the session that started its session."""
     depth: int = 0
-    """In a list of sessions: how many of those above it began each other, and it."""
+    """In a list of sessions: the number of sessions above it in the chain that started it."""
 
     @property
     def session(self) -> SessionKey:
@@ -131,7 +132,7 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
 
 
 def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
-    """The unread parts of a file: all of it, or entries that were skipped, each reason once."""
+    """The unread parts of a file: the whole file, or its skipped entries, one row for each reason."""
     if source.error is not None:
         yield TurnRow(paths, source.path, name_of(source.path), why=source.error.removeprefix(f"{source.path}: "))
     elif not source.responses and source.format != "folder" and not source.skipped:
@@ -178,14 +179,15 @@ def _row(
     )
 
 
+# Codex names every file `rollout-DATE-ID`, others `events`, `wire` or `messages` in a folder per session; such a name
+# does not tell sessions apart.
 _NAMELESS = re.compile(r"(?:rollout-|session-\d|\d{4}-?\d\d)|(?:events|wire|state|messages|transcript|chat_history)$")
-"""Begins, or is, a file's name that agents give to every session."""
+"""Matches file names, or their beginnings, that agents give to every session."""
 
 
 def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
-    """The name of a session: its title, else its file; if that is a number, with its folder.
-
-    A file whose name every session of its agent has is called by its first message, where that is given.
+    """The name of a session: its title, else the name of its file, with the folder if that is a number. A file whose
+    name every session of its agent has is named by its first message, if given.
     """
     abouts = (given.about for given in inputs if given.path == path)
     title = next((each.title for each in abouts if each is not None and each.title), "")
@@ -194,6 +196,7 @@ def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
         return one_line(first.strip(), NAME)
     if title or not is_number(stem):
         return title or stem
+    # Claude Code's folder is the project's path with dashes for slashes, so its end has the project's name.
     folder = os.path.basename(os.path.dirname(path)).strip("-")
     return f"{stem[:SHORT]} {folder[-24:]}"
 
@@ -204,7 +207,7 @@ def is_number(stem: str) -> bool:
 
 
 def short_file(path: str) -> str:
-    """A short name that distinguishes a file: its own, or its folder where every session has that file name."""
+    """A short name that tells a file from others: its own, or its folder's if every session has that file name."""
     stem = os.path.basename(path).split(".")[0] or path
     nameless = _NAMELESS.match(stem)
     if nameless and nameless.end() == len(stem):  # events, wire, context…
@@ -214,22 +217,22 @@ def short_file(path: str) -> str:
     return stem[:SHORT] if is_number(stem) else stem
 
 
-# -- What a filter asks of a row -------------------------------------------------------------------------------------
+# -- Testing a row with a filter -------------------------------------------------------------------------------------
 
 NUMBER_AT = {name: at for at, name in enumerate(NUMBERS)}
 WORD_AT = {name: at for at, name in enumerate(WORDS)}
 TEXTS = ("t", "r", "a")
-"""The texts that a row keeps; others are looked through in a session."""
+"""The texts that a row stores; other texts can be searched only in an open session."""
 
 
 @lru_cache(maxsize=65_536)
 def _same(values: Shared) -> Shared:
-    """One value for all answers that have the same: most words and flags of most answers are the same few."""
+    """The same object for equal values, which saves memory: most answers share a few values of words and flags."""
     return values
 
 
 def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
-    """What is kept of each answer that our machine took in; the steps before one belong to it."""
+    """The filter values of each answer that the engine received; the steps before an answer belong to it."""
     groups: dict[int, list[StepContext]] = {}
     before: list[StepContext] = []
     for step in range(turn.run.first, turn.run.end):
@@ -299,7 +302,7 @@ def row_filter(text: str) -> Filter:
     """Parses a filter expression for rows.
 
     Raises:
-        FilterError: it cannot be read, or looks into a text that rows do not keep.
+        FilterError: the expression is invalid, or searches a text that rows do not store.
     """
     found = parse(text)
     for term in found.patterns:
@@ -313,7 +316,7 @@ def holds(row: TurnRow, needle: str) -> bool:
     return needle in row.text or (row.verdict is None and needle in f"{row.name}\n{row.file}\n{row.why}".casefold())
 
 
-# -- What is said of many turns --------------------------------------------------------------------------------------
+# -- Counts over many turns ------------------------------------------------------------------------------------------
 
 
 class RowCounts(NamedTuple):
@@ -326,7 +329,7 @@ class RowCounts(NamedTuple):
     complete: int
     unread: int
     verdicts: Sequence[tuple[TurnVerdict, int]]
-    """How many turns have each verdict, worst first; with each, one of them."""
+    """A verdict of each kind, worst first, with the number of turns that have it."""
 
 
 def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
@@ -341,7 +344,7 @@ def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
-    """How many turns have each verdict, worst first; each with one of them."""
+    """A verdict of each kind, worst first, with the number of turns that have it."""
     seen: dict[int, TurnVerdict] = {}
     counted: Counter[int] = Counter()
     for row in rows:
@@ -352,7 +355,8 @@ def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
 
 
 def by_model(rows: Iterable[TurnRow]) -> list[tuple[str, int, int]]:
-    """How many turns each model answered and how many of those need attention; the most frequent first."""
+    """Each model with the number of turns that it answered and of those that need attention, the most frequent
+    first."""
     turns: Counter[str] = Counter()
     attention: Counter[str] = Counter()
     for row in rows:

@@ -1,6 +1,7 @@
 """The table of turns: its columns, their widths, and the details of a row.
 
-The same columns give the screen's rows, the table at the head of a report, and CSV. Further down: rows by session.
+The same columns give the screen's rows, the table at the head of a report, and CSV. The last part groups rows by
+session.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ class TurnColumn(NamedTuple):
     column: Column[TurnRow]
     """Its value for programs, and its cell for people."""
     order: Callable[[TurnRow], Any]
-    """What its rows are sorted by; None stands last."""
+    """The sort key of a row; rows with None come last."""
     sizes: tuple[int, int, int]
-    """The cells that it needs, those in which it is read well, and those that it can use."""
+    """Its least width, a comfortable width, and the largest useful width, in cells."""
     right: bool = False
-    """Whether its cells end under each other: numbers."""
+    """Whether its cells are aligned on the right, as numbers are."""
     length: Callable[[TurnRow], int] | None = None
-    """The length of its cell, in a column that needs no more room than its widest cell; None: titles and names."""
+    """The length of a cell, in a column that never needs more room than its widest cell; None for titles and names."""
 
 
 UNREAD, REASON = "NOT READ", "raw → reason"
 GAP = 1
 NUMBER = 7
-"""Cells of a turn's number."""
+"""Width of a turn's number, in cells."""
 
 
 def _verdict(row: TurnRow) -> Line:
@@ -83,7 +84,7 @@ def _number(row: TurnRow) -> str:
     if row.turns:
         return f"{sum(count for _, count in row.turns):,}"
     both = f"{row.number}/{row.of}" if row.of else ""
-    return both if len(both) <= NUMBER else f"{row.number:,}"  # a cut number would be another turn's
+    return both if len(both) <= NUMBER else f"{row.number:,}"  # a number that is cut would name another turn
 
 
 def _calls(row: TurnRow) -> str:
@@ -141,7 +142,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
 
 
 def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
-    """The columns of a list of sessions: the agent stands next to the session's name."""
+    """The columns of a list of sessions, with the agent next to the session's name."""
     after = 2
     agent = next(column for column in every if column.name == "agent")
     others = [column for column in every if column is not agent]
@@ -149,11 +150,11 @@ def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
 
 
 ESSENTIAL = 3
-"""Columns that are shown at any width; a further one is, where those before it can be read well."""
+"""The number of columns shown at any width; a further one is shown if those before it have a comfortable width."""
 
 
 def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[str, int]:
-    """The length of the widest cell, by column, of the columns that need no more."""
+    """The length of the widest cell of each column that never needs more room than that."""
     return {column.name: max(map(column.length, rows), default=0) for column in every if column.length is not None}
 
 
@@ -176,7 +177,8 @@ def layout(
         well += column.sizes[1] + GAP
     left = width - sum(column.sizes[0] + GAP for column in shown) + GAP
     sizes = [column.sizes[0] for column in shown]
-    # One verdict of thirty needs its widest size: titles get theirs first.
+    # Titles get their largest width first, since only one of thirty verdicts needs its largest.
+    # Two rounds: all columns grow to their comfortable width before any grows to its largest.
     for wanted, order in ((1, range(len(shown))), (2, (*range(1, len(shown)), 0))):
         for at in order:
             more = max(0, min(left, shown[at].sizes[wanted] - sizes[at]))
@@ -197,6 +199,7 @@ def sorted_rows(rows: Sequence[TurnRow], column: TurnColumn, reverse: bool = Fal
     """The rows in the order of a column, by index; rows without a value come last in either direction."""
     keys: list[Any] = [column.order(row) for row in rows]
     known = [at for at, key in enumerate(keys) if key is not None]
+    # Sorted apart from the missing values, which a reversed sort would put first.
     known.sort(key=keys.__getitem__, reverse=reverse)
     return [*known, *(at for at, key in enumerate(keys) if key is None)]
 
@@ -228,7 +231,7 @@ def cells_of(row: TurnRow, columns: Sequence[tuple[TurnColumn, int]], measure: M
 
 
 def _clipped(cell: Line, size: int, measure: Measure) -> Line:
-    """A cell cut to its size; of a provider's word and ours, the provider's is cut first."""
+    """A cell cut to its size; of the provider's word and the normalized one, the provider's is cut first."""
     rest = cell[1:]
     room = size - width_of(rest, measure)
     if rest and room >= SHORTEST and width_of(cell, measure) > size:
@@ -237,7 +240,7 @@ def _clipped(cell: Line, size: int, measure: Measure) -> Line:
 
 
 SHORTEST = 4
-"""Cells to which a provider's word is cut before ours is."""
+"""The width to which the provider's word is cut before the normalized word is cut."""
 
 
 def table(now: float) -> Table[TurnRow]:
@@ -270,10 +273,10 @@ def about(row: TurnRow) -> list[Line]:
 # -- The head of a report over many sessions -------------------------------------------------------------------------
 
 WIDE = 200
-"""Cells of a line of the table in a report."""
+"""Width of the table in a report, in cells."""
 FILE = TurnColumn("file", _text("file", lambda row: row.file, lambda row: row.file.rpartition("/")[2]),
                   lambda row: row.file, (16, 30, 40))
-"""The file's name: a reader of a report types it, where the app opens the row."""
+"""The column with the file's name, which a reader of a report has to type; the app opens the row instead."""
 
 
 def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
@@ -281,8 +284,8 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
 
     Without `everything`, turns that need no attention are counted and not listed.
     """
-    # No ages: the same files give the same report tomorrow.
-    # Numbered over all files, not in each as in the app: the heading names the option that takes the number.
+    # Without ages, so that the same files give the same report tomorrow. Turns are numbered over all files, not within
+    # each file as in the app; the heading names the option that takes this number.
     verdict, *others = (column._replace(name="--turn") if column.name == "turn" else column
                         for column in columns(0) if column.name not in ("age", "message"))
     listed = [rows[at] for at in sorted_rows(rows, verdict)]
@@ -312,7 +315,7 @@ def shared_names(rows: Iterable[TurnRow]) -> frozenset[str]:
 
 
 def with_file(row: TurnRow) -> TurnRow:
-    """A row whose session is called by its file too."""
+    """A row with its session's file added to the session's name."""
     return row._replace(name=f"{short_file(row.file)} · {row.name}")
 
 
@@ -345,7 +348,7 @@ def _worst(group: Sequence[TurnRow]) -> TurnRow:
 
 
 def has_families(rows: Iterable[TurnRow]) -> bool:
-    """Whether any of the sessions may have been started by another."""
+    """Whether any session may have been started by another."""
     return any(row.parent_id or BELOW in row.name for row in rows)
 
 
@@ -360,6 +363,7 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
     rows: list[TurnRow] = []
     done: set[int] = set()
     for first in range(len(sessions)):
+        # A stack instead of recursion: agents may start each other in long chains, and ids may form a ring.
         left = [(_root(parents, first), 0)]
         while left:
             at, depth = left.pop()
@@ -371,9 +375,8 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
 
 
 def _parents(heads: Sequence[TurnRow]) -> list[int | None]:
-    """Which of the sessions began each, by its name in a file of several, else by the id that it names.
-
-    A file has one id: it is that of the first of its sessions.
+    """The index of the session that started each one: by its name in a file of several sessions, else by the parent id.
+    The id of a file belongs to its first session.
     """
     ids = {(heads[at].agent, heads[at].session_id): at for at in reversed(range(len(heads))) if heads[at].session_id}
     names = {head.session: at for at, head in enumerate(heads)}
@@ -382,7 +385,7 @@ def _parents(heads: Sequence[TurnRow]) -> list[int | None]:
 
 
 def _root(parents: Sequence[int | None], at: int) -> int:
-    """The session above all that began one; of a ring, any."""
+    """The first session in the chain that started one; any of them if the ids form a ring."""
     passed = {at}
     while (parent := parents[at]) is not None and parent not in passed:
         passed.add(parent)

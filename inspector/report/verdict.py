@@ -1,6 +1,7 @@
 """The verdict on a turn: one word, worst first, and one sentence that says what to change.
 
-A table of rows, tried in order; the first whose test holds names the turn. A word and a glyph, never a colour alone.
+The rows of a table are tested in order, and the first that holds names the turn. Each has a word and a glyph, so that
+no meaning depends on colour.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ class VerdictRow(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     say: Callable[[JudgedTurn], str]
     advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
-    """What to change: a text, or what decided the turn, about which settings may be tried."""
+    """What to change: a text, or the situation that decided the turn, for which settings may be tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
-    """Whether what it says is known, and not inferred: what is not is never shown as good."""
+    """Whether the verdict is known, not inferred; an inferred one never counts as complete."""
     of_last: bool = False
-    """Whether it is about the last answer of the turn, and not about the one that decides."""
+    """Whether it is about the last answer of the turn, not the deciding one."""
     of_end: bool = False
-    """Whether it is about how our machine ended the turn, and not about an answer."""
+    """Whether it is about how the engine ended the turn, not about an answer."""
 
     def answer(self, look: JudgedTurn) -> int | None:
         """The position of the answer that the verdict is about; None if it is about the end."""
@@ -68,8 +69,8 @@ class TurnVerdict(NamedTuple):
     advice: Advice | None
     sure: bool = True
     answer: int | None = 0
-    """The position among the answers of the turn, from 0, of the one that decided it; None where our machine's end of
-    the turn is what the verdict is about."""
+    """The index of the deciding answer among the turn's answers; None if the verdict is about how the engine ended the
+    turn."""
 
     @property
     def id(self) -> str:
@@ -98,24 +99,27 @@ def identifier(word: str) -> str:
 
 
 def _run_nothing(look: JudgedTurn) -> Situation:
-    """What to change about the deciding reason, and what never to do under it."""
+    """The situation of a turn, with the warning never to run a held call."""
     row = situation(look)
     return row._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
 
 
 HOLDING = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
-"""Reasons under which a held call is what matters most, beside a cut by a budget."""
+"""Stop reasons under which a held call matters most; a cut by a budget is the other case."""
 CLEAN = (Stop.END_TURN, Stop.TOOL_CALL)
 GOING_ON = ("retry_limit", "budget_exhausted")
-"""Terminal reasons by which a cut answer is left as it is, though it could go on."""
+"""Terminal reasons that leave a cut answer as it is, although it could be continued."""
 
 
+# Anthropic's `pause_turn` goes on when the response is sent back unchanged
+# (https://docs.anthropic.com/en/api/handling-stop-reasons); OpenAI's background responses are fetched by id
+# (https://platform.openai.com/docs/guides/background).
 RESUMED = {
     "poll": "ask for the response by its id until it is done",
     "server": "ask for the response by its id until it is done",
     "token": "send the request again with the token of the response",
 }
-"""How a paused response goes on -> what to send; any other goes back as it is."""
+"""How a paused response is resumed -> what to send; any other is sent back unchanged."""
 
 
 def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advice: str) -> VerdictRow:
@@ -127,14 +131,17 @@ def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advi
 
 
 ROWS: tuple[VerdictRow, ...] = (
+    # The worst: a call with half of its arguments has had effects, which nothing takes back.
     VerdictRow("CUT CALL RUN", "✖", "x", Severity.ERROR,
         lambda look: RAN_CUT in look.rules,
         lambda look: f"{say.cut_call(look)}; the agent ran it",
         _run_nothing),
+    # The missing part will never be asked for, since the conversation has moved on.
     VerdictRow("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
         lambda look: "agent.took_cut_answer" in look.rules,
         lambda look: f"{say.cut_call(look)}; the agent went on without the rest",
         situation),
+    # These two come before every row that tests an answer, since there is none to test.
     VerdictRow("EDITED, NOT ASKED", "∅", "-", Severity.WARNING,
         lambda look: look.edited,
         lambda look: f"{say.who(look)} never received this input: it was edited, and no recorded answer belongs to it",
@@ -143,6 +150,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: look.unanswered,
         lambda look: f"{say.who(look)}: the recording holds no answer to the first request of this run",
         lambda look: "run the turn live (answers from: live; or --live)"),
+    # Before TRUNCATED: that a call waits matters more than that the text is short.
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
         lambda look: look.cut_call is not None and not look.repaired and (look.word in HOLDING or look.cut),
         say.cut_call_held, situation),
@@ -150,6 +158,8 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
         say.ending_words, situation),
     _only_looks_finished(
+        # For instance vLLM without `--tool-call-parser` returns a call as text
+        # (https://docs.vllm.ai/en/latest/features/tool_calling.html).
         Ending.CALL_LEAKED, "CALL LEAKED", "▣", "#",
         "start the server with the tool parser of its model, and look at its chat template; never run a call that is "
         "only text"),
@@ -165,11 +175,13 @@ ROWS: tuple[VerdictRow, ...] = (
     _only_looks_finished(
         Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!",
         "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
+    # Before TRUNCATED: the limit is the operator's own setting, and can be raised.
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: (look.final_turn.terminal in GOING_ON and look.last_word in CLEAN)
         or (look.limit is not None
             and (look.simulated or (look.over and look.last_word in CLEAN and not look.foreign))),
         say.limit_reached, situation, of_end=True),
+    # Sure only with the provider's word; tokens that reach the cap are strong evidence, but still an inference.
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
         lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.repaired,
         say.cut_words, situation, lambda look: look.word is Stop.MAX_TOKENS),
@@ -178,6 +190,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: say.ending_words(look) if look.exchange.response.error is None
         else f"{say.who(look)} refused the request: {say.failure(look)}",
         situation),
+    # Before INTERRUPTED: without a status line the address or the network is at fault, not the stream.
     VerdictRow("NO ANSWER", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.repaired and _unanswered(look.exchange.response),
         lambda look: f"{say.who(look)} did not answer the request{say.unreached_reason(look.exchange.response)}",
@@ -195,6 +208,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)} {'declined to answer' if model_declined(look) else 'filtered the answer'} "
         f"({say.detail(look)}){say.filter_explanation(look)}",
         situation),
+    # A warning only: the recorder stopped, and nothing shows a fault of the provider.
     VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
         lambda look: recording_cut(look.judgement.stop) or _cut_behind(look),
         lambda look: f"{say.ending_words(look)}, and the recording ends right after it: "
@@ -220,6 +234,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: not look.exchange.recorded,
         lambda look: f"{look.exchange.api}: the body was not recorded, so how the answer ended is not known",
         lambda look: "record the traffic with a proxy; a browser leaves streams out of its HAR file"),
+    # A pause is no end: the provider expects one more request.
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
         lambda look: f"{say.who(look)} " + ("has not finished the answer, which has to be fetched by its id"
@@ -248,16 +263,19 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.ending_words(look)}, but one of its frames could not be read: a part of the answer is "
         "missing",
         lambda look: "send the request again; Wire shows the frame"),
+    # Only the simulation knows this cut; a live loop behind such a server would take the answer for finished.
     VerdictRow("CUT UNSEEN", "✂", "%", Severity.WARNING,
         lambda look: any(answer.cut_unseen for answer in look.answers),
         lambda look: f"{say.ending_words(look)}, but this budget cuts its answer, "
         "and nothing that the server sends shows it",
         lambda look: "use a larger max_tokens: no loop can see this cut"),
+    # Never sure: the text may be right, but nothing in the segments proves it.
     VerdictRow("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
         lambda look: bool(look.final_turn.doubtful_seams),
         lambda look: f"{say.who(look)} was cut and continued ({say.budget(look)}); {say.seam(look)}",
         lambda look: "read the text around the seam; with a max_tokens that holds the whole answer there is no seam",
         sure=lambda look: False),
+    # No attention needed, but not counted as complete either, since the recorder left out the stop word.
     VerdictRow("END INFERRED", "≈", "~", Severity.INFO,
         lambda look: look.inferred is not None,
         lambda look: f"{say.who(look)}: no stop reason was recorded{say.cut_before(look)}; {look.last_word.value} is "
@@ -278,7 +296,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: True,
         lambda look: say.ending_words(look._replace(worst=len(look.answers) - 1, word=look.last_word)), of_last=True),
 )
-"""Worst first; the last row always holds."""
+"""The verdicts, worst first; the last row always holds."""
 
 
 def _unanswered(response: ChatResponse) -> bool:
@@ -297,8 +315,8 @@ def _cut_behind(look: JudgedTurn) -> bool:
 def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> TurnVerdict:
     """The verdict on a turn; `findings` are the findings of that turn.
 
-    Where our machine was answered by a simulation, it is the simulated outcome that is judged, and the sentence says
-    so; what the recorded agent did is then beside the point.
+    If a simulation answered the engine, the simulated outcome is judged, and the sentence says so; the recorded agent's
+    actions then do not matter.
     """
     look = judged_turn_of(replay, turn, findings)
     rank, row = row_of(look)
@@ -325,7 +343,7 @@ def verdict_word(look: JudgedTurn) -> tuple[str, bool]:
 
 
 def good(look: JudgedTurn) -> bool:
-    """Whether a turn is complete and our machine has finished it too."""
+    """Whether a turn is complete and the engine has finished it too."""
     return verdict_word(look)[1] and look.final_turn.terminal == "completed"
 
 
