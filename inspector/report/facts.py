@@ -45,7 +45,7 @@ class ResponseFacts:
     segment: int
     """Which segment of its answer it is, from 1."""
     state: State | None
-    """What the machine decided about it: the state after EvaluateStop."""
+    """The engine's decision about it: the state after EvaluateStop."""
     recorded_next: str
     """What the recorded agent did next, in words."""
     step: int
@@ -113,7 +113,7 @@ class TurnFacts:
     conversation: str
     responses: tuple[int, ...]
     final_turn: Turn
-    """The turn as our machine left it."""
+    """The turn in the state in which the engine left it."""
     final_state: State
     """Where it was decided (`Turn.outcome`)."""
     joined_text: JoinedText

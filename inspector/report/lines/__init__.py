@@ -1,4 +1,5 @@
 """Pure formatting for the screens and the linear reports: values in, lines of spans out.
 
-One module a view. Nothing here knows Textual or Rich, opens a file or keeps state beyond a sheet's own lines.
+There is one module for each view. None of them imports Textual or Rich, opens a file, or keeps state beyond the lines
+of a sheet.
 """

@@ -19,7 +19,7 @@ from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
 
 PRETTY = 512 * 1024
-"""Bytes of a body whose JSON is parsed; what lies behind them is shown as it was sent."""
+"""The number of bytes whose JSON is parsed; bytes after them are shown as sent."""
 
 
 def raw_lines(body: bytes, start: int = 0, last: int | None = None, label: str = "") -> list[Slice]:
@@ -41,6 +41,7 @@ def pieces(body: bytes, start: int, end: int, indent: int = 0, label: str = "") 
     found: list[Slice] = []
     while start < end:
         stop = min(end, start + CHUNK)
+        # A byte 10xxxxxx continues a character (RFC 3629), so a line must not begin with one.
         while stop < end and stop > start + 1 and body[stop] & 0xC0 == 0x80:
             stop -= 1
         found.append(Slice(start, stop, indent, label))
@@ -73,7 +74,7 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
 _CALLED: Mapping[str, str] = {
     "SSE": "events", "NDJSON": "lines", "EventStream": "frames", "TextSequence": "frames of a WebSocket",
 }
-"""Framing -> what its pieces are called."""
+"""Framing -> the name of its pieces."""
 
 
 def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
@@ -90,7 +91,7 @@ def parsed_slices(exchange: Exchange) -> tuple[list[Slice], str]:
 
 
 def _parsed(body: bytes, events: Sequence[Slice], what: str) -> tuple[list[Slice], str]:
-    """Events as trees, as far as `PRETTY` reaches; those behind it a line each."""
+    """Events as trees up to `PRETTY` bytes; later events have one line each."""
     found: list[Slice] = []
     whole = True
     for each in events:
@@ -114,13 +115,13 @@ def row_slices(exchange: Exchange) -> list[Slice]:
 
 def record_slices(body: bytes) -> list[Slice]:
     """The records of a database or a list, whose JSON may take several lines."""
-    text = body.decode("latin-1")  # one character for each byte: what the parser counts are bytes
+    text = body.decode("latin-1")  # one character per byte, so the parser's positions are byte offsets
     found: list[Slice] = []
     start = 0
     while start < len(body):
         try:
             end = _RECORDS.raw_decode(text, start)[1]
-        except (ValueError, RecursionError):  # cut, or no JSON: the rest in one piece
+        except (ValueError, RecursionError):  # cut, or not JSON: the rest is one piece
             end = len(body)
         found.append(Slice(start, end))
         start = end + 1
@@ -137,11 +138,11 @@ def _named(name: str | None) -> str:
 
 
 LONG_WAIT = 1_000
-"""Milliseconds without a byte that are told at the event that ended them."""
+"""Milliseconds without a byte from which a wait is shown, at the event that ended it."""
 
 
 def _when(exchange: Exchange, chunk: int, before: int) -> str:
-    """When the chunk came that ends an event; `before` is that of the event before it."""
+    """The time of the chunk that ends an event; `before` is the index of the chunk that ended the previous event."""
     if chunk >= len(exchange.chunks):
         return ""
     ms = exchange.chunks[chunk].ms
@@ -152,10 +153,13 @@ def _when(exchange: Exchange, chunk: int, before: int) -> str:
 def framing_of(exchange: Exchange) -> Framing | None:
     """The framing of this body; None if it is one JSON value."""
     decoder = wire_format(exchange.api).decoder
+    # A stream may begin with a byte order mark, which the specification of server-sent events has readers remove
+    # (https://html.spec.whatwg.org/multipage/server-sent-events.html).
     head = exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] in (b"{", b"["):
         framing = decoder.object_framing if head[:1] == b"{" else decoder.array_framing
         return None if framing is Whole else framing()
+    # The record separator of JSON text sequences (RFC 7464).
     if head.startswith(SEPARATOR):
         return TextSequence()
     if head.startswith((b"error:", b"data", b"event", b"id:", b"retry", b":")):
@@ -169,6 +173,7 @@ def holds_json(exchange: Exchange) -> bool:
     return head[:1] in (b"{", b"[") or exchange.recorder is not None or framing_of(exchange) is not None
 
 
+# Tokens, not values: a body that was cut is no JSON, and still deserves line breaks.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[{}\[\],]|[^"{}\[\],\s]+', re.DOTALL)
 
 
@@ -206,4 +211,4 @@ def pretty(body: bytes, first: int = 0, last: int | None = None, label: str = ""
 BODY_FORMS: Mapping[str, Callable[[Exchange], tuple[list[Slice], str]]] = {
     "events": event_slices, "parsed": parsed_slices, "raw": lambda exchange: (raw_lines(exchange.body), ""),
 }
-"""Form -> the lines of a body, and what they are called."""
+"""Form -> the function that gives the lines of a body and their name."""

@@ -1,7 +1,7 @@
 """Tool calls as lines: what each policy would do with a call, and all facts about it.
 
-Pure: the machine takes the one response under each policy and makes its next move; the move says what becomes of the
-call. `run` under another policy than `strict` is told, never done.
+For each policy the engine takes the one response and makes its next move, which decides about the call. That another
+policy would run a call is only reported; the call is not run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RUNS: Mapping[Dispatch, str] = {
     Dispatch.READABLE: "a forgiving parser reads some of it",
     Dispatch.PRESENT: "it is present",
 }
-"""What makes a loop run a call."""
+"""Rule of dispatch -> why a loop with that rule runs a call."""
 
 HOLDS: Mapping[State, str] = {
     State.EXECUTE_TOOLS: "runs its siblings without it",
@@ -66,7 +66,7 @@ HOLDS: Mapping[State, str] = {
     State.ABORT_PARTIAL: "ends the turn with a notice",
     State.ABORT: "ends the turn with a notice",
 }
-"""Where the machine goes with a call that does not run -> what becomes of the turn."""
+"""The engine's next state, if a call does not run -> what happens to the turn."""
 
 
 def opinions(
@@ -78,7 +78,7 @@ def opinions(
 
 
 class Stance(NamedTuple):
-    """What one policy makes of a whole response: the machine's next state, and the calls to run."""
+    """One policy's decision about a whole response: the engine's next state, and the calls to run."""
 
     policy: Policy
     turn: Turn
@@ -89,16 +89,18 @@ class Stance(NamedTuple):
 def stances(
     exchange: Exchange, judgement: Judgement, verdicts: Sequence[Verdict], among: Iterable[Policy] = ()
 ) -> tuple[Stance, ...]:
-    """What each policy makes of a response, computed once for all of its calls."""
+    """The stance of each policy on a response, computed once for all its calls."""
     return tuple(_stance(policy, exchange, judgement, tuple(verdicts)) for policy in (among or POLICIES.values()))
 
 
 def _stance(policy: Policy, exchange: Exchange, judgement: Judgement, verdicts: tuple[Verdict, ...]) -> Stance:
     request = exchange.request or Request(exchange.api)
+    # A turn of its own for each policy: the recorded turn's limits would mix into an opinion about this one response.
     turn, _ = begin("stance", request, policy=policy, provider=exchange.profile.name)
     turn, _ = step(turn, ProviderResponse(exchange.response, judgement, verdicts=verdicts))
     turn, effects = step(turn, Tick())
     runs = turn.would_run if any(isinstance(effect, RunTools) for effect in effects) else ()
+    # By identity, since two calls of a response may be equal.
     return Stance(policy, turn, frozenset([id(each.call) for each in runs]))
 
 
@@ -129,7 +131,7 @@ SAYS: Mapping[Fate, str] = {
     Fate.REFUSE: "would answer it with the error",
     Fate.HOLD: "would hold it",
 }
-"""What a group of policies does, in words; the worst first."""
+"""Fate -> the words for a group of policies, worst fate first."""
 
 
 def names_by_fate(opinions: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
@@ -140,10 +142,10 @@ def names_by_fate(opinions: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
     return [(fate, names) for fate, names in found.items() if names]
 
 
-# -- Tool calls as objects in their own right, the held ones above all -----------------------------------------------
-# For each call: what was received and where it ends, where the parser stopped, the schema, what a forgiving parser
-# would have run, why the gate decided as it did, which policies would have run it, what the recorded agent did, and
-# what to do.
+# -- The sheet of tool calls -----------------------------------------------------------------------------------------
+# For each call it shows the received arguments and their end, the parser's position, the schema, what a forgiving
+# parser would have run, the gate's reason, the policies that would have run it, what the recorded agent did, and the
+# advice.
 
 
 CUT = "▌"
@@ -153,8 +155,7 @@ RECEIVED_SHOWN = 4_000
 def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> Listed:
     """The sheet of a run's calls up to a step; it opens at those of response `here`.
 
-    `step` is an index in the trace: an answer that comes after it is not shown, only how many calls are still to come.
-    None shows all.
+    `step` is an index in the trace; of answers after it only the number of calls is shown. None shows all answers.
     """
     lines: list[Line] = []
     focus: int | None = None
@@ -182,7 +183,7 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
 
 
 def _answers(view: View, block: Block) -> Iterable[ResponseFacts]:
-    """All that was recorded of the turn; where the run was simulated, what it was answered."""
+    """The recorded answers of the turn; in a simulated run, the answers of that run."""
     if is_simulated(view, block.end):
         return (facts for _, facts in answers_of(view, block.first, block.end))
     return (view.responses[index] for index in view.turns[block.turn].responses)
@@ -199,7 +200,7 @@ def _server(facts: ResponseFacts) -> list[Line]:
 def call(
     view: View, facts: ResponseFacts, verdict: Verdict, here: bool = False, every_stance: Sequence[Stance] = ()
 ) -> list[Line]:
-    """All facts about one call; `every_stance` are the policies' stances on its response, where they are known."""
+    """All facts about one call; `every_stance` are the policies' stances on its response, if known already."""
     glyph, role = glyphs.ADMISSION[verdict.admission]
     made = verdict.call
     ran = verdict in ran_calls(view.findings, facts.index)
@@ -229,7 +230,7 @@ def _where(facts: ResponseFacts) -> Line:
 
 
 def without_remedy(why: str) -> str:
-    """Why a call is held, without the advice, which has a line of its own."""
+    """Why a call is held, without the advice, which is shown on another line."""
     return why.removesuffix(f"; {REMEDY}")
 
 
@@ -297,6 +298,7 @@ def tool_of(request: Request | None, name: str) -> Tool | None:
 
 
 def _lenient(verdict: Verdict) -> Line:
+    # Agents that parse leniently would run these values; a number cut after its first digits reads as a smaller one.
     value = parse_leniently(verdict.call.arguments)
     name = safe(verdict.call.name or "unnamed")
     if not isinstance(value, dict):

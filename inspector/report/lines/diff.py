@@ -38,14 +38,14 @@ from loop_core.turn.state import RunTools, Send
 from loop_core.turn.trace import Step
 from loop_core.values import Message, MessagePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
 
-# -- The messages of a request, and how those that are sent now differ from those before -----------------------------
+# -- The messages of a request, compared with those of the request before --------------------------------------------
 
 SHOWN = 400
 """Characters of one message part that are shown."""
 KNOWN = 80
-"""The same of a message that was there before."""
+"""The same for a message that the request before had too."""
 LAST = 8
-"""So many of the messages that were there before are shown; the others are counted."""
+"""The number of unchanged messages that are shown; the others are counted."""
 
 
 def message_lines(message: Message, mark: str = "", role: Tone = Tone.PLAIN, most: int = SHOWN) -> Iterator[Line]:
@@ -74,6 +74,7 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
     """The messages of a request, with those added and removed since the one before; unchanged ones are shortened."""
     same = 0
     for one, other in zip(old, new, strict=False):
+        # Identity first: the messages of a long history are usually the same objects, and comparing texts takes time.
         if one is not other and one != other:
             break
         same += 1
@@ -93,7 +94,7 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
 
 
 FORMS = ("step", "request", "run")
-"""What Diff compares: a step with the one before, a request with the one before, a run with the original one."""
+"""What Diff compares: a step or a request with the one before, or a run with the original."""
 
 
 def forms_line(here: str) -> Line:
@@ -167,6 +168,7 @@ def shared_length(old: str, new: str) -> int:
     """The number of characters that two texts share at their beginning."""
     low, high = 0, min(len(old), len(new))
     while low < high:
+        # Halving with slices compares in C; a loop over characters takes a noticeable time for a long answer.
         middle = (low + high + 1) // 2
         if old[:middle] == new[:middle]:
             low = middle
@@ -203,7 +205,7 @@ def _send(send: Send) -> Line:
 
 
 def _history(step: Step, before: Step | None) -> list[Line]:
-    """The messages that are sent with this step, or with the next request; what the step before would have sent."""
+    """The messages that this step or the next request sends, compared with those of the step before."""
     send = send_of(step)
     now = messages_of(step.turn, send)
     when = "sent now" if send is not None else "kept" if step.turn.ended else "to be sent next"
@@ -211,12 +213,12 @@ def _history(step: Step, before: Step | None) -> list[Line]:
 
 
 # -- The segments of a turn side by side around each seam ------------------------------------------------------------
-# What a seam left out stands opposite the same words in the text before it, so that one sees whether it was a
-# repetition.
+# Text that a seam left out is shown beside the same words in the text before it, so that a reader can see whether it
+# was a repetition.
 
 
 COLUMNS = 66
-"""Below this width the two sides stand one below the other: narrower columns cannot be read."""
+"""The width below which the two sides are shown one below the other, since narrower columns are hard to read."""
 SIDE_SHOWN = 240
 """Characters that are shown of each side."""
 BETWEEN: Line = (Span(" │ ", Tone.RULE),)
@@ -315,7 +317,7 @@ def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Itera
 
 
 def _marked(mark: str, text: str, role: Tone) -> list[Line]:
-    """What stands opposite something, or was left out."""
+    """Lines of shared or left-out text, with a mark."""
     return [(Span(mark, role), *line) for line in paragraphs(text[-SIDE_SHOWN:], role)] if text else []
 
 
@@ -330,5 +332,5 @@ def _beginning(text: str) -> list[Line]:
 
 
 def _side(number: int, line: Line) -> Line:
-    """A line of a segment, its number before it; nothing beside a line of the other one."""
+    """A line of a segment with the segment's number; empty for an empty line."""
     return (Span(f"{number} ", Tone.DIM), *line) if line else EMPTY

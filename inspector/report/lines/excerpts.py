@@ -1,7 +1,7 @@
 """The bytes that decided a turn, as short excerpts for a reader who does not have the recording.
 
-An excerpt is masked and inert. It has the offset of every row in the body, the JSON pointer, and a mark at the deciding
-bytes; a place in the headers or in the request is shown with its value.
+In an excerpt credentials are masked and control characters replaced. It has the offset of every row in the body, the
+JSON pointer, and a mark at the deciding bytes; for a place in the headers or the request it has the value.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from loop_core.values import At, Evidence, ExchangePart, Stop
 from loop_core.wire.json_values import path_of, pointer
 
 AROUND = 160
-"""Bytes of the body that are shown before and behind the deciding ones."""
+"""Bytes of the body shown before and after the deciding ones."""
 NEAR = 40
-"""Bytes more before them, where a line begins there."""
+"""Further bytes before them that are shown if a line begins within them."""
 MOST = 480
-"""Deciding bytes that are shown; of more, the beginning and the end."""
+"""The largest number of deciding bytes shown; of more, only the beginning and the end."""
 LEGEND = ("As they came, credentials masked: offset in the body, > before the deciding bytes; ⏎ is a line break, other "
           "control characters are shown as marks.")
 _REACH = 2_048
-"""Bytes beside an excerpt that are searched for credentials too: one that begins outside of it is masked inside."""
+"""Bytes around an excerpt that are searched for credentials too, so that one that begins outside is masked inside."""
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _PLAIN = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 
@@ -51,9 +51,9 @@ class Excerpt(NamedTuple):
     """The deciding bytes and their surroundings."""
 
     title: str
-    """What was read there: the rules, or the call that is held."""
+    """What was read there: the rules, or the held call."""
     where: str
-    """Of which response, and at which bytes and pointer."""
+    """The response, the bytes and the JSON pointer."""
     rows: tuple[ExcerptRow, ...]
 
 
@@ -92,7 +92,7 @@ def _of_evidence(facts: ResponseFacts) -> Iterator[Excerpt]:
 
 
 def _of_calls(facts: ResponseFacts) -> Iterator[Excerpt]:
-    """Where the arguments of each call end that nothing may run."""
+    """The end of the arguments of each call that may not run."""
     exchange = facts.exchange
     found = readings(exchange) if any(each.admission is not Admission.READY for each in facts.verdicts) else None
     for number, verdict in enumerate(facts.verdicts):
@@ -107,7 +107,7 @@ def _of_calls(facts: ResponseFacts) -> Iterator[Excerpt]:
 
 
 def _of_results(view: View, turn: TurnFacts, facts: ResponseFacts) -> Iterator[Excerpt]:
-    """The result by which a later request shows that a held call ran."""
+    """The result in a later request that shows that a held call ran."""
     ran = [noted.call.call for noted in view.findings
            if noted.response == facts.index and noted.finding.rule in RAN and noted.call is not None]
     later = [view.responses[index] for index in turn.responses if index > facts.index] if ran else []
@@ -144,7 +144,7 @@ def _where(exchange: Exchange, at: At) -> str:
 
 
 def _file_lines(exchange: Exchange) -> str:
-    """Whose rows the body holds, where it is not a provider's, and where they stand in the file."""
+    """The recorder of the body's rows and their lines in the file; empty for a provider's body."""
     if exchange.recorder is None:
         return ""
     if not exchange.lines:  # the rows of a database, or of a list
@@ -169,9 +169,10 @@ def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
 
 @lru_cache(maxsize=4)
 def _body(exchange: Exchange) -> bytes:
-    """The body with pieces of credentials masked too, which a live run still has as they came: as long as it was."""
+    """The body with pieces of credentials masked, at its original length. A live run still has them as they came."""
     if exchange.recorder is not None:
         return exchange.body
+    # A stream may split a credential over several events, where no pattern finds it in the bytes.
     return without_pieces(exchange.body, exchange.api, exchange.response)
 
 
@@ -200,13 +201,14 @@ def _around(body: bytes, start: int, end: int) -> tuple[ExcerptRow, ...]:
 
 
 def _beginning(body: bytes, at: int) -> int:
-    """Where the line begins that holds `at`, if that is near; else the nearest character."""
+    """The beginning of the line around `at`, if it is near; else the nearest beginning of a character."""
     line = body.rfind(b"\n", max(0, at - NEAR), at) + 1
     return line if line else 0 if at < NEAR else _character(body, at)
 
 
 def _character(body: bytes, at: int) -> int:
-    """The nearest place from `at` on where a character of UTF-8 begins."""
+    """The nearest offset from `at` on at which a UTF-8 character begins."""
+    # A character has at most four bytes (RFC 3629); further on the bytes are no UTF-8.
     for place in range(at, min(at + 4, len(body))):
         if body[place] & 0xC0 != 0x80:
             return place

@@ -1,9 +1,9 @@
 """All glyphs of the screens and reports, and their ASCII replacements.
 
-One table for all: a line is translated as a whole, the program's own glyphs by the table and any other character of a
-transcript by its escape. A word always stands beside a glyph; none carries a meaning alone.
+A line is translated as a whole: the program's own glyphs by one table, any other character of a transcript by its
+escape. Every glyph has a word beside it, so none carries a meaning alone.
 
-Further down: keys named in a line, such as `enter runs · esc leaves`.
+The last part marks the keys named in a line, such as `enter runs · esc leaves`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STOP: Mapping[Stop, tuple[str, Tone]] = {
     Stop.MALFORMED_TOOL_CALL: ("▣", Tone.ERROR),
     Stop.ERROR: ("╳", Tone.ERROR),
 }
-"""Effective reason -> its glyph, and how grave it is."""
+"""Effective stop reason -> its glyph, and a role for its severity."""
 
 
 def of_reason(stop: StopReason) -> tuple[str, Tone]:
@@ -64,7 +64,7 @@ STATE: Mapping[State, tuple[str, Tone]] = {
     State.COMPLETE: ("✓", Tone.OK),
     State.UNRECORDED: ("∅", Tone.WARN),
 }
-"""State -> its glyph, and how grave it is; EvaluateStop shows the reason's glyph instead where one is known."""
+"""State -> its glyph, and a role for its severity; EvaluateStop shows the glyph of the stop reason if there is one."""
 
 ADMISSION: Mapping[Admission, tuple[str, Tone]] = {
     Admission.READY: ("▷", Tone.OK),
@@ -80,7 +80,7 @@ ASCII: Mapping[str, str] = {
     "│": "|", "┃": "#", "┆": ":", "─": "-", "═": "=", "━": "=", "├": "+", "└": "+",
     "·": "-", "…": "...", "–": "-", "−": "-", "×": "x", "≥": ">=", "⚠": "!", "⏎": "\\n", "⌫": "bksp", "␛": "^[",
 }
-"""Our glyphs -> ASCII. Most keep their width, so that columns stay columns."""
+"""The program's glyphs -> ASCII. Most keep their width, so that columns stay aligned."""
 
 _TABLE = str.maketrans(dict(ASCII))
 
@@ -103,9 +103,9 @@ def ascii_line(line: Line) -> Line:
 _KEY = (
     r"(?:^|(?<=[ (]))(?:enter|esc|space|tab|\^s|F\d|[↑↓←→]|[A-Za-z!.,:;?/\[\]{}])(?= \S|/[A-Z]| *$)")
 _BEFORE = r"(?:^|[·:;,(]|\bor)$"
-"""What stands before a key: a part of the line begins, or another way to do the same."""
+"""The text before a key: the beginning of a part of the line, or an alternative."""
 ARTICLES = frozenset("aAI")
-"""Letters that are words too: in a sentence they are not keys."""
+"""Letters that are also words, and therefore no keys in a sentence."""
 
 
 def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:

@@ -1,6 +1,6 @@
 """The first lines of every view: the verdict of the worst turn, and the counts of all verdicts.
 
-Further down: what a turn has spent; the status line.
+The later parts show what a turn has spent, and the status line.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from loop_core.turn.state import Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 ADVICE_KEPT = 60
-"""Cells that an advice has at least, where it and the sentence do not fit both and this is not more than half."""
+"""The least width of an advice in cells, if it and the sentence do not both fit; it gets at most half of the room."""
 
 
 def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) -> Line:
     """The verdict line of a turn, by default the worst: word, turn, what happened, what to change.
 
-    It takes no more than so many cells, where `room` is given.
+    If `room` is given, the line is cut to that many cells.
     """
     turn = turn or view.worst
     if turn is None:
@@ -67,9 +67,9 @@ def advice_of(turn: TurnFacts) -> Line:
 
 
 SHOWS_ALL: Line = (Span(" V shows all", Tone.STRONG),)
-"""Stands at the end of a verdict that was cut, and names the key that shows the rest."""
+"""The end of a verdict that was cut; it names the key that shows the rest."""
 TIGHTER = 4
-"""Cells by which the verdict is shortened until it fits its rows."""
+"""The number of cells by which the verdict is shortened, again and again, until it fits its rows."""
 
 
 def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, measure: Measure = cells) -> list[Line]:
@@ -82,7 +82,7 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
             return apart
     found = wrap_line(verdict(view, turn), width, measure)
     room = width * rows - width_of(SHOWS_ALL)
-    while len(found) > rows and room > width:  # what breaks at spaces needs a little more
+    while len(found) > rows and room > width:  # rows break at spaces, so they hold a little less
         found, room = wrap_line((*verdict(view, turn, room), *SHOWS_ALL), width, measure), room - TIGHTER
     return found[:rows]
 
@@ -93,7 +93,8 @@ def problem(view: View) -> str | None:
 
 
 def counts(view: View) -> Line:
-    """How many turns have each verdict, worst first; and how many are complete, if several verdicts mean that."""
+    """The number of turns with each verdict, worst first; and the number of complete turns, if several verdicts mean
+    that."""
     verdicts = {turn.verdict.word: turn.verdict for turn in view.turns}
     each: list[Line] = [
         (Span(f"{number:,} ", Tone.STRONG), Span(f"{verdicts[word].glyph} {word}", role_of(verdicts[word])))
@@ -105,7 +106,7 @@ def counts(view: View) -> Line:
 
 
 FILE = 40
-"""Characters of a file's name in the header; the end of a longer one says more than its beginning."""
+"""Characters of a file's name in the header; of a longer one the end is shown, which tells more than the beginning."""
 
 
 def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:
@@ -133,13 +134,13 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
 
 
 # -- What a turn has spent -------------------------------------------------------------------------------------------
-# Every output token of it, and what counts against each of the four continuation limits.
+# It shows all output tokens of the turn, and what counts against each of the four continuation limits.
 
 FULL, EMPTY = "▰", "▱"
 GAUGE, NAME = 4, 12
 SHORT = {"attempts": "att", "cont_tokens": "tok", "cont_chars": "chr", "repairs": "rep"}
 LONG = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars": "characters", "repairs": "repairs"}
-"""What a limit is called in the status line, by the room that there is."""
+"""Names of the limits in the status line, depending on the room."""
 
 
 def gauges(turn: Turn, width: int = 80) -> list[Line]:
@@ -215,10 +216,10 @@ def short(turn: Turn, tight: bool = False, names: Mapping[str, str] = SHORT) -> 
 
 
 # -- The status line -------------------------------------------------------------------------------------------------
-# Where the cursor is, in which state, why the answer at hand stopped, how far it can be trusted, and what was spent.
+# It shows the cursor's place, the state, the current answer's stop reason and fidelity, and what was spent.
 
 ESTIMATED = "ESTIMATED"
-"""Stands behind SIMULATED where a budget cut an answer at a place that is not known to the character."""
+"""Follows SIMULATED if a budget cut an answer at a place that is not known exactly."""
 FIDELITY = {Fidelity.RECORDED: Tone.OK, Fidelity.SIMULATED: Tone.WARN, Fidelity.LIVE: Tone.WARN}
 
 
@@ -227,7 +228,7 @@ def status(
 ) -> Line:
     """The status line of step `index`; parts that do not fit are left out, the stop reason last.
 
-    `coming` is what has come of an answer that is still under way; `live` says that the recording was made just now.
+    `coming` is the part of the current answer that has arrived; `live` tells that this screen made the recording.
     """
     view = outline.view
     if not view.steps:
@@ -246,7 +247,7 @@ def status(
         place.append((Span(coming, Tone.WARN),))
     gauge, word = short(step.turn), _word(step)
     out: Line = (Span("out ", Tone.DIM), Span(f"{step.turn.spend.output_tokens:,}"))
-    cost = [trust] if step.fidelity is Fidelity.LIVE else []  # what costs money says so at any width
+    cost = [trust] if step.fidelity is Fidelity.LIVE else []  # a live answer costs money, so LIVE is shown at any width
     short_place = [part[-1:] for part in place]
     for separator, parts in (
         (" · ", [*place, trust, word, out, short(step.turn, names=LONG)]),
@@ -263,14 +264,14 @@ def status(
 
 
 def fidelity(step: Step, live: bool = False) -> Span:
-    """How far the step can be trusted; `live` where what is recorded was asked live on this very screen."""
+    """The fidelity of a step; with `live`, a recorded step counts as LIVE, since this screen recorded it."""
     trust = Fidelity.LIVE if live and step.fidelity is Fidelity.RECORDED else step.fidelity
     estimated = f" {ESTIMATED}" if step.estimated is not None else ""
     return Span(f"{trust.value}{estimated}", FIDELITY[trust])
 
 
 def _word(step: Step) -> Line:
-    """The stop reason of the answer at hand, the provider's word and ours."""
+    """The stop reason of the current answer: the provider's word and the normalized one."""
     seen = step.turn.evaluation
     if seen is None:
         return (Span("no answer yet", Tone.DIM),)

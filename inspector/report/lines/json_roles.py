@@ -1,8 +1,8 @@
-"""Assigns a role to each piece of a JSON text, for colouring. No value is parsed, so that a broken or cut text has
-roles too.
+"""Assigns a role to each piece of a JSON text, for colouring. No value is parsed, so a broken or cut text gets roles
+too.
 
-A piece of a text may begin inside a string; `InString` says so. Knows neither bytes nor formats: bytes are given as
-Latin-1, one character a byte, so that places are offsets.
+A piece of a text may begin inside a string, which `InString` tells. Bytes are passed as Latin-1, one character per
+byte, so that positions in the text are byte offsets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class InString(IntEnum):
     NO = 0
     YES = 1
     ESCAPED = 2
-    """Inside, and behind a backslash."""
+    """Inside a string and after a backslash."""
 
 
 class JsonPiece(NamedTuple):
@@ -57,7 +57,8 @@ ROLES = {"string": Tone.STRING, "number": Tone.NUMBER, "mark": Tone.DIM}
 
 
 def json_pieces(text: str, inside: InString = InString.NO, following: str = "") -> Iterator[JsonPiece]:
-    """The pieces of a text that have a role; `following` is what comes behind the text, for the name at its end."""
+    """The pieces of a text that have a role; `following` is the text after it, which decides whether a string at its
+    end is a name."""
     begin = 0
     if inside is not InString.NO:
         rest = _REST.match(text, 1 if inside is InString.ESCAPED else 0)
@@ -87,7 +88,7 @@ def after(text: str, inside: InString = InString.NO) -> InString:
     return InString.ESCAPED if strings[0][1] else InString.YES
 
 
-# -- a JSON text of ours as lines ------------------------------------------------------------------------------------
+# -- a JSON text made by the program, as lines -----------------------------------------------------------------------
 
 
 class JsonLines(Listed):
@@ -105,7 +106,7 @@ class JsonLines(Listed):
                 self._break(line)
 
     def _break(self, line: str) -> None:
-        """Takes a long line in parts, and remembers which of them begin inside a string."""
+        """Splits a long line into parts, and stores which of them begin inside a string."""
         inside = InString.NO
         for (part,) in paragraphs(line):
             self._inside[len(self._lines)] = inside
@@ -140,7 +141,7 @@ class JsonLines(Listed):
         return wrap_line(self.unbroken(index), width, measure, needle=needle)
 
     def _parted(self, position: int) -> tuple[Span, str]:
-        """The blanks before a value, under which its further rows hang, and the value."""
+        """The indentation of a line, which its further rows repeat, and the value after it."""
         line = self._lines[position]
         value = line.lstrip(" ")
         return Span(line[: len(line) - len(value)]), value

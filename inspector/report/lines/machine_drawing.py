@@ -1,9 +1,9 @@
 """Draws the machine from its transition table: every state, how often each was entered, and the current one.
 
-The drawing is a tree that spans `TRANSITIONS` from Request; a transition that leads back to a state already drawn is
-written beside the state it leaves. A new row of the table appears here by itself.
+The drawing is a tree that spans `TRANSITIONS` from Request. A transition back to a state already drawn is written
+beside the state that it leaves. A new row of the table appears without a change here.
 
-Further down: the structured events of a turn, one below the other, those of the step at hand marked.
+The last part lists the structured events of a turn, with those of the current step marked.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def edges() -> Edges:
 def parents() -> Mapping[State, State]:
     """The parent of each state in the drawing: the first state that leads to it, nearest to Request."""
     found: dict[State, State] = {}
+    # Breadth first, so that each state hangs below the state nearest to Request.
     queue = [State.REQUEST]
     while queue:
         state = queue.pop(0)
@@ -73,7 +74,7 @@ def visits(steps: Sequence[Step], first: int, here: int) -> Counter[State]:
 
 
 QUIET = frozenset({State.ABORT, State.UNRECORDED})
-"""Ways out that nearly every state has: not written beside each of them."""
+"""Exits that nearly every state has; they are not written beside each state."""
 
 
 def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list[Line]:
@@ -93,7 +94,7 @@ def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list
 
 
 def _above(to: State, state: State) -> bool:
-    """Whether the drawing comes to `state` through `to`: then the way to it leads back."""
+    """Whether `to` is above `state` in the drawing, so that the transition to it leads back."""
     while state is not State.REQUEST:
         state = parents()[state]
         if state is to:
@@ -112,6 +113,7 @@ def moves(step: Step, following: Step | None) -> list[Line]:
     came = step.signal.value if step.signal else "the first request"
     lines: list[Line] = [(Span("by   ", Tone.KEY), Span(came, Tone.STRONG))]
     taken = following.signal if following is not None and following.previous_state is not None else None
+    # A policy may never raise some signals, and their transitions would only mislead.
     believed = {signal for signals in step.turn.policy.signals.values() for signal in signals}
     ways = [
         (signal, to) for to, signals in edges()[step.state].items() for signal in signals
@@ -165,7 +167,7 @@ def sheet_lines(steps: Sequence[Step], first: int, here: int, end: int) -> list[
     ]
 
 
-# -- The structured events of a turn, one below the other, those of the step at hand marked --------------------------
+# -- The structured events of a turn, with those of the current step marked ------------------------------------------
 
 SHOWN_APART = frozenset({"event", "turn_id", "provider", "model"})
 _ROLES: Mapping[str, Tone] = {

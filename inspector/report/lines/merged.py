@@ -1,9 +1,9 @@
 """The merged text of a turn: every answer with its segments, its seams, and the held calls.
 
-The whole run is laid out whatever the step; what the cursor has not reached is marked as ahead, so that nothing moves
-while stepping. A seam says what was decided, why, and which characters were left out.
+The whole run is laid out at every step, with the part after the cursor marked as ahead, so that no text moves while
+stepping. A seam shows the decision, its reason, and the characters left out.
 
-Further down: seams in words.
+The first part describes seams in words.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from loop_core.turn.state import Turn
 from loop_core.values import ChatResponse, StopReason
 
 # -- Seams in words --------------------------------------------------------------------------------------------------
-# What was cut where two segments meet, by which rule, and what another rule would change there.
+# They tell what was cut where two segments meet, by which rule, and what another rule would change there.
 
 CUT_SHOWN = 60
-"""Characters of what a seam left out, or of what another rule changes, that are shown."""
+"""The number of characters shown of text that a seam left out or another rule changes."""
 
 
 class Change(NamedTuple):
     """How another seam rule changes one end of a segment."""
 
     segment: int
-    """Its place in the answer, from 0."""
+    """Its index in the answer."""
     tail: bool
-    """Whether at its end; else at its beginning."""
+    """Whether the end of the segment changes; else its beginning."""
     removed: str
     added: str
 
@@ -52,7 +52,7 @@ def standing(segments: Sequence[Segment], whole: JoinedText, place: int) -> tupl
         return 0, max(0, size)
     seam = whole.seams[place - 1]
     start = end = len(seam.cut)
-    for begin, left_out in seam.removals:  # what is left out between counts as standing, since more stands behind it
+    for begin, left_out in seam.removals:  # text left out in the middle is inside the range, since kept text follows it
         if begin - end >= size:
             break
         size, end = size - (begin - end), begin + len(left_out)
@@ -60,7 +60,7 @@ def standing(segments: Sequence[Segment], whole: JoinedText, place: int) -> tupl
 
 
 def stands(segments: Sequence[Segment], whole: JoinedText, place: int) -> str:
-    """The kept text, without what is left out in its middle."""
+    """The kept text of a segment, without parts left out in its middle."""
     start, end = standing(segments, whole, place)
     text = segments[place].text[:end]
     return whole.seams[place - 1].remainder(text) if place else text[start:]
@@ -83,7 +83,7 @@ def changes(segments: Sequence[Segment], rule: SeamRule, trial: SeamRule) -> lis
     for place, segment in enumerate(segments):
         (was_from, was_to), (now_from, now_to) = standing(segments, old, place), standing(segments, new, place)
         text, was, now = segment.text, apart(old, place), apart(new, place)
-        if max(was_from, now_from) >= min(was_to, now_to):  # they have nothing in common
+        if max(was_from, now_from) >= min(was_to, now_to):  # the two ranges do not overlap
             before, after = text[was_from:was_to] + was, text[now_from:now_to] + now
             if before != after:
                 found.append(Change(place, False, before, after))
@@ -161,7 +161,7 @@ class SegmentLine(NamedTuple):
     segment: int
     line: Line
     changed: bool = False
-    """Whether it says what a tried seam rule changes."""
+    """Whether it shows a change by a tried seam rule."""
 
 
 class MergedSheet(Listed):
@@ -173,7 +173,7 @@ class MergedSheet(Listed):
         super().__init__([entry.line for entry in entries], copy_text=lambda: text)
         self.laid, self.reached, self.here, self.text = entries, ranges, here, text
         self.shape: object = entries
-        """The same for every sheet of one run: they differ in no line's height."""
+        """Equal for all sheets of one run, whose lines have the same heights."""
         self.others: dict[int, MergedSheet] = {here: self}
         changed = next((i for i, entry in enumerate(entries) if entry.changed), None)
         own = next((i for i, entry in enumerate(entries) if entry.segment == here >= 0), 0)
@@ -236,7 +236,7 @@ def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = N
 
 
 Answer = list[tuple[Segment, int, ResponseFacts]]
-"""The segments of one answer, each with the step that brought it and what is said about it."""
+"""The segments of one answer, each with the step that received it and the facts of its response."""
 
 
 def answers(view: View, block: Block) -> Iterator[Answer]:
@@ -262,9 +262,9 @@ class Text(NamedTuple):
     whole: JoinedText
     rule: SeamRule
     in_force: SeamRule
-    """The rule of the run, which another may be tried beside."""
+    """The rule of the run; another rule may be tried in its place."""
     changes: Sequence[Change]
-    """What the one changes beside the other."""
+    """What the tried rule changes in comparison with the rule in force."""
 
 
 def segment_lines(
@@ -294,7 +294,7 @@ def segment_lines(
 
 
 def _with_handovers(text: str, segment: Segment, seams: Sequence[tuple[int, str]]) -> list[Line]:
-    """The text of a segment, with a seam where another model went on with it."""
+    """The text of a segment, with a seam at each place where another model continued it."""
     lines: list[Line] = []
     done, cut = 0, len(segment.text) - len(text)
     for place, words in seams:

@@ -1,6 +1,6 @@
 """How a request changed the context in comparison with the previous request of its conversation.
 
-Tokens are the provider's counts where it reported them; a number with `~` is an estimate from the size of a text.
+Token counts are the provider's if it reported them; a number with `~` is an estimate from the size of a text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from loop_core.values import Role as Author
 from loop_core.wire import wire
 
 MOST = 60
-"""Messages of one kind that are listed; the others are counted."""
+"""The largest number of added or removed messages that are listed; the others are counted."""
 VALUE = 60
 """Characters of a setting that are shown."""
 
@@ -80,9 +80,9 @@ class ContextChange(NamedTuple):
     """How the messages of a request differ from those of the previous one."""
 
     prefix_length: int
-    """How many are the same from the beginning on."""
+    """The number of equal messages at the beginning."""
     behind: int
-    """How many are the same behind the first that is not."""
+    """The number of equal messages after the first that differs."""
     removed: Sequence[Message]
     added: Sequence[Message]
 
@@ -96,6 +96,8 @@ def context_change(old: Sequence[Message], new: Sequence[Message]) -> ContextCha
         return ContextChange(same, 0, one, other)
     removed: list[Message] = []
     added: list[Message] = []
+    # Without `autojunk`, which drops frequent elements of sequences of 200 or more
+    # (https://docs.python.org/3/library/difflib.html): equal tool results are frequent in a long session.
     for what, first, last, begin, end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if what != "equal":
             removed += one[first:last]
@@ -103,7 +105,7 @@ def context_change(old: Sequence[Message], new: Sequence[Message]) -> ContextCha
     return ContextChange(same, len(one) - len(removed), removed, added)
 
 
-# -- what the whole is -----------------------------------------------------------------------------------------------
+# -- the context as a whole ------------------------------------------------------------------------------------------
 
 
 def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) -> Line:
@@ -116,6 +118,9 @@ def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) ->
     if request is not None and _adds_only(facts, request):
         return field("before", Span("kept by the provider: the request goes on from its response by id", Tone.DIM))
     count = len(old.messages)
+    # Providers cache the beginning of a request up to its first difference
+    # (https://platform.openai.com/docs/guides/prompt-caching), so a rewritten message makes all after it cost the full
+    # price.
     if change.prefix_length == count:
         return field("before", Span("kept: ", Tone.OK), Span(f"{count_of(count, 'message')} sent again, unchanged"))
     behind = f"; {count_of(change.behind, 'message')} behind it the same" if change.behind else ""
@@ -138,7 +143,7 @@ def _size(removed: Sequence[Message], added: Sequence[Message]) -> list[Line]:
 
 
 def _measured(before: ResponseFacts | None, facts: ResponseFacts) -> list[Line]:
-    """The tokens of the whole context, where the provider counted them."""
+    """The tokens of the whole context, if the provider counted them."""
     now = input_tokens(facts.exchange)
     was = input_tokens(before.exchange) if before is not None else None
     if now is None:
@@ -154,7 +159,7 @@ def _measured(before: ResponseFacts | None, facts: ResponseFacts) -> list[Line]:
     return [field("context", *join_groups(parts))]
 
 
-# -- what was set otherwise ------------------------------------------------------------------------------------------
+# -- settings that differ --------------------------------------------------------------------------------------------
 
 
 def _settings(old: Request, new: Request) -> Iterator[Line]:
@@ -219,7 +224,8 @@ def _listed(messages: Sequence[Message], mark: str, role: Tone, before: Response
 
 
 def _answered(message: Message, before: ResponseFacts | None) -> int | None:
-    """The tokens of a message that is the answer before, sent back as it came: the provider counted them then."""
+    """The tokens of a message that repeats the previous answer unchanged, as the provider counted them for that answer;
+    else None."""
     if before is None or message.role is not Author.ASSISTANT:
         return None
     answer = before.exchange.response
@@ -229,7 +235,7 @@ def _answered(message: Message, before: ResponseFacts | None) -> int | None:
 
 
 def _text(message: Message) -> str:
-    """What a message says and carries, for its size."""
+    """All text of a message with its calls and results, to measure its size."""
     return "".join(_part(part) for part in message.parts)
 
 

@@ -1,6 +1,6 @@
 """One response, parsed: its stop reason with the evidence, usage, text, calls, server, and the next action.
 
-What the recorded agent did stands beside what our machine decides, always.
+What the recorded agent did is always shown beside what the engine decides.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from loop_core.turn.trace import Step
 from loop_core.values import ChatResponse, Request, Usage
 
 TEXT_SHOWN = 200_000
-"""Characters of text or thinking that are laid out; Wire shows every byte."""
+"""The largest number of characters of text or thinking that is shown; the Wire tab shows every byte."""
 
 
 def response(view: View, facts: ResponseFacts) -> Listed:
@@ -67,7 +67,7 @@ FACTS: Mapping[str, str] = {
     "usage": "usage.output_tokens", "provider": "model",
     "text": "text", "thinking": "reasoning", "refusal": "refusal",
 }
-"""The first word of a line -> the fact that it and the lines under it tell."""
+"""The first word of a line -> the fact shown by it and the lines below it."""
 
 
 def facts_of(lines: Sequence[Line]) -> list[str | None]:
@@ -169,7 +169,7 @@ def _usage(facts: ResponseFacts) -> list[Line]:
 
 
 def _cost(view: View, facts: ResponseFacts) -> list[Line]:
-    """What the response, its turn and the session cost; nothing without a price table."""
+    """The cost of the response, its turn and the session; empty without a price table."""
     table = view.prices
     if not table.models:
         return []

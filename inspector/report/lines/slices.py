@@ -1,9 +1,9 @@
 """A body shown as slices: every line is a range of its bytes, and becomes text only when it is visible.
 
-Knows no wire format. A slice has an offset, perhaps a label, and keeps its bytes verbatim (invalid UTF-8 and control
-characters as marks), so that a byte range of the body can be marked in every view.
+Wire formats do not matter here. A slice has an offset and perhaps a label, and shows its bytes unchanged (invalid UTF-8
+and control characters as marks), so that a byte range of the body can be marked in every view.
 
-Further down: a body in hexadecimal.
+The last part shows a body in hexadecimal.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ HANG = OFFSET + 1
 
 
 CHUNK = 4_096
-"""Bytes of a line; a longer one is broken, so that showing a part of it costs what the part costs."""
+"""The largest number of bytes of a line. A longer line is broken, so that the cost of showing a part depends only on
+the part."""
 LOOKED_BACK = 128
-"""Lines of a broken one that are searched for where its strings begin; further on it is shown without roles."""
+"""The number of pieces of a broken line that are searched back for the beginning of a string; further on it has no
+roles."""
 
 
 class Slice(NamedTuple):
@@ -70,14 +72,14 @@ class Bytes:
     ) -> None:
         self.head, self.body, self.marks, self.tail = head, body, marks, tail
         self.shape: object = self
-        """The same for every sheet that differs in the picked bytes alone: no line's height does."""
+        """Equal for sheets that differ only in the selected bytes, so that the heights of their lines are equal too."""
         self.told = row
         """Which line of the head tells of the picked fact; it is cut to one row."""
         self.pinned = 0 if row is None else row + 1
         """The first lines that stay in sight: the response, the forms, and the keys or the picked fact."""
         self.focus = 0
         self.count = 0
-        """How many lines show bytes, between the head and the tail."""
+        """The number of lines that show bytes, between the head and the tail."""
         self._lower: bytes | None = None
         self._read: Sequence[Range] = ()
         self._picked: Range = (0, 0)
@@ -108,11 +110,11 @@ class Bytes:
         return self.tail if position >= self.count else self.bytes_line(position)
 
     def bytes_line(self, position: int) -> Line:
-        """The line of bytes at this position behind the head."""
+        """The line of bytes at this position after the head."""
         raise NotImplementedError
 
     def position(self, index: int) -> int | None:
-        """The position of a line among those that show bytes; None for one before or behind them."""
+        """The position of a line among those that show bytes; None for a line before or after them."""
         position = index - len(self.head)
         return position if 0 <= position < self.count else None
 
@@ -140,8 +142,9 @@ class Bytes:
         return found
 
     def _found(self, needle: str) -> tuple[bytes, bytes]:
-        """The body and the needle as they are compared."""
+        """The body and the search text in lower case, for comparison."""
         if self._lower is None:
+            # Lowered once and kept: a search through a large body asks again for every match.
             self._lower = self.body.lower()
         return self._lower, needle.encode("utf-8", "replace").lower()
 
@@ -159,7 +162,7 @@ class Slices(Bytes):
         self.is_json = is_json
         self._inside: dict[int, InString] = {}
         self._starts = [each.start for each in slices]
-        if marks:  # a mark may stand behind all bytes, at the end of the body
+        if marks:  # a mark may be after all bytes, at the end of the body
             start = marks[0][0]
             self.focus = self.line_of(start) if start < len(body) else len(self) - 1
 
@@ -198,7 +201,7 @@ class Slices(Bytes):
         return (Span(f"{piece.start:>{OFFSET},} ", Tone.DIM), *label, *indent, *self._spans(piece, ranges))
 
     def _spans(self, piece: Slice, ranges: Iterable[RoleRange]) -> Iterator[Span]:
-        """The bytes of a slice in the roles that are known, the marks over them."""
+        """The bytes of a slice in their roles; marks take precedence."""
         marks = [*ranges, *self.roles(piece.start, piece.end)]
         if not marks:
             yield Span(text_of_bytes(self.body[piece.start : piece.end]))
@@ -215,7 +218,7 @@ class Slices(Bytes):
             at = end
 
     def _json_roles(self, piece: Slice) -> Iterator[RoleRange]:
-        """What the bytes of a slice are, where the body is JSON."""
+        """The roles of a slice's bytes, if the body is JSON."""
         inside = self._inside_at(self._slice_at(piece.start)) if self.is_json else None
         if inside is None:
             return
@@ -225,7 +228,8 @@ class Slices(Bytes):
             yield piece.start + start, piece.start + end, role
 
     def _inside_at(self, position: int) -> InString | None:
-        """Whether a slice begins inside a string: the rest of a long line may; None if that takes too long."""
+        """Whether a slice begins inside a string, as the rest of a long line may; None if finding out would take too
+        long."""
         first = position
         while first not in self._inside and self._goes_on(first):
             first -= 1
@@ -242,6 +246,7 @@ class Slices(Bytes):
         if not position:
             return False
         before = self.slices[position - 1]
+        # A break between characters leaves up to three bytes of room, so a full slice may be that much shorter.
         return before.end == self.slices[position].start and before.end - before.start > CHUNK - 4
 
     def _even(self, piece: Slice) -> bool:
@@ -303,7 +308,7 @@ class Slices(Bytes):
 
 
 # -- A body in hexadecimal -------------------------------------------------------------------------------------------
-# Sixteen bytes to a line with the characters beside them, eight where there is no room.
+# Each line has sixteen bytes with their characters, or eight if there is no room for sixteen.
 
 BYTES = 16
 WIDE = HANG + BYTES * 3 + 1 + BYTES
@@ -337,7 +342,7 @@ class Hex(Bytes):
         size = BYTES if width >= WIDE else BYTES // 2
         start = position * BYTES + row * size
         end = min(start + size, len(self.body))
-        gap = size > BYTES // 2 or end - start == size  # the one between the halves, or before the characters
+        gap = size > BYTES // 2 or end - start == size  # the blank between the halves, or before the characters
         digits = column - HANG
         characters = digits - size * 3 - gap
         at = start + (characters if characters >= 0 else (digits - (gap and digits > BYTES // 2 * 3)) // 3)

@@ -1,7 +1,7 @@
 """Lines of styled text as plain values, and the sheets that hold them, for every screen and linear report.
 
-A `Line` is a tuple of spans, a span is text and a role. A role says what a text is, never how it looks: a screen gives
-it a colour, a headless report drops it. Text of a transcript is made inert before it becomes a span; `safe` does both.
+A `Line` is a tuple of spans; a span is text and a role. A role says what a text is, not how it looks: a screen gives it
+a colour, a plain report drops it. Text of a transcript is made inert before it becomes a span; `safe` does both.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import NamedTuple, Protocol
 from unicodedata import combining, east_asian_width
 
 # -- Hostile text made inert -----------------------------------------------------------------------------------------
-# Nothing that a transcript holds reaches a terminal as a command: control and invisible format characters are shown as
-# marks. Line breaks and tabs stay. Markup is no concern here: no renderer of this project parses any.
+# Text of a transcript must not act as a command on a terminal, nor look different from what it is (CVE-2021-42574), so
+# control and invisible format characters are shown as marks. Line breaks and tabs stay. Markup needs no escape, since
+# no renderer of this project parses any.
 
 _FORMAT = (
-    "\x80-\x9f"  # C1: an 8-bit terminal takes 0x9B for ESC [
+    "\x80-\x9f"  # C1 (ECMA-48): an 8-bit terminal reads 0x9B as ESC [
     "\u00ad\u061c\u180e"
     "\u200b-\u200f"  # zero width, and left-to-right marks
     "\u2028-\u202e"  # separators, and bidirectional embeddings and overrides
@@ -25,7 +26,8 @@ _FORMAT = (
     "\U000e0000-\U000e007f"  # tags
     "\ud800-\udfff"  # lone surrogates cannot be written out
 )
-_ANY = re.compile(f"[\x00-\x08\x0b-\x1f\x7f{_FORMAT}]")  # ranges: a class of single characters takes long to compile
+_ANY = re.compile(f"[\x00-\x08\x0b-\x1f\x7f{_FORMAT}]")  # ranges: a class of single characters compiles slowly
+# Unicode has a picture for each ASCII control character, in the same order from U+2400 on.
 _DELETE, _PICTURES = 0x7F, 0x2400
 
 
@@ -75,11 +77,11 @@ class Tone(StrEnum):
     RAW = "raw"
     """The provider's own word."""
     NORMALIZED = "normalized"
-    """Our word for it."""
+    """The engine's normalized word."""
     SEAM = "seam"
     HELD = "held"
     HERE = "here"
-    """Where the cursor stands."""
+    """The place of the cursor."""
     PAST = "past"
     AHEAD = "ahead"
     """Not yet reached."""
@@ -88,9 +90,9 @@ class Tone(StrEnum):
     MARK = "mark"
     """The bytes or characters that a fact was read from."""
     READ = "read"
-    """Bytes that the fact looked at was read from."""
+    """Bytes that the selected fact was read from."""
     PICKED = "picked"
-    """Those of them that are looked at now."""
+    """The selected range of those bytes."""
     MATCH = "match"
     """Found by a search."""
     STRING = "string"
@@ -124,7 +126,7 @@ def text_of(line: Line) -> str:
 
 
 LONGEST = 4_000
-"""Characters of one line; a longer paragraph is broken at a space, so that wrapping it stays cheap."""
+"""The largest number of characters of a line; a longer paragraph is broken at a space, so that wrapping stays fast."""
 
 
 def paragraphs(text: str, role: Tone = Tone.PLAIN) -> list[Line]:
@@ -169,16 +171,17 @@ def join_groups(parts: Iterable[Iterable[Span]], separator: str = " · ") -> Lin
 # -- cells -----------------------------------------------------------------------------------------------------------
 
 GUTTER = 2
-"""Columns of a mark that stands before a text: what follows hangs behind it."""
+"""The width of a mark before a text; further rows of the text are indented by it."""
 
 Measure = Callable[[str], int]
-"""How many cells a text takes; a screen gives its own, so that both agree."""
+"""The number of cells of a text. A screen passes its own measure, so that layout and drawing agree."""
 
 
 def cells(text: str) -> int:
     """The number of terminal cells of a text."""
     if text.isascii():
         return len(text)
+    # Wide and fullwidth characters take two cells (Unicode Standard Annex 11), combining ones none.
     return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
@@ -239,7 +242,7 @@ def mark_matches(line: Line, needle: str) -> Line:
         return line
     plain_text = text_of(line)
     text, wanted = plain_text.lower(), needle.lower()
-    if len(text) != len(plain_text):  # some capitals become two letters
+    if len(text) != len(plain_text):  # some capitals have two lower-case letters, such as `İ`
         text, wanted = plain_text, needle
     position = text.find(wanted)
     while position >= 0:
@@ -256,7 +259,7 @@ def wrap_line(
 ) -> list[Line]:
     """The line as rows of at most `width` cells; further rows are indented below its field or gutter.
 
-    Every occurrence of `needle` is marked, also where it runs from one row to the next.
+    Every occurrence of `needle` is marked, also one that continues on the next row.
     """
     if width_of(line, measure) <= width:
         return [mark_matches(line, needle)]
@@ -277,7 +280,7 @@ def wrap_line(
 
 
 def _hang(line: Line, width: int, measure: Measure) -> Line:
-    """What stands before the following rows: the gutter again, or blanks under a field's name."""
+    """The beginning of further rows: the gutter again, or blanks below a field's name."""
     first = line[0]
     size = measure(first.text)
     if len(line) > 1 and size * 2 < width:
@@ -294,6 +297,7 @@ def _hang(line: Line, width: int, measure: Measure) -> Line:
 def _break(text: str, room: int, measure: Measure) -> int:
     most = fit(text, room, measure)
     space = text.rfind(" ", 0, most + 1)
+    # A space near the beginning would leave a row nearly empty, so a long word is broken instead.
     if space > most // 3 and text[:space].strip():
         return space + 1
     return most
@@ -321,8 +325,8 @@ def plain(lines: Sequence[Line]) -> str:
     return "\n".join(text_of(line).rstrip() for line in lines)
 
 
-# -- A sheet: the content of one view as lines that are made when they are asked for ---------------------------------
-# `Listed` holds lines that are there; a wire view makes its own from bytes, when they are looked at.
+# -- A sheet: the content of one view as lines that are made on request ----------------------------------------------
+# `Listed` holds finished lines; a wire view makes its lines from bytes when they are shown.
 
 
 class Sheet(Protocol):

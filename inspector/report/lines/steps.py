@@ -1,9 +1,9 @@
 """The step list: which row shows which step, a heading for each turn with its verdict, and a line for each step.
 
-A line says by its gutter whether the step is past, here or still ahead, by a glyph what it is, in words which state was
-entered, and in a short detail what decided it.
-An outline is built once for a view, in one pass over its turns; each question after that is a search in sorted numbers,
-so that a key press among a hundred thousand steps costs what it costs among a hundred.
+The gutter of a line shows whether the step is past, current or ahead; a glyph shows its kind, words the state that was
+entered, and a short detail what decided it. An outline is built once for a view, in one pass over its turns. Each later
+question is a binary search in sorted numbers, so a key press among a hundred thousand steps takes about as long as
+among a hundred.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Outline:
     """The blocks of a view in order, with their rows; each file begins with a row of its name."""
 
     within = ""
-    """What is said behind `no step`."""
+    """The words after `no step` in messages."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -58,7 +58,7 @@ class Outline:
         self._shown: list[Block] = []
         self._rows: list[int] = []
         self._places: list[int] = []
-        """The first row of each block, and how many steps are shown before it."""
+        """The number of steps shown before each block."""
         self._heads: list[int] = []
         self.rows, before = 0, ""
         for block in self.blocks:
@@ -127,7 +127,7 @@ class Outline:
             return step
         place = bisect_left(self.kept, step)
         if by > 0 and (place == len(self.kept) or self.kept[place] != step):
-            place -= 1  # from between two, the next one is one step on
+            place -= 1  # between two shown steps the next one is one row on
         return self.kept[min(max(place + by, 0), len(self.kept) - 1)]
 
     def interesting(self, step: int, direction: int) -> int | None:
@@ -144,7 +144,7 @@ class Outline:
 
     @cached_property
     def _starts(self) -> Sequence[int]:
-        """The first step that is shown of each turn."""
+        """The first shown step of each turn."""
         return [self.kept[place] for number, place in enumerate(self._places)
                 if not number or self._shown[number].turn != self._shown[number - 1].turn]
 
@@ -160,10 +160,10 @@ class FilteredOutline(Outline):
 
 
 def _names(paths: Collection[str]) -> Mapping[str, str]:
-    """What each file is called: its path below the folder that holds all of them."""
+    """The name of each file: its path below their common folder."""
     try:
         common = commonpath([dirname(path) for path in paths]) if len(paths) > 1 else ""
-    except ValueError:  # a relative path beside an absolute one
+    except ValueError:  # relative and absolute paths have no common folder
         common = ""
     return {path: relpath(path, common) if common else path for path in paths}
 
@@ -213,7 +213,7 @@ class Remarks:
     marks: frozenset[int] = frozenset()
     notes: Mapping[int, str] = field(default_factory=dict)
     unsaved: frozenset[int] = frozenset()
-    """Steps whose mark or note is not kept: it holds as long as the program runs."""
+    """Steps whose mark or note could not be saved, and is lost when the program ends."""
 
 
 NO_REMARKS = Remarks()
@@ -264,7 +264,7 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
 
 
 def _took(view: View, index: int) -> Line:
-    """How long the answer took that a step evaluates, where that is recorded."""
+    """The recorded duration of the answer that a step evaluates; empty if unknown."""
     step = view.steps[index]
     if step.response is None or step.state is not State.EVALUATE_STOP:
         return ()
@@ -274,7 +274,7 @@ def _took(view: View, index: int) -> Line:
 
 
 def _refused(view: View, index: int, step: Step) -> Line:
-    """What the server answered before, where the request of this answer was sent again for want of one."""
+    """The earlier answers of the server, if the request of this answer was sent again after failures; else empty."""
     at, exchanges = step.response, view.replay.case.recording.exchanges
     if at is None or step.state is not State.EVALUATE_STOP or not exchanges[at].again:
         return ()
@@ -366,7 +366,7 @@ def _ended(step: Step) -> Line:
 
 
 def reason_of_end(state: State, terminal: str | None) -> str:
-    """Why a turn ended, if that says more than its last state: empty for `completed` beside Complete."""
+    """Why a turn ended, if that says more than its last state; empty for `completed` in the state Complete."""
     return "" if terminal is None or terminal.startswith(state.value.lower()) else terminal
 
 

@@ -1,8 +1,7 @@
 """The bytes of a response with the facts read from them, and its request: as events, lines or frames with offsets.
 
-Which bytes gave the stop reason is marked in every one of them. The body is split by the framing of its wire format,
-once, and only when a view of it is opened. Below the sheets: which facts there are, what each says, what a range of
-bytes became.
+The bytes that gave the stop reason are marked in each of these forms. The framing of the wire format splits the body
+once, when a view of it is first opened. The last part connects facts with the bytes that they were read from.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from loop_core.wire.json_values import byte_span, path_of
 
 MODES = ("events", "parsed", "raw", "hex", "request")
 TOLD = 2
-"""The line of the head that tells of the fact that is picked."""
+"""The line of the head that shows the selected fact."""
 
 
 def wire(facts: ResponseFacts, mode: str) -> Sheet:
@@ -93,6 +92,7 @@ def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Ra
 
 def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
     """The bytes of the value that a pointer names inside a frame; None if it cannot be found there."""
+    # Finding a value parses the whole frame, which would delay a key in a very large one.
     if not pointer or span[1] - span[0] > CHUNK * 16:
         return None
     start = body.find(b"{", span[0], span[1])
@@ -103,7 +103,7 @@ def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
 
 
 def _unrecorded(facts: ResponseFacts) -> list[Line]:
-    """A request without a body: what our machine sends where an answer is simulated."""
+    """A request without a recorded body; for a simulated answer, the engine's request."""
     request = facts.exchange.request
     if facts.recut is None or request is None:
         return [(Span("the request body was not recorded", Tone.WARN),)]
@@ -135,7 +135,7 @@ def request_sheet(facts: ResponseFacts) -> Sheet:
 
 
 VALUE_SHOWN = 40
-"""Characters of a fact's value that are shown."""
+"""The number of characters shown of a fact's value."""
 HINT: Line = (
     Span(". ", Tone.PRESS), Span("next fact  ", Tone.DIM), Span(", ", Tone.PRESS), Span("fact before: ", Tone.DIM),
     Span("the bytes that each was read from", Tone.DIM),
@@ -171,6 +171,7 @@ def readings_in(provenance: Provenance, start: int, end: int) -> list[FactRead]:
     last = bisect_left(provenance.by_start, end, key=lambda read: read.start)
     inside: list[FactRead] = []
     index = last - 1
+    # `reach` is the furthest end of this and all earlier ranges, so the search can stop early.
     while index >= 0 and provenance.reach[index] > start:
         if provenance.by_start[index].end > start:
             inside.append(provenance.by_start[index])
