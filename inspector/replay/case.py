@@ -291,15 +291,13 @@ def _after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
 
 def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
     exchange = case.recording.exchanges[link.index]
-    answer = ProviderResponse(exchange.response, case.judgements[link.index], link.index,
-                              verdicts=case.verdicts[link.index], synthetic=exchange.simulated)
-    if link.why == LIVE:
-        return replace(answer, live=True)
-    if position == 0 or link.place not in _ASKED_ON:
-        return replace(answer, method=Method.FIRST)
-    # The recorded agent's own request decides how its segment is joined: the machine's request was never sent.
-    method, stripped = asked_by(case, link)
-    answer = replace(answer, method=method, stripped=stripped)
+    live, method, stripped = link.why == LIVE, None, ""
+    if not live:
+        # The recorded agent's own request decides how its segment is joined: the machine's request was never sent.
+        first = position == 0 or link.place not in _ASKED_ON
+        method, stripped = (Method.FIRST, "") if first else asked_by(case, link)
+    answer = ProviderResponse(exchange.response, case.judgements[link.index], link.index, method, stripped,
+                              verdicts=case.verdicts[link.index], live=live, synthetic=exchange.simulated)
     if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
         return answer
     asked = _last_message(case, link)

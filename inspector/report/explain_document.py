@@ -127,6 +127,8 @@ def _times(exchange: Exchange) -> dict[str, Any]:
 
 def provider(facts: ResponseFacts) -> str | None:
     """The host of the request, as the provider's name; None if no URL was recorded."""
+    if not facts.exchange.url:
+        return None
     from urllib.parse import urlsplit
 
     try:

@@ -184,7 +184,7 @@ def suspicious(data: str | bytes) -> bool:
     return _either().search(raw) is not None or ESCAPES.search(raw) is not None or any(_of_this_machine(raw))
 
 
-ESCAPES = re.compile(rb"\\/|\\u00[2-7]")
+ESCAPES = re2.compile(rb"\\/|\\u00[2-7]")
 """JSON escapes of plain characters. A credential with one is visible only in the unescaped string."""
 
 

@@ -203,13 +203,17 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         stalled = stalled and not misses_anchor(turn)
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled
-    elif turn.limits.attempts_scope == "response" and not is_cut(turn) and signal is not Signal.ANCHOR_MISSING:
+    elif spent.attempts and turn.limits.attempts_scope == "response" and not (
+        is_cut(turn) or signal is Signal.ANCHOR_MISSING
+    ):
         counts["attempts"] = 0  # scope `response`: an answer that was not cut begins a new count
     if signal is Signal.TOOL_CALL:
         # Compared by raw text, without ids: a provider makes a new id for each call, and parsing could call two texts
         # equal.
         calls = tuple([(v.call.name, v.call.arguments) for v in evaluation.verdicts])
-        counts["identical"] = spent.identical + 1 if calls == turn.last_calls else 1
+        identical = spent.identical + 1 if calls == turn.last_calls else 1
+        if identical != spent.identical:  # mostly it stays 1, and the counters are those of before
+            counts["identical"] = identical
         change["last_calls"] = calls
     return {**change, "spend": spent._replace(**counts)} if counts else change
 

@@ -224,8 +224,8 @@ class TranscriptAnswer:
     def _refused(self) -> Mapping[str, str]:
         """Id of a call that did not run -> why, by its result."""
         denied = {part.call_id for row in self.after if row.denied for part in row.results}
-        whys = ((key, why_refused(part, key in denied)) for key, part in self.results.items())
-        return {key: why for key, why in whys if why is not None} or _NOTHING
+        return {key: why for key, part in self.results.items()
+                if (why := why_refused(part, key in denied)) is not None} or _NOTHING
 
     # -- what the user did to it -----------------------------------------------------------------------------------
 
