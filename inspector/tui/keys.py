@@ -43,6 +43,7 @@ LAST = ("help", "back")
 
 def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
     """The bindings active on a screen now, each action once with all its keys."""
+    # One row per command: several keys may have the same id and action.
     grouped: dict[tuple[str, str], tuple[list[str], ActiveBinding]] = {}
     for key, found in screen.active_bindings.items():
         if found.enabled and found.binding.id:
@@ -147,8 +148,10 @@ class KeyBar(Panel):
             for key, found in shown_keys(self.screen)
         ]
         kept = list(every)
+        # The last two are help and leaving; the one before them is the least important that is left.
         while len(kept) > 2 and sum(width_of(spans) for _, spans in kept) > room:
             del kept[-3]
+        # If not even these fit beside a note, the note gets the whole line; the next action brings the keys back.
         return kept if not self.note or sum(width_of(spans) for _, spans in kept) <= room else []
 
     def on_click(self, event: Click) -> None:
@@ -183,6 +186,7 @@ class KeyCommands(Provider):
         """The commands that match."""
         matcher = self.matcher(query)
         for title, about, found in self._every():
+            # Also the synonyms are matched, so that a word from another program finds the command.
             score = max(matcher.match(title), matcher.match(about))
             if score > 0:
                 act = partial(run_binding, self.app, found)

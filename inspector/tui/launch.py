@@ -52,6 +52,8 @@ def _run(
     begins = place_from(os.environ)
     paths = paths if begins is None else list(begins.paths)
     start: OpenSession | None = None
+    # Small inputs are read before the first frame, so that the session appears at once; standard input can only be read
+    # before the keyboard takes its place.
     if paths and (STDIN in paths or (not heavy(paths) and (len(paths) == 1 or begins is not None))):
         start = load(paths, reading)
         if not start.original.view.steps:
@@ -62,6 +64,7 @@ def _run(
                         begins=begins, as_table=not reading.follow)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
+    # An unreadable input counts more than how the app ended, so that a script notices it.
     return _complain(app.errors) or code or app.return_code or READ
 
 
@@ -80,6 +83,7 @@ def run_live(start: LiveStart, config: Config) -> int:
 
 def _shows_screens() -> bool:
     """Whether screens can be shown: in a capable terminal, or in a browser through another driver of Textual."""
+    # Set by the server of the browser version, whose app has no terminal.
     if "TEXTUAL_DRIVER" in os.environ:
         return True
     return os.environ.get("TERM", "") not in ("dumb", "unknown") and sys.stdout.isatty()
@@ -110,6 +114,7 @@ def _complain(errors: Sequence[str]) -> int:
 def _keyboard() -> bool:
     """Puts the terminal where standard input was, for the keys."""
     try:
+        # The controlling terminal, even if standard input is a pipe (POSIX, XBD 10.1).
         terminal = os.open("/dev/tty", os.O_RDWR)
     except OSError:
         return False

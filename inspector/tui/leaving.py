@@ -65,6 +65,7 @@ class LeavingApp(App[int]):
     def action_interrupt(self) -> None:
         """Quits if pressed twice in a row; asks first if a turn is running."""
         field = self.focused
+        # In a field with a selection the key means copying, as in other programs.
         if isinstance(field, Input) and field.selected_text:
             field.action_copy()
             return
@@ -78,6 +79,7 @@ class LeavingApp(App[int]):
 
     async def action_quit(self) -> None:
         """Quits at once; running turns are cancelled, and their recordings closed."""
+        # A screen below may have a live turn too; its recording must be closed, or its last rows are lost.
         for screen in self.screen_stack:
             if isinstance(screen, TurnScreen):
                 await screen.abandon()

@@ -98,6 +98,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
     def action_ask(self) -> None:
         """Confirms, unless the key repeats because it is held down, or nothing can be asked."""
         now = monotonic()
+        # Also a refused press counts, so that a held key never gets through however long it is held.
         held, self._pressed = now - self._pressed < HELD, now
         if self._waiting is None and self._wanted is not None and not held:
             self.dismiss(self._wanted)
@@ -215,6 +216,7 @@ class LiveAttempt(SessionPart):
         settings = replace(settings, live=name)
         folder = data_folder(os.environ) if runs.store is None else runs.store.folder
         self._asking = BranchRun(request, name, folder)
+        # Saved before the request is sent: an answer that was paid for is not lost in a crash.
         runs.begin(node, settings, since)
         self._ticking = self.stage.set_interval(EVERY, self._show_progress)
         self.stage.refresh_bindings()
@@ -243,6 +245,7 @@ class LiveAttempt(SessionPart):
             runs.forget(node, settings, since)
             self._end(one_line(str(why)))
             return
+        # Changing the run under an operator who is reading another one would be worse than a note.
         if runs.node is node and self.stage.app.screen is self.stage:
             self._end("")
             self._show_run(index)

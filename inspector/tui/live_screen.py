@@ -127,6 +127,7 @@ class LiveScreen(SessionScreen):
         """Redraws soon after the driver has reported a change; several changes are drawn together."""
         if not self._due and self.is_mounted:
             self._due = True
+            # A streaming answer reports many changes within one frame; drawing each would delay the keys.
             self.call_next(self._renew)
 
     def _renew(self) -> None:
@@ -137,6 +138,7 @@ class LiveScreen(SessionScreen):
         if live.phase is Phase.OVER:
             self._open_recording()
             return
+        # Rebuilding makes the whole view again, so it is done only when a step, a failure or an answer was added.
         stands = (self.driver.stepper, live.phase in BUSY, live.failed, sum(len(heard) for heard in live.responses))
         if stands != self._drawn:
             self._drawn = stands
@@ -320,6 +322,7 @@ class LiveScreen(SessionScreen):
         """Cancels the turn and closes the recording, whatever is under way."""
         if self.finished:
             return
+        # Cancelled first, so that `settled` waits for the end of the request and not for its answer.
         self.driver.cancel()
         await self.driver.settled()
         await self.driver.act()  # the end is accepted, and noted in the recording

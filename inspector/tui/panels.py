@@ -56,12 +56,14 @@ class Panel(Widget):
     def changed(self) -> None:
         """Redraws the lines that differ after a change."""
         old, width = self._lines, self.size.width
+        # Without a size, or before the first frame, there is nothing to compare with.
         if old is None or self._laid != self.size or not self.is_mounted:
             self._lines = None
             self.refresh()
             return
         new = self._lines = self.make(width)
         for y in range(max(len(old), len(new))):
+            # Slices, since either side may be shorter.
             if old[y : y + 1] != new[y : y + 1]:
                 self.refresh(Region(0, y, width, 1))
 

@@ -104,6 +104,7 @@ class RemarkBook(SessionPart):
 
         kept = store.kept
         before = [Breakpoint(text, on) for text, on in kept.breakpoints.items()]
+        # The operator's own, made while the store was read, take the place of saved ones with the same text.
         self.breakpoints = tuple({each.text: each for each in (*before, *self.breakpoints)}.values())
         counts = [count_of(count, word, words) for count, word, words in (
             (len(tree.every) - 1, "branch", "branches"), (len(kept.marks), "mark", ""), (len(kept.notes), "note", ""),
@@ -133,6 +134,7 @@ class RemarkBook(SessionPart):
         """Saves a change to a step's remarks; returns why that failed, or an empty text."""
         run = self.stage.runs.node.key
         why = self._keep(lambda store: act(store, run))
+        # The mark stays on the screen either way; only its row says that it will be gone.
         lost = self._here.unsaved | {step} if why else self._here.unsaved - {step}
         if lost != self._here.unsaved:
             self._here = replace(self._here, unsaved=lost)

@@ -167,6 +167,7 @@ def recent() -> list[str]:
         value = json.loads(state_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
+    # Another version, or a person, may have written the file, so nothing about its content is certain.
     found = [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
     return [path for path in found if os.path.exists(path)][:RECENT]
 
@@ -181,6 +182,7 @@ def remember(paths: Sequence[str]) -> None:
     try:
         target = state_file()
         private_folder(target.parent)
+        # Two instances may open files at the same time; without the lock one would undo the other's entry.
         with open(target.parent / "lock", "ab", opener=_private) as file, lock_file(file.fileno()):
             kept = [path for path in recent() if path not in new]
             replace_all({target: json.dumps([*new, *kept][:RECENT]).encode()}, FILE)
@@ -244,6 +246,7 @@ def place_of(value: Any) -> ScreenPlace | None:
 def place_from(environment: Mapping[str, str]) -> ScreenPlace | None:
     """The place at which the app should begin; None if there is none, or its files no longer exist."""
     try:
+        # The server of a browser tab sets it, so that reloading the page returns to the same place.
         found = place_of(json.loads(environment.get(VARIABLE, "null")))
     except ValueError:
         return None

@@ -73,6 +73,7 @@ class Stepping(SessionPart):
         now, (before, at) = monotonic(), self._struck
         self._streak = self._streak + 1 if before == by and now - at < REPEAT else 0
         self._struck = (by, now)
+        # A held key then crosses any long session in about the same time, and does not overshoot in a short one.
         most = max(1, len(self.stage.run.view.steps) // SHARE)
         return self.stage.rows.neighbour(self.stage.step, by * min(2 ** (self._streak // LATER), most))
 
@@ -130,6 +131,7 @@ class Exports(SessionPart):
         from inspector.tui.lists import Choose
 
         rows = [*((name, form.about) for name, form in FORMS.items()), *VIEWS.items()]
+        # Taken before the dialog opens, which would be part of the picture.
         screen = picture(self.stage.app)
 
         def chosen(form: str | None) -> None:
@@ -151,6 +153,7 @@ class Exports(SessionPart):
         view = self.stage.run.view
         name = name_of(view)
         if form == "svg":
+            # A picture is text too, and is shared more easily than a file.
             return {f"{name}-{self.panes.tab}.svg": redact.text(screen)}
         if form == "view":
             lines = [text_of(self.stage.sheet.line(at)) for at in range(len(self.stage.sheet))]

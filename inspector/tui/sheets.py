@@ -87,6 +87,8 @@ class Sheets:
         make, key_of = _MAKERS[viewpoint.tab]
         key = (viewpoint.tab, viewpoint.outline, *key_of(viewpoint))
         try:
+            # Taken out and put back at the end: a dict keeps insertion order, so its first entry is the one used
+            # longest ago.
             sheet = self._kept.pop(key, None) or make(viewpoint)
         except FileChangedError as why:
             return Listed([(Span(str(why), Tone.ERROR),)])

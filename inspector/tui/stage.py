@@ -116,6 +116,7 @@ class SessionRuns:
         gone, why = self.tree.remove(node), ""
         if gone:
             self.every = [run for run in self.every if all(run.view is not each.view for each in gone)]
+            # The current run itself may be among the removed ones; then the original is shown.
             self.index = self.tree.every.index(here) if here in self.tree.every else 0
             why = self.keep(lambda store: store.forget(node.key))
         return len(gone), why
@@ -125,6 +126,7 @@ class SessionRuns:
     def keep(self, act: Callable[[Store], None]) -> str:
         """Saves a change, now or when the store opens; returns why that failed (empty if it did not)."""
         if self.store is None:
+            # The store opens after the first frame; a mark set before that must not be lost.
             self._waiting.append(act)
             return self.unkeepable
         before = len(self.store.lost)
@@ -146,6 +148,7 @@ class SessionRuns:
         self.store, self.tree = store, tree
         for node in made.every[1:]:
             under = node.parent.key if node.parent is not None else ""
+            # Nodes of the new tree are other objects, so the parent is looked up by its key.
             parent = next((each for each in tree.every if each.key == under), None)
             if parent is not None:
                 tree.add(parent, node.view.replay.settings, node.view.replay.since)
@@ -157,6 +160,7 @@ class SessionRuns:
 
     def _seen(self) -> None:
         """Builds a run with its outline for every node of the tree."""
+        # An outline takes a pass over the session, so those of unchanged runs are kept.
         known = {id(run.view): run for run in self.every}
         self.every = [
             known.get(id(node.view)) or run_of(node.name, node.view, node.branch) for node in self.tree.every]

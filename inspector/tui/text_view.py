@@ -185,6 +185,7 @@ class TextView(ScrollView, can_focus=True):
 
     def watch_sheet(self, old: Sheet, new: Sheet) -> None:
         """Shows another sheet; one of the same shape keeps the scroll position."""
+        # Sheets of one shape differ in a few lines, so nothing is laid out again while stepping through a turn.
         same = getattr(old, "shape", old) is getattr(new, "shape", new)
         if same and self._laid is not None:
             self._redraw(old, new)
@@ -258,6 +259,7 @@ class TextView(ScrollView, can_focus=True):
             self._ends = list(accumulate(sheet.height(i, width, measure) for i in range(len(sheet))))
         else:
             self._ends = range(1, len(sheet) + 1)
+            # Measuring makes every line, which takes too long for a body of millions of bytes.
             few = len(sheet) <= UNWRAPPED
             widths = (width_of(sheet.line(i), measure) for i in range(len(sheet)))
             self._widest = max(widths, default=0) if few else UNWRAPPED
@@ -306,6 +308,7 @@ class TextView(ScrollView, can_focus=True):
         paint = paint_of(self.app)
         rows = self._rows.get(line)
         if rows is None:
+            # Emptied as a whole: the visible rows come back with the next frame, and no order has to be kept.
             if len(self._rows) > KEPT:
                 self._rows.clear()
             rows = self._rows[line] = self._made(line, laid, paint.measure)

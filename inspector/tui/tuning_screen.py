@@ -150,6 +150,7 @@ class TuneScreen(Screen[int | None]):
 
     def _start(self) -> None:
         self._stop.set()
+        # A new event for each run: the old thread still reads its own one, and ends.
         self._stop, self._done = Event(), (0, 0)
         self.table.begin()
         self._run(self.table.grid, self._stop)
@@ -167,6 +168,7 @@ class TuneScreen(Screen[int | None]):
 
     @on(GridRun)
     def _ran(self, message: GridRun) -> None:
+        # A stopped thread may still deliver its result after a new run has begun.
         if message.grid is not self.table.grid or not self.running:
             return  # another grid was requested meanwhile
         if self._timer is not None:

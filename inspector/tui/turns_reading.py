@@ -86,6 +86,7 @@ def _in_thread(table: ReadingScreen, reading: Callable[[], None]) -> None:
 def _until_cancelled(reading: Callable[[], None]) -> None:
     """Reads until the worker is cancelled, which also ends a reading in the middle of a large file."""
     worker = get_current_worker()
+    # A thread cannot be stopped from outside, so the reader asks between pieces whether it should go on.
     with suppress(intake.StoppedError), intake.stopped_by(lambda: worker.is_cancelled):
         reading()
 
@@ -106,6 +107,8 @@ def _read_files(
             waiting += found.rows
             done, total = found.done, found.total
             if found.note:
+                # Attributes of widgets may be set only in the app's own thread
+                # (https://textual.textualize.io/guide/workers/#thread-workers).
                 call(setattr, table, "note", found.note)
             if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # rows from the index arrive many at once
                 call(table.take, waiting, done, total)
