@@ -1,9 +1,7 @@
 """The view model: everything that a report or a screen shows, as plain values computed from a `Replay`.
 
 The view model decides what is said; `text`, `document` and the screens only lay it out. Building it costs one pass over
-responses, not over steps.
-
-The last part gives the answers of a run, recorded or simulated.
+responses, not over steps. The last part gives the answers of a run, recorded or simulated.
 """
 
 from __future__ import annotations

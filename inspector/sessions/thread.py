@@ -1,7 +1,7 @@
 """Groups exchanges into conversations and turns by comparing histories only, so that interleaving changes nothing.
 
-This module defines the order of evidence. Nothing is guessed: if several exchanges could be the parent, the link names
-them and the exchange opens a turn of its own. The time is nearly linear in the size of the histories.
+Nothing is guessed: if several exchanges could be the parent, the link names them and the exchange opens a turn.
+The time is nearly linear in the size of the histories.
 """
 
 from __future__ import annotations
@@ -377,14 +377,11 @@ def _token(exchange: Exchange) -> str | None:
 
 
 def _times(group: Sequence[tuple[int, Exchange]]) -> tuple[dict[int, float], bool]:
-    """The start of each exchange, and whether the order of starts is reliable.
-
-A file without times is taken to be in order. Times that are all equal say nothing (a converter's default).
-    """
+    """The start of each exchange, and whether that order is reliable; without any times it is the file's order."""
     stated = {exchange.started for _, exchange in group}
     if stated == {None}:
         return {index: float(index) for index, _ in group}, True
-    if len(stated) == 1:
+    if len(stated) == 1:  # a converter's default says nothing
         return {index: 0.0 for index, _ in group}, False
     moments = {index: _moment(exchange.started) for index, exchange in group}
     known = all(moment is not None for moment in moments.values())
