@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
 from inspector.report.judged_turn import JudgedTurn
-from loop_core.turn.limits import Spend
+from loop_core.turn.limits import GUARDS, TOTAL, Spend
 from loop_core.values import Stop
 
 
@@ -70,11 +70,30 @@ COUNTS: Mapping[str, Callable[[Spend], int]] = {
 """Limit -> what was spent of it when it ended the turn."""
 
 
+_ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools") - {TOTAL}
+"""Limits on what lies between two answers: none of them has to do with how an answer ends."""
+
+
+def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
+    """The limit that ended the turn, and its value; None if it has nothing to do with the deciding answer.
+
+    That is so behind the end of our run: a higher limit on tools changes nothing about a cut there, and no limit
+    anything about a full context.
+    """
+    seen = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
+    at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is seen), look.worst)
+    if look.limit is None or at >= look.worst:
+        return look.limit
+    ends_in_it = look.worst == len(look.answers) - 1 and not look.cut
+    return None if ends_in_it or look.limit[0] in _ON_TOOLS else look.limit
+
+
 def limit_said(look: JudgedTurn) -> str:
-    """The limit of our loop that ended the turn, with the amount spent and its value; empty if none did."""
-    if look.limit is None:
+    """The limit of our loop that is at work, with the amount spent and its value; empty if none is."""
+    limit = limit_at_work(look)
+    if limit is None:
         return ""
-    name, value = look.limit
+    name, value = limit
     spent = f"{COUNTS[name](look.final_turn.spend):,} of " if name in COUNTS else ""
     return f"this loop's limit {name} ({spent}{value:,}) ended the turn"
 
@@ -141,8 +160,9 @@ def _no_cap(look: JudgedTurn) -> bool:
 
 
 def _limit(look: JudgedTurn) -> str:
-    """The limit that ended the turn; empty if none did."""
-    return look.limit[0] if look.limit is not None else ""
+    """The limit that is at work; empty if none is."""
+    limit = limit_at_work(look)
+    return limit[0] if limit is not None else ""
 
 
 def _word(stop: Stop) -> Callable[[JudgedTurn], bool]:
@@ -263,7 +283,7 @@ def _larger(look: JudgedTurn, row: Situation) -> Mapping[str, str] | None:
         cap = look.exchange.request.max_tokens if look.exchange.request is not None else None
         # Doubling reaches a sufficient value in few attempts, and exceeds it by less than a factor of two.
         return {INITIAL: f"{max(2 * (cap or used), LEAST_GUESS)}"}
-    return None if look.limit is None else {look.limit[0]: f"{2 * look.limit[1]}"}
+    return None if look.limit is None else {look.limit[0]: f"{max(1, 2 * look.limit[1])}"}
 
 
 def can_be_asked(look: JudgedTurn) -> bool:

@@ -24,6 +24,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity
+from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     ASKS,
     CHAT,
@@ -241,6 +242,41 @@ def test_the_limit_that_ended_a_turn_is_told_with_what_was_spent(number: int, li
     found = opened(Path(samples()[number - 1].path))
     assert found.turns[0].verdict.sentence.endswith(f"; this loop's limit {limit} ended the turn")
     assert advised(found).text == f"raise {limit.split()[0]} or max_tokens; {NEVER}"
+
+
+def steps_of_tools(count: int, *last: agents.Row) -> str:
+    """A transcript of one turn: so many calls that ran, and how it ended."""
+    rows = [agents.prompt("write it all")]
+    for number in range(count):
+        key = f"toolu_{number}"
+        whole = agents.use(key, file_path=f"{number}.md", content="all of it")
+        rows += [agents.block(whole, key=f"msg_{number}", stop="tool_use"), agents.result("ok", key)]
+    return agents.claude(*rows, *last)
+
+
+@pytest.mark.parametrize(("last", "word", "advice"), [
+    (agents.failed("Prompt is too long"), "CONTEXT FULL", "shorten the request: it does not fit in the context window"),
+    (agents.block(agents.text("It is"), key="msg_last", stop="max_tokens"), "TRUNCATED", "raise max_tokens; "),
+    (agents.block(agents.use("toolu_last", file_path="a"), key="msg_last", stop="max_tokens"), "CALL HELD",
+     "raise max_tokens; "),
+])
+def test_a_limit_on_tools_has_nothing_to_do_with_an_answer_behind_it(
+    tmp_path: Path, last: agents.Row, word: str, advice: str
+) -> None:
+    """The agent of a transcript made more tool steps than our loop allows, and was then cut or full."""
+    few, many = (agents.shown(steps_of_tools(count, last), tmp_path, name=f"{count}.jsonl").turns[0].verdict
+                 for count in (2, 12))
+    assert many.word == word
+    assert "max_tool_steps" not in many.sentence
+    assert many.advice is not None
+    assert many.advice.text.startswith(advice)
+    assert (few.word, few.sentence, few.advice) == (many.word, many.sentence, many.advice)
+
+
+def test_a_limit_of_nothing_is_guessed_as_more_than_nothing() -> None:
+    limits = Settings(Limits(max_tool_steps=0))
+    found = shown(asked(ASKS, chat(None, "tool_calls", call()), tools=TOOLS), settings=limits)
+    assert advised(found).guess == {"max_tool_steps": "1"}
 
 
 def test_the_same_call_again_and_again_is_no_matter_of_a_limit() -> None:
