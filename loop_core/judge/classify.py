@@ -7,7 +7,7 @@ native word arrives already mapped (`native`), and what is known of a server arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments
@@ -69,6 +69,7 @@ class JudgeCase(NamedTuple):
     request: Request | None
     speaker: Speaker | None
     native: StopReason | None
+    every_call: tuple[ToolCall, ...]
     calls: tuple[tuple[ToolCall, Arguments], ...]
     """The calls whose arguments must be a JSON object, each with its reading; phantoms left out."""
 
@@ -143,7 +144,7 @@ def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The provider sent two texts of one call's arguments that are different JSON, and nothing says which is meant."""
     if stop.normalized not in FINISHED:
         return None
-    for call in case.response.tool_calls:
+    for call in case.every_call:
         if call.other_arguments is not None:
             return Correction(Stop.MALFORMED_TOOL_CALL, "contradiction", call.at,
                               f"the provider sent two different texts of the arguments of {call.name}")
@@ -167,7 +168,7 @@ def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
     which a cut cannot be seen."""
     if stop.normalized not in FINISHED:
         return None
-    calls, stopped = case.response.tool_calls, hit_stop_string(case.response)
+    calls, stopped = case.every_call, hit_stop_string(case.response)
     for call in calls:
         unseen = stopped and call is calls[-1] and (call.form is ArgsForm.OBJECT or call.kind is CallKind.CUSTOM)
         if (unseen or not call.closed) and call.other_arguments is None and not is_phantom(call):
@@ -185,7 +186,7 @@ LENIENT_RULES = frozenset({"frame.lenient", "body.lenient"})
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
     """A frame, or bytes of a call, could not be read: a part of a call may be missing, and its arguments may parse
     without it."""
-    calls = [call for call in case.response.tool_calls if not is_phantom(call)]
+    calls = [call for call in case.every_call if not is_phantom(call)]
     if stop.normalized not in FINISHED or not calls:
         return None
     lossy = any("\ufffd" in f"{call.name}{call.arguments}" for call in calls)
@@ -321,7 +322,8 @@ def judge(
     stop = response.stop_reason
     findings: list[Finding] = []
     cap_reached = False
-    case = JudgeCase(response, request, speaker, native, _readings(response))
+    every_call = response.tool_calls
+    case = JudgeCase(response, request, speaker, native, every_call, _readings(every_call))
     for name, rule in RULES:
         correction = rule(case, stop)
         if correction is None:
@@ -375,12 +377,9 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
     return found
 
 
-def _readings(response: ChatResponse) -> tuple[tuple[ToolCall, Arguments], ...]:
-    return tuple(
-        (call, parse_call(call))
-        for call in response.tool_calls
-        if call.kind is CallKind.FUNCTION and not is_phantom(call)
-    )
+def _readings(calls: Sequence[ToolCall]) -> tuple[tuple[ToolCall, Arguments], ...]:
+    mine = [call for call in calls if call.kind is CallKind.FUNCTION and not is_phantom(call)]
+    return tuple([(call, parse_call(call)) for call in mine])
 
 
 def _promotes(response: ChatResponse, request: Request | None) -> bool:

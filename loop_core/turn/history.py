@@ -73,9 +73,8 @@ def assistant_message(
         # to begin with it.
         elif type(part) is TextPart or whole or (type(part) is ReasoningPart and part.text):
             parts.append(part)
-    visible = text if text is not None else response.text or ""
-    if visible != (response.text or ""):
-        parts = _saying(parts, visible)
+    if text is not None and text != (response.text or ""):
+        parts = _saying(parts, text)
     return _message(parts)
 
 

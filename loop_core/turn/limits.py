@@ -228,6 +228,9 @@ GUARDS: tuple[Guard, ...] = (
           "no_progress", "pydantic-ai: a ceiling on resumptions"),
     Guard("room", "resume", *_NO_ROOM),
 )
+_GUARDS_AT: Mapping[str, tuple[Guard, ...]] = {
+    place: tuple([guard for guard in GUARDS if guard.place == place]) for place in {guard.place for guard in GUARDS}
+}
 
 
 def exceeded_guard(
@@ -235,8 +238,8 @@ def exceeded_guard(
 ) -> Guard | None:
     """The first guard of `place` that stops the turn; guards that the loop does not have are skipped. None if all
     hold."""
-    for guard in GUARDS:
-        if guard.place == place and guard.name not in lacks and guard.exceeded(limits, spend, stop):
+    for guard in _GUARDS_AT[place]:
+        if guard.name not in lacks and guard.exceeded(limits, spend, stop):
             return guard
     return None
 

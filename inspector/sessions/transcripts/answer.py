@@ -257,8 +257,9 @@ class TranscriptAnswer:
                 break
             if waits is None and any(stops(part) for part in row.results):
                 waits = f"{row.where}: the user refused a call, and the agent was told to stop and wait"
-        goes_on = any(not any(row.typed for row in later.above.rows()) for later in self.next)
-        return None if goes_on else waits
+        if waits is None or any(not any(row.typed for row in later.above.rows()) for later in self.next):
+            return None
+        return waits
 
     def _closed(self, stop: StopReason) -> tuple[ResponsePart, ...]:
         """The parts; a call that may be cut does not count as finished. A stop sequence may cut one as well."""

@@ -105,10 +105,10 @@ def agent_resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 def user_interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The user stopped the answer, or a tool that it called."""
-    if answer.calls and _answered(answer):
-        return None  # a later request or a tool was stopped, not this answer
     for row in answer.after:
         if row.mark == "interrupted":
+            if answer.calls and _answered(answer):
+                return None  # a later request or a tool was stopped, not this answer
             if row.at_tool and answer.calls:
                 note = f"{row.where}: the user stopped a tool that it had asked for"
                 return EndSign(Stop.TOOL_CALL, note, _REQUEST)
@@ -120,9 +120,10 @@ def user_interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """Every call of the answer has a result."""
-    if not answer.calls or not _answered(answer):
+    count = len(answer.calls)
+    if not count or not _answered(answer):
         return None
-    said = "its call is" if len(answer.calls) == 1 else f"its {len(answer.calls)} calls are"
+    said = "its call is" if count == 1 else f"its {count} calls are"
     return EndSign(Stop.TOOL_CALL, f"{said} answered by tool results", _REQUEST)
 
 
