@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import private_file, replace_all
 from inspector.sessions import detection, redact, traffic
+from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, time_of
 from inspector.sessions.recording import (
     Act,
     Chunk,
@@ -189,6 +190,8 @@ class _Reader:
         self.bodies: dict[str, list[bytes]] = {}
         self.times: dict[str, list[Chunk]] = {}
         self.ended: set[str] = set()
+        self.lost: set[str] = set()
+        """The exchanges of whose answer a piece is lost: what follows the gap is not read as if there were none."""
         self.unknown: Counter[str] = Counter()
         self.given_up: set[int | None] = set()
         """The exchanges that an operator gave up; the recording did not cut their answers."""
@@ -223,6 +226,7 @@ class _Reader:
         kind = record.get("type") if isinstance(record, dict) else None
         if not isinstance(kind, str):
             self.reading.notices.append(f"line {number + 1} is not a record: expected a JSON object with a `type`")
+            self._lose(lost_piece(line))
             return
         needed = FIELDS.get(kind)
         if needed is None:
@@ -238,6 +242,11 @@ class _Reader:
 
         self.reading.notices.append(f"line {number + 1}: {explain(record)}")
 
+    def _lose(self, key: str | None) -> None:
+        """Notes that a piece of an answer is lost; one that names no request may be of any that is coming in."""
+        if key is not None:
+            self.lost |= ({key} if key else set(self.raws)) - self.ended
+
     def _exchange(self, key: str) -> RawExchange:
         raw = self.raws.get(key)
         if raw is None:
@@ -252,17 +261,17 @@ class _Reader:
         api = record.get("api")
         if api is not None and api not in FORMATS:
             raise ValueError("api")
-        raw.api, raw.profile = api, _optional_text(record, "profile")
-        raw.url = _optional_text(record, "url") or ""
-        raw.method = _optional_text(record, "method") or "POST"
+        raw.api, raw.profile = api, optional_text(record, "profile")
+        raw.url = optional_text(record, "url") or ""
+        raw.method = optional_text(record, "method") or "POST"
         raw.request_headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
-        raw.started = _optional_text(record, "at")
-        raw.again = _optional_text(record, "retries") is not None
+        raw.started = optional_text(record, "at")
+        raw.again = optional_text(record, "retries") is not None
         raw.recorded_place = _said(record)
         if record.get("body") is not None:
             raw.request_text = json.dumps(record["body"], ensure_ascii=False)
         else:
-            data = _bytes(record)
+            data = bytes_of(record)
             raw.request_text = data.decode("utf-8", "replace") if data else None
 
     def _response(self, record: Mapping[str, Any], line: bytes) -> None:
@@ -276,11 +285,17 @@ class _Reader:
 
     def _bytes(self, record: Mapping[str, Any], line: bytes) -> None:
         key = record["request"]
-        data = _bytes(record)
         self._exchange(key).recorded = True
+        if key in self.lost:
+            return
+        try:
+            data = bytes_of(record)
+        except ValueError:
+            self._lose(key)
+            raise
         body = self.bodies.setdefault(key, [])
         body.append(data)
-        ms = _time(record)
+        ms = time_of(record)
         if ms is not None:
             times = self.times.setdefault(key, [])
             times.append(Chunk((times[-1].end if times else 0) + len(data), ms))
@@ -292,18 +307,18 @@ class _Reader:
             raw.recorded = False
         else:
             raw.end, raw.recorded = TransportEnd(word), True
-            raw.problem = redact.text(_optional_text(record, "problem") or "")
+            raw.problem = redact.text(optional_text(record, "problem") or "")
         self.ended.add(key)
-        raw.duration_ms = _time(record) if record.get("ms") is not None else raw.duration_ms
+        raw.duration_ms = time_of(record) if record.get("ms") is not None else raw.duration_ms
 
     def _tool_result(self, record: Mapping[str, Any], line: bytes) -> None:
         result = ToolResultPart(
-            _optional_text(record, "call_id"),
-            _optional_text(record, "name"),
+            optional_text(record, "call_id"),
+            optional_text(record, "name"),
             redact.text(record["text"]),
             record.get("is_error") is True,
         )
-        self.reading.answers.append(ToolAnswer(self._entry(record), result, _optional_text(record, "at")))
+        self.reading.answers.append(ToolAnswer(self._entry(record), result, optional_text(record, "at")))
 
     def _limits(self, record: Mapping[str, Any], line: bytes) -> None:
         try:
@@ -333,7 +348,7 @@ class _Reader:
         self._act("cancel", record.get("answered") is True, record)
 
     def _act(self, kind: str, value: Any, record: Mapping[str, Any]) -> None:
-        self.reading.acts.append(Act(kind, value, self._entry(record), _optional_text(record, "at")))
+        self.reading.acts.append(Act(kind, value, self._entry(record), optional_text(record, "at")))
 
     def _entry(self, record: Mapping[str, Any]) -> int | None:
         raw = self.raws.get(record.get("request") or "")
@@ -348,7 +363,11 @@ class _Reader:
         if raw.duration_ms is None and chunks:
             raw.duration_ms = chunks[-1].ms
         raw.clean = not self.suspicious
-        if key not in self.ended and (raw.recorded or raw.url or raw.request_text):
+        if key in self.lost:
+            raw.end = TransportEnd.CUT
+            gap = "a piece of its answer is lost; what follows it is not read"
+            self.reading.notices.append(f"exchange {raw.entry}: {gap}")
+        elif key not in self.ended and (raw.recorded or raw.url or raw.request_text):
             # The recorder was killed while this response arrived, so its last bytes are not its end.
             raw.end = TransportEnd.ABORTED if raw.entry in self.given_up else TransportEnd.CUT
             self.reading.notices.append(f"exchange {raw.entry} has no `end`: the recording stopped while it ran")
@@ -356,7 +375,7 @@ class _Reader:
 
 
 def _said(record: Mapping[str, Any]) -> TurnPlace | None:
-    place, ordinal = _optional_text(record, "place") or "", record.get("ordinal")
+    place, ordinal = optional_text(record, "place") or "", record.get("ordinal")
     if place == "request" and isinstance(ordinal, int) and ordinal > 0:
         return TurnPlace.TOOL_RESULT  # ids of calls may have been made unique, so its history would match no answer
     return _SAID.get(place)
@@ -366,34 +385,3 @@ def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:
     """The notice about a repeated request: the result of its first attempt, and the wait."""
     why = f"HTTP {status}" if status is not None else problem
     return f"response {entry}: {why}; {text}" if why else f"response {entry}: {text}"
-
-
-def _optional_text(record: Mapping[str, Any], name: str) -> str | None:
-    value = record.get(name)
-    if value is not None and not isinstance(value, str):
-        raise TypeError(name)
-    return value
-
-
-def _time(record: Mapping[str, Any]) -> float | None:
-    """Milliseconds since the request was sent.
-
-    Raises:
-        ValueError: it is not a number, or negative.
-    """
-    ms = record.get("ms")
-    found = traffic.number(ms)
-    if ms is not None and (found is None or found < 0):
-        raise ValueError("ms")
-    return found
-
-
-def _bytes(record: Mapping[str, Any]) -> bytes:
-    text, packed = record.get("text"), record.get("base64")
-    if isinstance(text, str) and packed is None:
-        return text.encode("utf-8", "replace")
-    if isinstance(packed, str) and text is None:
-        return binascii.a2b_base64(packed, strict_mode=True)
-    if text is None and packed is None:
-        return b""
-    raise ValueError("text or base64")

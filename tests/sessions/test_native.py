@@ -245,6 +245,38 @@ def test_a_bad_record_is_explained_with_its_line_and_the_rest_is_read(opened, ba
     assert "\n" not in notice
 
 
+def piece(text, **more):
+    return {"type": "bytes", "request": "r1", "text": text, **more}
+
+
+@pytest.mark.parametrize("bad", [
+    '{"type": "bytes", "request": "r1", "text": "wo ', '{"request": "r1", "type": "bytes", "te', '{"type": "by',
+    "\x00\x00", json.dumps(piece("two ", base64="YQ==")),
+    json.dumps({"type": "bytes", "request": "r1", "base64": "%%%"}),
+])
+def test_what_follows_a_lost_piece_is_not_read_as_if_there_were_no_gap(opened, bad):
+    """The arguments of the call parse without the piece that is lost, as other arguments."""
+    stream = [json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [
+        {"index": 0, "id": "c", "function": {"name": "erase", "arguments": part}}]}}]}) for part in
+        ('{"path": "one ', "two ", 'three"}')]
+    begun, _, rest = (f"data: {event}\n\n" for event in stream)
+    end = 'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}\n\ndata: [DONE]\n\n'
+    before, after = lines(HEADER, *exchange("r0"), *exchange()[:2], piece(begun)), lines(piece(rest), piece(end))
+    loaded = opened(before + bad + "\n" + after + lines(*exchange()[3:], *exchange("r2")))
+    first, lost, last = (each.response for each in loaded.exchanges)
+    assert [first.text, last.text] == ["hi", "hi"]
+    assert (lost.stop_reason.normalized, lost.stop_reason.detail) == (Stop.UNKNOWN, "recording_cut")
+    assert lost.tool_calls[0].arguments == '{"path": "one '
+    assert any("a piece of its answer is lost" in notice for notice in loaded.inputs[0].notices)
+
+
+def test_another_damaged_record_loses_no_piece(opened):
+    begun, bad = lines(HEADER, *exchange()[:2]), '{"type": "note", "request": "r1", "text": "\n'
+    loaded = opened(begun + bad + lines(*exchange()[2:]))
+    assert loaded.exchanges[0].response.text == "hi"
+    assert not any("lost" in notice for notice in loaded.inputs[0].notices)
+
+
 def test_invalid_utf8_is_reported_with_its_byte_and_a_cut_character_is_only_a_cut(opened):
     whole = lines(HEADER, *exchange("r1", "größe")).encode().replace(b"\\u00f6", "ö".encode())
     at = whole.index("ö".encode())
