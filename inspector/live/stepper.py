@@ -35,7 +35,7 @@ from loop_core.wire import wire
 class Flow:
     """One answer while it streams: `came` appends a piece, and `read` decodes the new pieces.
 
-A screen calls `read` when it draws, twelve times a second, so the cost does not depend on the number of events.
+    A screen calls `read` when it draws, twelve times a second, so the cost does not depend on the number of events.
     """
 
     def __init__(self, api: str, number: int, secrets: Sequence[str] = ()) -> None:

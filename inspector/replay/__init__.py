@@ -91,8 +91,8 @@ class Replay:
     def effective_step(self, index: int) -> Step:
         """A step with the limits and the policy that are in force at it.
 
-A shared step still holds those under which it was made. They decided the same, or it would not be shared, but whatever
-shows a limit beside a step has to take it from here.
+        A shared step still holds those under which it was made. They decided the same, or it would not be shared, but
+        whatever shows a limit beside a step has to take it from here.
         """
         step = self.trace.steps[index]
         settings = self.settings_at(index)

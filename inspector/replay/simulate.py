@@ -214,7 +214,7 @@ class SimulatedTurn:
 
     def _cut(self, api: str) -> StopReason:
         """The stop reason of a budget cut: as this recording reports it, which may be by no word at all or by one that
-says that the answer is finished; else as the server is known to report it; else the format's first word."""
+        says that the answer is finished; else as the server is known to report it; else the format's first word."""
         own = [place for place, answer in enumerate(self.source.answers) if answer[2].response.api == api]
         for place in own:
             answer = self.source.answers[place][2]

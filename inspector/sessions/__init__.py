@@ -19,7 +19,7 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
     """Wraps `build` so that the cyclic garbage collector pauses while it runs, for the functions that read a recording.
 
     Reading and replaying create no reference cycles, but Python searches all objects for cycles after every few
-thousand new ones. Afterwards the collector ignores the objects that exist by then (`gc.freeze`).
+    thousand new ones. Afterwards the collector ignores the objects that exist by then (`gc.freeze`).
     """
 
     @wraps(build)

@@ -57,7 +57,7 @@ def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact
     """The body, of the same length, with credentials masked that are complete only in the joined texts of the answer.
 
     The body has been through `redact.body`. If the joined texts hold no further credential, as nearly always, the body
-is returned unchanged.
+    is returned unchanged.
     """
     said = _raw("\n".join(answer_texts(response)))
     if not said or not detection.spans(said):

@@ -190,7 +190,7 @@ _WINDOW = 1 << 27
 def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
     """The unpacked bytes, or why they cannot be unpacked. `coding` counts only if the bytes agree with it.
 
-`room` bounds what is unpacked of all bodies together; a body that does not fit is dropped.
+    `room` bounds what is unpacked of all bodies together; a body that does not fit is dropped.
     """
     if data[:2] == b"\x1f\x8b":
         pieces = _inflate(data, 31)  # 15 bits of history in gzip's wrapper (zlib.h, inflateInit2)

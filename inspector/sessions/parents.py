@@ -246,7 +246,7 @@ def _telling(names: tuple[str | None, ...]) -> bool:
 def _drawn(name: str) -> bool:
     """Whether an id is distinctive: a run of 8 characters with a digit, or letters with three changes to capitals.
 
-Others (`0`, `call_1`, `functions.read:0`) do not identify a call among several conversations.
+    Others (`0`, `call_1`, `functions.read:0`) do not identify a call among several conversations.
     """
     return any(any(char.isdigit() for char in run) for run in _RUN.findall(name)) or any(
         len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))

@@ -360,8 +360,8 @@ def _indices(candidates: Sequence[SeatedExchange]) -> tuple[int, ...]:
 def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
     """Whether `one` repeats the failed request `last`, and is not another request with the same history.
 
-After a fatal refusal (a key, an unknown model) only an equal request is a repetition, and only if the order is known;
-else it may be the same request of another agent.
+    After a fatal refusal (a key, an unknown model) only an equal request is a repetition, and only if the order is
+    known; else it may be the same request of another agent.
     """
     if last.exchange.response.stop_reason.detail != "fatal":
         return True

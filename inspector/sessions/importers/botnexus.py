@@ -134,7 +134,7 @@ class _Reader(DialogueReader):
     def _tool(self, line: TranscriptLine, text: str) -> None:
         """The first row of a call's id is its start, the second its result; a row without arguments is a result.
 
-Newer releases state the kind of a row (`message_kind`) and write the arguments in both.
+        Newer releases state the kind of a row (`message_kind`) and write the arguments in both.
         """
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))

@@ -200,7 +200,8 @@ class _Reader(ChatTableReader):
         """The answer that a row continues; None if it begins one. Goose writes the text of an answer, then each call
         with its result.
 
-A call continues the answer if it is directly behind the row before, or behind results and written in the same second.
+        A call continues the answer if it is directly behind the row before, or behind results and written in the same
+        second.
         """
         answer, rows = self.here.answer, self.here.rows()
         kinds = {block.get("type") for _, block in blocks}

@@ -138,8 +138,8 @@ def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
     """The stop reason of an answer with a call that the recorder marks as unfinished; None if every call is finished.
 
-If the session went on, the call was never finished (INTERRUPTED). At the end of a session the end is unknown, since the
-agent may still be writing.
+    If the session went on, the call was never finished (INTERRUPTED). At the end of a session the end is unknown, since
+    the agent may still be writing.
     """
     call = next((call for call in answer.calls if not call.closed), None)
     if call is None:
@@ -193,7 +193,7 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
 def _answered(answer: TranscriptAnswer) -> bool:
     """Whether every call has a result of its own; a placeholder for an interrupted call does not count.
 
-Calls without ids are answered by as many results of the same tools.
+    Calls without ids are answered by as many results of the same tools.
     """
     found = [_result(answer, call.id) for call in answer.calls]
     if len(found) > 1 and not any(call.id for call in answer.calls):
