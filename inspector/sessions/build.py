@@ -93,6 +93,7 @@ def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list
         made = found.setdefault(fact, [])
         first = 0
         for start, end in [(each.start, each.end) for each in read.of(fact)]:
+            # A piece of a JSON string is recorded with its quotes, a piece of another format without.
             quoted = body[start : start + 1] == b'"' and end - start >= 2
             plain, at = redact.unescape(body[start + quoted : end - quoted])
             made.append(SpelledPiece(first, plain, [start + quoted + place for place in at]))
@@ -249,6 +250,7 @@ def build(
             what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
             return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
     if raw.problem:
+        # The connection's end is not in the body, so the recorder's word is added to the decoded response.
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
         response = replace(response, findings=(*response.findings, broke))
     made = Exchange(
@@ -289,6 +291,7 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
 
 
 def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
+    # Before the path: a browser sends an OPTIONS request to the same path as the one that asks (CORS).
     if raw.method in _NO_ANSWER:
         return UnbuiltExchange(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
     found = raw.api or (traffic.by_path(url) if url else None)
@@ -305,6 +308,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
         return UnbuiltExchange(f"{found}, where --api {options.api} was given", found)
     if found is not None:
         return found
+    # `--api` speaks for a server with paths of its own, but not for every other request in a HAR file.
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
     unknown = f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}"
@@ -332,6 +336,7 @@ def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None)
     except ValueError:
         return None, None
     if not raw.clean:
+        # The text alone is not enough: a value under a credential's name need not look random.
         value = redact.request(value, text, counts)
     return value, wire(api).read_request(value, url) if isinstance(value, dict) else None
 

@@ -195,6 +195,7 @@ def spans(data: bytes) -> list[CredentialSpan]:
     if len(found) < 2:
         return found
     merged: list[CredentialSpan] = []
+    # Of spans with one beginning the longest comes first, so that its name labels the mask.
     for span in sorted(found, key=lambda each: (each.start, -each.end)):
         if merged and span.start < merged[-1].end:
             last = merged[-1]
@@ -269,5 +270,6 @@ def _environment() -> tuple[str, ...]:
 def _variables(values: tuple[str, ...]) -> Any | None:
     if not values:
         return None
+    # As a JSON encoder would write the value, with or without escaped slashes.
     forms = {form for value in values for form in (value, json.dumps(value)[1:-1], value.replace("/", "\\/"))}
     return re2.compile("|".join(re2.escape(form) for form in sorted(forms, key=len, reverse=True)).encode())

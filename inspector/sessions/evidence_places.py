@@ -77,6 +77,7 @@ def _word(exchange: Exchange) -> At | None:
     """
     for name in exchange.profile.native_fields:
         said = exchange.response.native.get(name)
+        # The last occurrence: a stream repeats the member in each event, null until the end.
         found = [match for match in _member(name).finditer(exchange.body) if said and _value(match[1]) == said]
         if found:
             return At(ExchangePart.BODY, found[-1].start(1), found[-1].end(1), _beside(exchange, name))

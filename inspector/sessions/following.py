@@ -117,7 +117,7 @@ class FollowedFile:
             return None
         if not self._unchanged(file):
             return None
-        if self._size < HEAD:
+        if self._size < HEAD:  # with more bytes the format may turn out to be another
             file.seek(0)
             if choose(file.read(HEAD), self.path) != self._format:
                 return None

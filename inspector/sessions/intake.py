@@ -26,6 +26,7 @@ PIECE = 1 << 20
 WAIT = 3.0
 """Seconds to wait for a writer of a FIFO."""
 
+# Reading `/dev/zero` never ends, and reading `/dev/tty` takes the keys away.
 _REFUSED = ((stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"), (stat.S_ISSOCK, "a socket"))
 _most = MOST
 
@@ -183,6 +184,7 @@ PACKED = (b"\x1f\x8b", _ZSTD)
 """The first bytes of gzip and zstd, which are unpacked whatever the file's name."""
 _PLAIN = (b"{", b"[", b"d", b"e", b"")
 """The first bytes of a plain body, whatever its header says: JSON, or a line of an event stream."""
+# RFC 8878, section 3.1.1.1.2, recommends a decoder to support at least 8 MB, and lets it refuse more.
 _WINDOW = 1 << 27
 """The window in bytes that a zstd stream may need: the default of `zstd --long`."""
 
@@ -192,6 +194,7 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
 
     `room` bounds what is unpacked of all bodies together; a body that does not fit is dropped.
     """
+    # The bytes come first: recorders may keep a header of a body that they have unpacked.
     if data[:2] == b"\x1f\x8b":
         pieces = _inflate(data, 31)  # 15 bits of history in gzip's wrapper (zlib.h, inflateInit2)
     elif data[:4] == _ZSTD:

@@ -209,7 +209,7 @@ def files_beside(
         return
     from glob import escape, glob
 
-    stem = escape(os.path.splitext(source.path)[0])
+    stem = escape(os.path.splitext(source.path)[0])  # a project's folder may contain brackets
     if pattern.startswith("../"):
         stem, pattern = os.path.dirname(stem), pattern[3:]
     for name in sorted(glob(os.path.join(stem, pattern))):

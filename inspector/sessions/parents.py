@@ -51,6 +51,7 @@ _MARK = 48
 
 def _mark(token: str) -> str:
     """The beginning of a token in standard base64; Google's client sends it back in the URL-safe alphabet."""
+    # Both alphabets are defined in RFC 4648, sections 4 and 5.
     return token[:_MARK].translate(_URL_SAFE)
 
 
@@ -147,6 +148,7 @@ class Index:
     def find(self, history: History) -> ParentMatch | None:
         """The nearest exchange that a history contains, request and answer; None if it contains none."""
         last = True
+        # From the end, since the nearest exchange is the parent and its ancestors are contained in the history too.
         for number in range(len(history.items) - 1, -1, -1):
             item = history.items[number]
             if item.kind is not ItemKind.ASSISTANT:

@@ -59,6 +59,7 @@ def mask_spans(data: bytes, spans: Sequence[CredentialSpan], counts: Counts | No
 
 def body(data: bytes, counts: Counts | None = None) -> bytes:
     """The bytes with credentials masked, of the same length, even if JSON escapes spell them."""
+    # PHP, for one, writes `\/` for every slash, so a key in base64 may be spelled with escapes.
     if ESCAPES.search(data):
         data = mask_spans(data, escaped_spans(data), counts)
     return mask_spans(data, spans(data), counts)
@@ -126,6 +127,7 @@ def url(address: str) -> str:
     if "?" in address or "#" in address:
         address = re.sub(r"([?&#;])([^=&#;]+)=([^&#;]*)", _parameter, address)
     raw = address.encode("utf-8", "surrogatepass")
+    # From the end, since a mask in a URL may be shorter than what it hides and would shift the later places.
     for start, end, _ in reversed(spans(raw)):
         raw = raw[:start] + REDACTED.encode() + raw[end:]
     return raw.decode("utf-8", "surrogatepass")

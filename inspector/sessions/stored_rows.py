@@ -60,6 +60,7 @@ class RowPlace(NamedTuple):
                 row = redact.body(file.read(self.size))
         except OSError:
             row = b""
+        # The hash is that of the masked bytes, so that no unmasked byte has to stay in memory for the comparison.
         if len(row) != self.size or hash(row) != self.check:
             raise FileChangedError(self.path)
         return row

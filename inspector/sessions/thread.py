@@ -97,7 +97,7 @@ class _Threader:
             elif request is not None:
                 self.unknown.update(() if request.previous_id is None else (request.previous_id,))
                 free.append(seat(index, exchange, self.tree.history(request), self.when[index]))
-        free.sort(key=lambda one: (*one.history.size, one.when, one.index))
+        free.sort(key=lambda one: (*one.history.size, one.when, one.index))  # a parent's history is always shorter
         for one in free:
             self._seat(one, self._step(one))
             self.index.add_answer(one)  # only those that come here look for their parents by what was answered
@@ -384,7 +384,7 @@ def _times(group: Sequence[tuple[int, Exchange]]) -> tuple[dict[int, float], boo
     if len(stated) == 1:  # a converter's default says nothing
         return {index: 0.0 for index, _ in group}, False
     moments = {index: _moment(exchange.started) for index, exchange in group}
-    known = all(moment is not None for moment in moments.values())
+    known = all(moment is not None for moment in moments.values())  # one unknown may be anywhere
     return {index: moment or 0.0 for index, moment in moments.items()}, known
 
 

@@ -85,6 +85,7 @@ def before_first_byte(timings: Any) -> float | None:
     """Milliseconds from the request to the first byte of the answer, by a HAR entry's timings; None if unknown."""
     if not isinstance(timings, dict) or (number(timings.get("wait")) or 0) <= 0:
         return None  # HAR writes -1 for unknown; converters write zeros
+    # HAR writes -1 for a phase that does not apply (http://www.softwareishard.com/blog/har-12-spec/#timings).
     return sum(max(0.0, number(timings.get(phase)) or 0.0) for phase in BEFORE)
 
 
@@ -183,6 +184,8 @@ def by_content(body: bytes) -> str | None:
         kinds = [(len(piece), api) for api, row in FORMATS.items() for piece in row.body_pieces
                  if piece == EVENT_TYPE or (EVENT_TYPE in piece and piece in body[:4096])]
         return max(kinds)[1]  # the longest match is the most specific
+    # A search for short texts spares parsing most bodies that are no LLM traffic, such as pages and images in a HAR
+    # file.
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
     for value, event in samples(body):
@@ -204,6 +207,7 @@ def is_event_stream(body: bytes) -> bool:
 
 def samples(body: bytes) -> Iterator[tuple[dict[str, Any], str | None]]:
     """The first JSON objects of a body of any text framing, with their event names."""
+    # RFC 8259, section 8.1, lets a parser ignore a byte order mark.
     text = body[3:] if body.startswith(b"\xef\xbb\xbf") else body
     text = text.lstrip()
     if text[:1] == b"{":

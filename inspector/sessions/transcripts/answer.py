@@ -214,6 +214,7 @@ class TranscriptAnswer:
     def _opens(self, steered: bool) -> bool:
         """Whether its request begins a turn, even if the answer before it asked for tools."""
         rows = self.above.rows()
+        # After an interruption the next message is a new request, even if calls were still unanswered.
         if any(row.mark == "interrupted" for row in rows) or (self.above.answer and self.above.answer.cancelled):
             return any(not row.results and row.mark is None for row in rows)
         if not any(row.typed for row in rows):
@@ -342,6 +343,8 @@ def early_usage(answer: TranscriptAnswer) -> None:
     size = sum(
         len(part.arguments or "") if type(part) is ToolCall else len(getattr(part, "text", "")) for part in answer.parts
     )
+    # Claude Code writes a row per block while the answer streams; the count in an early row is the one of
+    # `message_start`.
     if size <= _CHARS_A_TOKEN * usage.output_tokens:
         return
     told = f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole ({size:,} "

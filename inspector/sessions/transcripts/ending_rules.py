@@ -78,6 +78,7 @@ def turn_ended(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A call of the answer ends in the middle of its JSON."""
     for call in answer.calls:
+        # Only JSON text shows a cut: a parsed object always looks whole, and free text may end anywhere.
         json_text = call.form is ArgsForm.STRING and call.kind is not CallKind.CUSTOM
         if json_text and parse(call.arguments).shape is ArgumentShape.CUT:
             return EndSign(Stop.MAX_TOKENS, f"the arguments of {call.name} end in the middle of their JSON", call.at)
@@ -86,6 +87,7 @@ def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 def tokens_at_cap(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """Its output tokens equal a cap that the file states, or Claude's default cap."""
+    # Exactly a cap: a model that happens to stop there is far less likely than a cut.
     used = answer.usage.output_tokens if answer.usage else None
     defaults = KNOWN_CAPS if answer.api == CLAUDE else frozenset()
     if used is None or used not in caps | defaults:
@@ -130,6 +132,7 @@ def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A new user message follows a text without calls; a message that asks for the rest shows nothing."""
     row = next((row for row in answer.after if row.typed), None)
+    # A request to go on would follow a cut as well, so it proves nothing.
     if row is None or answer.calls or not answer.text.strip() or known_hint(row.text, call=False) is not None:
         return None
     return EndSign(Stop.END_TURN, f"{row.where}: the user went on with a new message", _REQUEST)
@@ -183,6 +186,7 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
     said = provider_reason(answer.word, answer.word_at, words, answer.api)
     if said.normalized is Stop.TOOL_CALL and not answer.calls:
         return missing_call_reason(said)
+    # A router may report `stop` for an answer that the cap has cut; the agent's error row is the stronger evidence.
     sign = error_row(answer, caps) if said.normalized in FINISHED else None
     if sign is None:
         return said
