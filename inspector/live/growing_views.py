@@ -24,7 +24,7 @@ from loop_core.turn.state import Send
 
 # -- A sheet whose text grows at its end -----------------------------------------------------------------------------
 # Lines that were laid out stay; only the last one is made again. `stable` is the number of lines that can no longer
-# change, so a view lays out only those behind them.
+# change, so a view lays out only those after them.
 
 GUTTER = "┃ "
 

@@ -333,7 +333,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
 
 
 def _last_message(case: Case, link: Link) -> Message:
-    """The last message of a request. In a prompt (legacy completions) it is the text behind the last answer, or that
+    """The last message of a request. In a prompt (legacy completions) it is the text after the last answer, or that
     answer."""
     exchange = case.recording.exchanges[link.index]
     messages = exchange.request.messages if exchange.request else ()

@@ -170,7 +170,7 @@ def _links(answers: BranchAnswers, offset: int, start: BranchStart) -> list[Link
 
 
 def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str | None) -> Case:
-    """The case with the responses of a live run behind its exchanges, and with `record` in place of its turn."""
+    """The case with the responses of a live run after its exchanges, and with `record` in place of its turn."""
     root = case.root
     exchanges = answers.exchanges if profile is None else tuple(spoken_by(each, profile) for each in answers.exchanges)
     judged = tuple(judge_exchange(each) for each in exchanges)

@@ -325,7 +325,7 @@ FAILURES: tuple[Failure, ...] = (
     Failure("passing", "try again later", retryable=True),
     Failure("no such model", "check the name of the model", words=
         r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b"),
-    # Last, since a 404 whose message names the model is told more precisely by the row above.
+    # Last, since a 404 whose message names the model is explained better by the row above.
     Failure("not there", "check the name of the model and the address", frozenset({404})),
 )
 """Kinds of errors with their advice, the most specific first."""

@@ -236,7 +236,7 @@ def _same_turns(replay: Replay, before: View) -> int:
     """The number of turns at the beginning whose facts are unchanged since an earlier reading of the same recording."""
     touched = touched_since(before.replay.case, replay.case)
     for number, (run, turn) in enumerate(zip(replay.turns, before.turns, strict=False)):
-        # A turn is told differently if its run changed, or if a later row says what became of one of its answers.
+        # The facts of a turn change if its run changed, or if a later row tells what happened after one of its answers.
         if run is not turn.run or not touched.isdisjoint(turn.responses):
             return number
     return min(len(replay.turns), len(before.turns))

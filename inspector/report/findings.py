@@ -74,7 +74,7 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
-    """The findings of each turn, in order: those of the recording, then the differences to our machine.
+    """The findings of each turn, in order: those of the recording, then the differences from the engine's decisions.
 
     `findings` are those of the first turns, from an earlier reading of the same recording; only the others are
     returned.

@@ -133,7 +133,7 @@ class JudgedTurn(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether our machine has looked at the turn's last response."""
+        """Whether the engine has evaluated the turn's last response."""
         seen = self.final_turn.evaluation
         return seen is not None and seen.response is self.answers[-1].exchange.response
 

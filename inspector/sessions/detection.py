@@ -243,7 +243,7 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
             yield CredentialSpan(start, end, NUMBER if bare else said or name.lower())
             at = end
         else:
-            # Continue behind the name, since a credential of another kind may follow it.
+            # Continue after the name, since a credential of another kind may follow it.
             at = max(match.end(last - 2), match.start() + 1) if name else max(start, match.start() + 1)
 
 

@@ -259,7 +259,7 @@ class TranscriptGrowth:
         self.number = 0
         """The number of lines or records that are read for good."""
         self._rest: Any = b""
-        """The lines or records behind those that are read for good."""
+        """The lines or records after those that are read for good."""
         self._whole = False
         """Whether new rows changed the meaning of rows that were read for good."""
         self._closed = FileReading()

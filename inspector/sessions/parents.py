@@ -2,7 +2,7 @@
 
 A later history is searched for an earlier request followed by its answer. Evidence is tried from the strongest to the
 weakest: the answer word for word, without the ids of calls, its calls alone, its text alone, the same text continued.
-This module does not choose between several matches. The place is derived from what the history adds behind the answer.
+This module does not choose between several matches. The place is derived from what the history adds after the answer.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
 
 
 def _at_once(parent: SeatedExchange) -> PlaceEvidence:
-    """The place of an answer directly behind another one of a transcript, judged by the first."""
+    """The place of an answer directly after another one of a transcript, judged by the first."""
     if parent.paused:
         return PlaceEvidence(TurnPlace.RESUME, "the answer after a pause")
     if parent.failed:

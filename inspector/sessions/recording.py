@@ -85,7 +85,7 @@ class Exchange:
     messages: tuple[int, ...] = ()
     """The indices of the WebSocket messages in `body`; empty for HTTP."""
     cut_after: bool = False
-    """Whether the recording is cut right behind it, so that the loop's next act is unknown."""
+    """Whether the recording is cut right after it, so that the loop's next act is unknown."""
     recorded_place: TurnPlace | None = None
     """The place that the recorder states for the request; None if it states none."""
     simulated: bool = False
@@ -222,7 +222,7 @@ class TurnRecord(NamedTuple):
     live_run: str | None = None
     """The name of the live run whose answers end it; None if all of it was recorded."""
     remainder: tuple[Link, ...] = ()
-    """The recorded exchanges of the turn behind the point at which that live run began."""
+    """The recorded exchanges of the turn after the point at which that live run began."""
 
 
 class Conversation(NamedTuple):
@@ -315,7 +315,7 @@ class RawExchange:
     messages: tuple[int, ...] = ()
     """The indices of the WebSocket messages in the body."""
     cut_after: bool = False
-    """Whether the recording is cut right behind this exchange, so that the next act is unknown."""
+    """Whether the recording is cut right after this exchange, so that the next act is unknown."""
     clean: bool = False
     """Whether the importer has checked that the texts contain nothing that `redact` would mask."""
 

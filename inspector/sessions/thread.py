@@ -110,7 +110,7 @@ class _Threader:
     # -- a file that grows ---------------------------------------------------------------------------------------
 
     def go_on(self, exchanges: Sequence[Exchange], same: int) -> bool:
-        """Assigns the exchanges behind the first `same` again, with the same result as `run` for all of them.
+        """Assigns the exchanges after the first `same` again, with the same result as `run` for all of them.
 
         False if only `run` can do that: one does not name its parent, or earlier ones would come in another order.
         """

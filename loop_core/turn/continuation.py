@@ -59,7 +59,7 @@ def repeats_request(text: str) -> bool:
 def prompt_end(text: str, mark: str) -> int:
     """Where a text that begins with points of our own prompt leaves them; 0 if it begins with none."""
     # A model that repeats our prompt may leave out or reorder points, so each is removed wherever it comes next. The
-    # last point ends before its tag: the words behind the tag are the quotation itself, which `find_quotation` looks
+    # last point ends before its tag: the words after the tag are the quotation itself, which `find_quotation` looks
     # for.
     points = (EMPTY, *HINT_POINTS, AGAIN, quote_request(mark).removesuffix(f"<{mark}>").rstrip())
     end = 0
@@ -354,7 +354,7 @@ class Seam:
     sure: bool = True
     """False if nothing shows that the segment continues the text before it."""
     removals: tuple[tuple[int, str], ...] = ()
-    """What is left out of the segment behind `cut`, and where: what closes a wrapper, marks of our prompt."""
+    """What is left out of the segment after `cut`, and where: what closes a wrapper, marks of our prompt."""
 
     def remainder(self, text: str) -> str:
         """The part of the segment that the join keeps."""

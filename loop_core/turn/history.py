@@ -106,7 +106,7 @@ def _message(parts: Sequence[MessagePart]) -> Message | None:
 
 
 def _saying(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
-    """The parts with `text` for their own, behind the thinking that they begin with."""
+    """The parts with `text` for their own, after the thinking that they begin with."""
     others = [part for part in parts if type(part) is not TextPart]
     # With thinking on, Anthropic refuses a message that does not begin with it (aider#3820).
     place = next((i for i, part in enumerate(others) if type(part) is not ReasoningPart), len(others))

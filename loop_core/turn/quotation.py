@@ -14,10 +14,10 @@ from typing import NamedTuple
 from loop_core.turn.continuation import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
 
 LONG = 24
-"""A quotation of at least this many characters is accepted behind text that is neither a wrapper nor a known
+"""A quotation of at least this many characters is accepted after text that is neither a wrapper nor a known
 opening."""
 SHORT = 8
-"""A quotation of fewer characters is accepted only at the very beginning, or inside a wrapper that closes behind it."""
+"""A quotation of fewer characters is accepted only at the very beginning, or inside a wrapper that closes after it."""
 
 
 class Quotation(NamedTuple):
@@ -26,7 +26,7 @@ class Quotation(NamedTuple):
     cut: int
     """The number of characters at the beginning of the segment that are left out."""
     removals: tuple[tuple[int, int], ...] = ()
-    """Stretches behind them that are left out too: the end of what wrapped the segment, marks of our prompt."""
+    """Stretches after them that are left out too: the end of what wrapped the segment, marks of our prompt."""
     present: bool = True
     closed: bool = True
     """Whether all that was opened before the words is closed again, or was open in the text."""
@@ -38,7 +38,7 @@ class Wrapper(NamedTuple):
     kind: str
     opener: str
     closer: str
-    """A regular expression; matched right behind the words."""
+    """A regular expression; matched right after the words."""
 
 
 PAIRS: tuple[tuple[str, str], ...] = (
@@ -74,7 +74,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
 
 
 def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """The words as they are, at the very beginning or behind our own prompt."""
+    """The words as they are, at the very beginning or after our own prompt."""
     blank = _SPACE.match(segment, start) if start else None
     for begin in (start, blank.end()) if blank is not None else (start,):
         if segment.startswith(anchor, begin):
@@ -83,7 +83,7 @@ def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
 
 
 def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """The words behind something else, their white space folded."""
+    """The words after something else, their white space folded."""
     core = anchor.strip()
     if not core:
         return None
@@ -95,7 +95,7 @@ def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, in
         begin, end = place.span()
         wrappers, before = _around(segment[start:begin])
         known = not before or find_opening(before) is not None
-        # A few characters occur by chance: they count only where a wrapper closes right behind them.
+        # A few characters occur by chance: they count only where a wrapper closes right after them.
         if len(core) < SHORT:
             shut = bool(wrappers) and known and _closing(text, segment, end, anchor, wrappers, "")[1] == []
             if shut and segment[begin:end] == core:
@@ -157,7 +157,7 @@ def _wrappers(text: str, before: str, anchor: str) -> list[Wrapper]:
 
 
 def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
-    """What wraps the words that stand behind `before`, innermost first, and what stands before that.
+    """What wraps the words that stand after `before`, innermost first, and what stands before that.
 
     `lead` is the white space that the words begin with: it tells tags on lines of their own from others.
     """
@@ -187,7 +187,7 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
 def _closing(
     text: str, segment: str, end: int, anchor: str, wrappers: Sequence[Wrapper], mark: str
 ) -> tuple[int, list[Wrapper]]:
-    """Where the quotation ends with its white space and all that closes behind it; what stays open."""
+    """Where the quotation ends with its white space and all that closes after it; what stays open."""
     blank = anchor[len(anchor.rstrip()) :]
     spent = _trailing(segment, end, blank)
     inside = spent > end or segment.endswith(blank, 0, end)
@@ -206,7 +206,7 @@ def _closing(
         shut = re.compile(rf"\s*</{mark}>").match(segment, end)
         if shut is not None:
             end, closed = shut.end(), True
-    # The white space at the end of the anchor may stand behind the closing tag as well as before it.
+    # The white space at the end of the anchor may stand after the closing tag as well as before it.
     if closed and not inside:
         end = _trailing(segment, end, blank)
     laid_out = _LAID_OUT.match(segment, end) if closed else None

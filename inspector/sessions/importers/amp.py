@@ -51,7 +51,7 @@ FIELDS: Fields = {
     "": {"role": (str,), "content": (list, str), "state": (dict,), "usage": (dict,)},
     "state": {"type": (str,), "stopReason": (str,)},
 }
-"""What is read of a message, and the types that it can have."""
+"""The members of a message that are read, and their possible types."""
 PASSED = frozenset({"thread", "system", "info"})
 """Records that carry nothing of an exchange."""
 

@@ -25,7 +25,7 @@ from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, TextPart, 
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "tool_name": (str,), "tool_call_id": (str,),
                        "tool_args": (str,), "thinking_content": (str,), "timestamp": (str,)}}
-"""What is read of a row, and the types that it can have."""
+"""The members of a row that are read, and their possible types."""
 COLUMNS = (*FIELDS[""], "session_id", "tool_is_error", "is_compaction_summary", "is_history", "is_crash_sentinel",
            "is_replay_banner", "message_kind")
 _LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "tool_args",
@@ -76,7 +76,7 @@ class _Reader(DialogueReader):
         self.ran: dict[str, TranscriptAnswer] = {}
         """Session -> the answer whose results are in the last row."""
         self.texts: dict[str, TranscriptLine] = {}
-        """Session -> a text right behind results; the next row shows whether it belongs to their answer or is a new
+        """Session -> a text right after results; the next row shows whether it belongs to their answer or is a new
         one."""
         self.crashes: dict[str, tuple[int, TranscriptAnswer | None]] = {}
         """Session -> the row of a crash sentinel in the current turn, and the last answer before it."""

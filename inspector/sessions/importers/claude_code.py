@@ -69,7 +69,7 @@ FIELDS: Fields = {
     "data": _HOOK,
     "attachment": _HOOK,
 }
-"""What is read of a row, and the types that it can have."""
+"""The members of a row that are read, and their possible types."""
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
 

@@ -42,7 +42,7 @@ FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
     "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
 }
-"""What is read of a line, and the types that it can have."""
+"""The members of a line that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -151,7 +151,7 @@ class _Rollout(TranscriptReader):
         return place
 
     def _header(self, payload: dict[str, Any]) -> None:
-        """The first header is that of this thread; a fork copies the headers of its parents behind it."""
+        """The first header is that of this thread; a fork copies the headers of its parents after it."""
         key = payload.get("id")
         self.threads += 1
         if self.thread is not None:
@@ -306,7 +306,7 @@ class _Rollout(TranscriptReader):
         return place
 
     def _count(self, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """A token count: of the answer before it, or in files of 2025 of the items behind it."""
+        """A token count: of the answer before it, or in files of 2025 of the items after it."""
         usage = usage_of(payload.get("info"))
         if usage is None:
             return place

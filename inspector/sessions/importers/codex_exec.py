@@ -38,7 +38,7 @@ CUTS: Mapping[str, StopRow] = {
 }
 """Reason in the error for an incomplete response -> its meaning; any other reason is an ordinary failure."""
 FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
-"""What is read of an event, and the types that it can have."""
+"""The members of an event that are read, and their possible types."""
 _FAILED = frozenset({"failed", "declined"})
 
 
@@ -130,7 +130,7 @@ class _Stream(ChatReader):
         return self.say(line, place, "", (ToolResultPart(key, None, text, failed),))
 
     def _current(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
-        """The answer that an item belongs to: a new one behind a result and at the beginning of a turn."""
+        """The answer that an item belongs to: a new one after a result and at the beginning of a turn."""
         if place.answer is not None and place.since is None:
             return place.answer
         answer = self.answer(line, place, "item")

@@ -23,7 +23,7 @@ FIELDS: Fields = {
     "": {"message": (dict,), "toolCallStates": (list,), "promptLogs": (list,), "reasoning": (dict,)},
     "message": {"role": (str,), "content": (str, list), "toolCalls": (list,), "usage": (dict,)},
 }
-"""What is read of an item of the history, and the types that it can have."""
+"""The members of an item of the history that are read, and their possible types."""
 _OF_A_SESSION = ("workspaceDirectory", "sessionId", "chatModelTitle", "dateCreated")
 
 

@@ -60,7 +60,7 @@ FIELDS: Fields = {
         "finishReason": (str,), "maxOutputTokens": (int,), "inputTokens": (int,),
     },
 }
-"""What is read of an event, and the types that it can have."""
+"""The members of an event that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -168,7 +168,7 @@ class _Session(ChatReader):
     def _message(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
         key = known_text(data.get("apiCallId")) or known_text(data.get("messageId")) or f"line {line.number}"
         answer = self.open.get(key)
-        # A message may come in pieces with one `apiCallId`; behind a result the id belongs to a retried request.
+        # A message may come in pieces with one `apiCallId`; after a result the id belongs to a retried request.
         if answer is None or answer is not place.answer or place.since is not None:
             answer = self.open[key] = self.answer(line, place, "event", known_text(data.get("model")))
             answer.session = self._session_of(line)

@@ -42,7 +42,7 @@ APIS: Mapping[str, str] = {
 }
 """How the names of its providers begin -> the wire format that Crush speaks with them."""
 FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provider": (str,)}}
-"""What is read of a message, and the types that it can have."""
+"""The members of a message that are read, and their possible types."""
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
 """The HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write it."""
 PASSED = frozenset({"system"})

@@ -199,7 +199,7 @@ class _Chat(ChatReader):
         answer = place.answer
         if told in STOPS:
             if answer is not None and place.since is None and answer.stop is None:
-                self._end(answer, line, told)  # no request since: the note came behind its answer
+                self._end(answer, line, told)  # no request since: the note came after its answer
             else:
                 self.told = (line, told)
             return place

@@ -48,7 +48,7 @@ ENDED_EARLY = re.compile(r"EOF while parsing")
 EMPTY = re.compile(r"EOF while parsing a value at line 1 column 0\b")
 """Its words if there were no arguments: many models send no text for a tool without parameters (goose #1068, #1108)."""
 _RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
-"""The arguments, which some releases quote behind the error."""
+"""The arguments, which some releases quote after the error."""
 TAGS: Mapping[str, str] = {
     "Text": "text", "ToolRequest": "toolRequest", "ToolResponse": "toolResponse", "Thinking": "thinking",
     "Image": "image",
@@ -62,7 +62,7 @@ Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
 FIELDS: Fields = {
     "": {"role": (str,), "content_json": (list,), "content": (list,), "metadata_json": (dict,)},
 }
-"""What is read of a message, and the types that it can have."""
+"""The members of a message that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -200,7 +200,7 @@ class _Reader(ChatTableReader):
         """The answer that a row continues; None if it begins one. Goose writes the text of an answer, then each call
         with its result.
 
-        A call continues the answer if it is directly behind the row before, or behind results and written in the same
+        A call continues the answer if it is directly after the row before, or after results and written in the same
         second.
         """
         answer, rows = self.here.answer, self.here.rows()

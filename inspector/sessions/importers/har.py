@@ -155,7 +155,7 @@ def _chunks(answer: SocketAnswer) -> tuple[Chunk, ...]:
     found: list[Chunk] = []
     end = 0
     for _, data, when in answer.frames:
-        end += len(data) + 2  # a separator before it, a line break behind it
+        end += len(data) + 2  # a separator before it, a line break after it
         ms = _since(answer.at, when)
         if ms is None:
             return ()

@@ -43,7 +43,7 @@ STOPS: Mapping[str, StopRow] = {
 FIELDS: Fields = {
     "": {"role": (str,), "content": (str, list), "tool_calls": (list,), "finish_reason": (str,)},
 }
-"""What is read of a message, and the types that it can have."""
+"""The members of a message that are read, and their possible types."""
 META = "session_meta"
 """The role of the first line of a file of lines, which has the model, its tools and the platform."""
 PASSED = frozenset({"system", META, "session"})

@@ -285,7 +285,7 @@ def _flat(events: Any) -> list[dict[str, Any]]:
 
 
 def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Model events, each behind the messages that are new in its input, and the events of tools."""
+    """Model events, each after the messages that are new in its input, and the events of tools."""
     before: list[dict[str, Any]] = []
     for event in events:
         kind = event.get("event")

@@ -55,7 +55,7 @@ FIELDS: Fields = {
         "finishReason": (str,), "providerFinishReason": (str,), "rawFinishReason": (str,), "part": (dict,),
     },
 }
-"""What is read of a record, and the types that it can have."""
+"""The members of a record that are read, and their possible types."""
 
 
 def text_of(value: Any) -> str:

@@ -38,7 +38,7 @@ FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
          "usageDetails": (dict,), "level": (str,), "statusMessage": (str,)},
 }
-"""What is read of an observation, and the types that it can have."""
+"""The members of an observation that are read, and their possible types."""
 _DEEP = 4
 """The most levels of JSON texts within JSON texts that are parsed."""
 

@@ -45,7 +45,7 @@ FIELDS: Fields = {
     "time": {"created": (int, float), "completed": (int, float)},
     "state": {"status": (str,)},
 }
-"""What is read of a record, and the types that it can have."""
+"""The members of a record that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:

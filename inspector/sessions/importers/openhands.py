@@ -78,7 +78,7 @@ def _sniff_run(value: dict[str, Any]) -> int:
         return 100
     if held and is_bare(held[0]):
         return 90
-    return 80 if held is None and value.keys() >= {"instance_id", "test_result"} else 0  # behind a long patch
+    return 80 if held is None and value.keys() >= {"instance_id", "test_result"} else 0  # after a long patch
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

@@ -172,7 +172,7 @@ FIELDS: Fields = {
         "errorMessage": (str,), "toolCallId": (str,), "toolName": (str,), "isError": (bool,),
     },
 }
-"""What is read of an entry, and the types that it can have."""
+"""The members of an entry that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:

@@ -48,7 +48,7 @@ FIELDS: Fields = {
          "model": (str,), "message": (dict,), "usageMetadata": (dict,), "systemPayload": (dict,)},
     "message": {"role": (str,), "parts": (list,)},
 }
-"""What is read of a row, and the types that it can have."""
+"""The members of a row that are read, and their possible types."""
 _DECODER = json.JSONDecoder(strict=False)
 
 

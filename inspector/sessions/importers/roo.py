@@ -74,7 +74,7 @@ DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", r
 MODEL = re.compile(r"<model>([^<\s]{1,200})</model>")
 """The model in Roo's prompt, which names it."""
 FIELDS: Fields = {"": {"role": (str,), "content": (list, str), "ts": (int, float), "reasoning_content": (str,)}}
-"""What is read of a message, and the types that it can have."""
+"""The members of a message that are read, and their possible types."""
 _UI_TEXT = frozenset({"text", "reasoning", "completion_result"})
 
 

@@ -37,7 +37,7 @@ FIELDS: Fields = {
          "modelState": (dict,)},
     "result": {"metadata": (dict,), "errorDetails": (dict,)},
 }
-"""What is read of a request, and the types that it can have."""
+"""The members of a request that are read, and their possible types."""
 _SESSION = ("requesterUsername", "responderUsername", "sessionId", "version", "creationDate", "initialLocation")
 _SET, _PUSH, _DELETE = 1, 2, 3
 _LIMIT = "maxToolCallsExceeded"
@@ -119,7 +119,7 @@ def _folded(data: bytes, reader: _Chat) -> dict[str, Any]:
 
 
 def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
-    """One operation: its value is set, removed, or appended at a path, behind the first `i` elements."""
+    """One operation: its value is set, removed, or appended at a path, after the first `i` elements."""
     *above, last = operation["k"]
     kind, place = operation.get("kind", _SET), root
     for step in above:

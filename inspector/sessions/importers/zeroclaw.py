@@ -27,7 +27,7 @@ from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire.base import StopRow
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), "session_key": (str,)}}
-"""What is read of a message, and the types that it can have."""
+"""The members of a message that are read, and their possible types."""
 
 CLOSURES: Mapping[str, StopRow] = {
     "[Task failed — not continuing this request]": StopRow(Stop.ERROR, "fatal", "orchestrator/mod.rs"),
@@ -44,7 +44,7 @@ MARKS: Mapping[str, Stop] = {
     "[flux interrompu]": Stop.INTERRUPTED, "[ストリームが中断されました]": Stop.INTERRUPTED,
     "[流已中断]": Stop.INTERRUPTED,
 }
-"""ZeroClaw's text behind a partial answer, or alone (`locales/*/cli.ftl`) -> the end of the answer."""
+"""ZeroClaw's text after a partial answer, or alone (`locales/*/cli.ftl`) -> the end of the answer."""
 RESULTS = "[Tool results]\n"
 """The beginning of a message with the results of calls that the model wrote as text."""
 

@@ -34,7 +34,7 @@ from loop_core.wire.failures import classify
 FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
 }
-"""What is read of an event, and the types that it can have."""
+"""The members of an event that are read, and their possible types."""
 CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
 """Events of messages on a channel. They name no turn and contain only the beginning of a text."""
 _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response")

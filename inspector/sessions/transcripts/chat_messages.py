@@ -215,7 +215,7 @@ class ChatReader(TranscriptReader):
         key = f"{name or self.unit}:{line.number}"
         answer = self.add(self.begin(key, self.api, model or self.model, place, line))
         answer.cap, answer.session = self.cap, self.run
-        rows = place.rows()  # a complaint behind results concerns an answer that the file lacks
+        rows = place.rows()  # a complaint after results concerns an answer that the file lacks
         complaint = any(row.own for row in rows) and not any(row.results for row in rows)
         answer.recorded_place = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
         return answer

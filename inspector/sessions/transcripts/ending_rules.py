@@ -241,7 +241,7 @@ _TELLING = 40
 """Characters without white space from which a quoted answer is found anywhere in a result; a shorter one must be all of
 it, or all before `BEHIND`."""
 BEHIND = ("agentid:", "<usage>")
-"""Beginnings of what Claude Code adds behind a subagent's text."""
+"""Beginnings of what Claude Code adds after a subagent's text."""
 NOTICE = "<task-notification>"
 """The beginning of the notice that a subagent in the background has finished."""
 
