@@ -25,10 +25,10 @@ QUOTE_MARKS = ("last", "last_words")
 """Names of the tags around the words to quote; the first that the conversation does not hold is used."""
 
 AGAIN = "Your last message did not begin so. Add no greeting, apology or remark, no quotation marks and no code fence."
-"""Stands in a hint that asks for the quoted words a second time."""
+"""The sentence of a hint that asks for the quoted words a second time."""
 
 EMPTY = "Your previous response was empty: it held neither text nor a tool call."
-"""Begins the message that asks again after an empty answer."""
+"""The beginning of the message that asks again after an empty answer."""
 
 _BETWEEN = "Begin by repeating exactly the characters between "
 
@@ -57,7 +57,7 @@ def repeats_request(text: str) -> bool:
 
 
 def prompt_end(text: str, mark: str) -> int:
-    """Where a text that begins with points of our own prompt leaves them; 0 if it begins with none."""
+    """The end of the points of our own prompt with which a text begins; 0 if it begins with none."""
     # A model that repeats our prompt may leave out or reorder points, so each is removed wherever it comes next. The
     # last point ends before its tag: the words after the tag are the quotation itself, which `find_quotation` looks
     # for.
@@ -71,20 +71,20 @@ def prompt_end(text: str, mark: str) -> int:
         end = len(text) - len(rest) + len(point)
 
 
-# -- How a segment begins that does not simply go on: chatter, refusals and announced restarts, as a table -----------
+# -- Beginnings of segments that do not continue the text: chatter, refusals and announced restarts, as a table ------
 # The patterns are our own. A row decides nothing by itself: it is consulted only if the words that were to be quoted
 # first are missing, or for the text that stands before them. So a wrong match costs one more request and no text.
 
 
 class OpeningKind(StrEnum):
-    """What a segment begins with in place of the continued text."""
+    """The kind of text with which a segment begins in place of the continued text."""
 
     CHATTER = "chatter"
-    """It speaks of the answer before it gives it."""
+    """It talks about the answer before it gives the answer."""
     REFUSAL = "refusal"
-    """It says that it cannot, or asks what is meant."""
+    """It says that it cannot continue, or asks what is meant."""
     RESTART = "restart"
-    """It says that it begins anew."""
+    """It says that it begins the answer anew."""
 
 
 class Opening(NamedTuple):
@@ -236,7 +236,8 @@ OPENINGS: tuple[Opening, ...] = (
 """Rows are tried in order, RESTART before CHATTER in each language: "Sure, let me start over" announces a restart."""
 
 OPENING_CHARS = 200
-"""Characters of a segment in which chatter ends and the words that were asked back begin."""
+"""The number of characters at the beginning of a segment within which chatter must end and the requested quotation
+begin."""
 
 FOLDS: Mapping[str, str] = {
     "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u02bc": "'", "\u2032": "'",
@@ -257,7 +258,7 @@ def find_opening(text: str) -> Opening | None:
     return next((row for row in OPENINGS if re.match(row.pattern, folded)), None)
 
 
-# -- Segments and seams as values: what was asked, what came, and what a join cut ------------------------------------
+# -- Segments and seams as values: how each text was requested, what arrived, and what a join cut --------------------
 # An answer that was cut and continued has one segment for each response. How a seam is decided is in `seam`.
 
 
@@ -292,7 +293,7 @@ class SeamRule(StrEnum):
     """A rule that decides a seam."""
 
     CAREFUL = "careful"
-    """What was asked back or is too long to be chance is cut, and nothing else."""
+    """Only a requested quotation, or a repetition too long to be chance, is cut."""
     CONCAT = "concat"
     """As sent, nothing cut."""
     OVERLAP = "overlap"
@@ -315,13 +316,13 @@ class SeamDecision(StrEnum):
     RESTART = "restart"
     """The answer began again, or was fetched again."""
     UNVERIFIED = "unverified"
-    """The words that were to be quoted did not come, or a prefill was not continued: joined as sent, and nothing
-    shows that it fits."""
+    """The requested quotation did not come, or a prefill was not continued; the texts are joined as sent, and nothing
+    shows that they fit."""
     LEFT_OUT = "left_out"
-    """It did not begin with the words that were to be quoted; of it and what came when they were asked for once more,
-    the other stands."""
+    """The segment did not begin with the requested quotation, and the answer to the repeated request, or the segment
+    before it, was kept instead."""
     APART = "apart"
-    """The text beside a repaired call goes on from nothing: a blank line stands between."""
+    """The text beside a repaired call continues nothing, so a blank line separates it."""
 
 
 class Segment(NamedTuple):
@@ -332,13 +333,13 @@ class Segment(NamedTuple):
     anchor: str = ""
     """The words that were to be quoted (methods anchor and again)."""
     stripped: str = ""
-    """White space taken from the end of the prefill, since the provider refuses it there."""
+    """White space removed from the end of the prefill, because the provider refuses it there."""
     echoes: bool | None = None
     """Whether the server repeats a prefill in its answer; None if that is not known."""
     response: int | None = None
-    """The response that it came from, by its index in the recording or run."""
+    """The index, in the recording or run, of the response that it came from."""
     mark: str = QUOTE_MARKS[0]
-    """The name of the tags that stood around the words to quote."""
+    """The name of the tags around the words to quote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +355,7 @@ class Seam:
     sure: bool = True
     """False if nothing shows that the segment continues the text before it."""
     removals: tuple[tuple[int, str], ...] = ()
-    """What is left out of the segment after `cut`, and where: what closes a wrapper, marks of our prompt."""
+    """The offsets and texts left out of the segment after `cut`: the end of a wrapper, marks of our prompt."""
 
     def remainder(self, text: str) -> str:
         """The part of the segment that the join keeps."""

@@ -64,15 +64,15 @@ REFUSALS: tuple[RefusalRow, ...] = (
     RefusalRow("choice",
             lambda turn, sent: sent.place is RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
             re.compile("tool|function|thinking", re.IGNORECASE)),
-    # Any 400 will do: servers refuse a prefill in words of every kind, and the anchor is asked for instead.
+    # Any 400 counts: servers refuse a prefill in many different words, and the anchor is requested instead.
     RefusalRow("prefill", lambda turn, sent: turn.answers[-1][-1].method is Method.PREFILL, re.compile("")),
 )
-"""A larger cap, a forced call, a prefill: what is refused is left out of the next request, and not tried again."""
+"""A larger cap, a forced call and a prefill; a refused field is left out of the next request and not tried again."""
 REFUSED_STATUS = frozenset({400, 422})
 
 
 def current_refusal(turn: Turn) -> RefusalRow | None:
-    """The field of our request that the server has just refused; None where its answer is no such refusal."""
+    """The field of our request that the server has just refused; None if its answer is no such refusal."""
     # Providers refuse a field with 400, servers built on FastAPI by default with 422. Policies of other loops
     # (`settles` is False) add no fields of ours.
     evaluation, send = turn.evaluation, turn.last_send
@@ -113,7 +113,7 @@ def is_refused(turn: Turn) -> bool:
     return bool(turn.refusals) and evaluation is not None and evaluation.response.http_status in REFUSED_STATUS
 
 
-# -- What an event costs a turn: tokens, attempts and characters, counted in the step that takes it in ---------------
+# -- What an event costs a turn: tokens, attempts and characters, counted in the step that receives it ---------------
 
 
 Change = dict[str, Any]
@@ -130,7 +130,7 @@ def cost(turn: Turn, event: Event, signal: Signal) -> Change:
 
 
 def _received(turn: Turn, event: ProviderResponse) -> Change:
-    """An answer taken in: gated, read as the policy reads it, and added to the segments."""
+    """The changes for a received answer: its calls are gated, the policy reads it, and its text joins the segments."""
     response, judged = event.response, event.judgement
     # A replay gates each answer once and hands the verdicts to every policy and limit that it tries.
     verdicts = event.verdicts
@@ -199,7 +199,9 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         continuing = send is not None and send.place is RequestPlace.CONTINUATION
         empty = not evaluation.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
-        # What did not begin with the words is asked for once more and replaced: that it added nothing says nothing.
+        # A segment that did not begin with the quotation is requested again and replaced, so its lack of progress does
+        # not
+# count.
         stalled = stalled and not misses_anchor(turn)
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled
@@ -260,7 +262,7 @@ def misses_anchor(turn: Turn) -> bool:
 
 
 def _added(turn: Turn) -> int:
-    """Characters that the last segment added to the answer, repetitions left out."""
+    """The number of characters that the last segment added to the answer, without repetitions."""
     return added_chars(turn.answers[-1], turn.policy.seam)
 
 
@@ -283,8 +285,8 @@ def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
         raise TransitionError("tool results without a response")
     results = batch_of(turn).all_results(event.results)
     chars = sum(each.size for each in results)
-    # Another loop's history is kept as that loop keeps it, held calls included: a what-if has to show what its model
-    # would have been sent. Ours leaves every held call out.
+    # Another loop's history is built as that loop builds it, held calls included, since a what-if has to show what its
+    # model would have received. Ours leaves every held call out.
     if turn.policy.dispatch is not Dispatch.READY:
         reply: Message | None = _as_received(turn, evaluation)
     else:
@@ -297,7 +299,7 @@ def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
         *((reply,) if reply else ()), *((history.tool_message(results),) if results else ()),
         *((nameless,) if nameless else ()))
     if turn.unrepaired and turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR:
-        # What was asked for again and has not come: the model is told.
+        # The model is told about a call that was requested again and never arrived.
         note = history.not_run_note(turn.unrepaired, turn.ability.system_hint, turn.repaired_siblings)
         messages = (*messages, *((note,) if note else ()))
     spent = turn.spend._replace(

@@ -43,7 +43,7 @@ class Ability(NamedTuple):
 
 
 def default_ability(api: str) -> Ability:
-    """What any server of a format supports, if nothing is known about this server."""
+    """The methods that every server of a format supports; used if nothing is known about this server."""
     return Ability(system_hint=format_entry(api).late_system)
 
 
@@ -54,8 +54,7 @@ def assistant_message(
 
     `verdicts` are the calls whose results follow, ready or rejected; every other call goes, one without a name too, and
     all of them do unless the effective `word` is `tool_call`. Opaque blocks and provider-run calls go back only with a
-    response that ended whole. `text` is what the message says where that is more than this response alone (a prefill
-    that it goes on from).
+    response that ended whole. `text` is the message's text if it is more than this response's own, as after a prefill.
     """
     # A call without a name cannot be sent back: every format requires the name of the function.
     stay = [v for v in verdicts if v.admission is not Admission.HELD and v.call.name] if word is Stop.TOOL_CALL else []
@@ -91,7 +90,8 @@ def echo_message(response: ChatResponse, text: str | None = None) -> Message | N
 
 
 def _message(parts: Sequence[MessagePart]) -> Message | None:
-    """The parts as a message that strict backends take: a blank text block joins the text before it, or goes."""
+    """The parts as a message that strict backends accept: a blank text block joins the text before it, or is left
+    out."""
     kept: list[MessagePart] = []
     for part in parts:
         # Anthropic refuses a text block that is empty or all white space. Joined to the text before it, the white space
@@ -106,7 +106,7 @@ def _message(parts: Sequence[MessagePart]) -> Message | None:
 
 
 def _saying(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
-    """The parts with `text` for their own, after the thinking that they begin with."""
+    """The parts with `text` in place of their own text, after the thinking that they begin with."""
     others = [part for part in parts if type(part) is not TextPart]
     # With thinking on, Anthropic refuses a message that does not begin with it (aider#3820).
     place = next((i for i, part in enumerate(others) if type(part) is not ReasoningPart), len(others))
@@ -195,7 +195,7 @@ _CUT_BEFORE = "Your previous response was cut before "
 
 
 def is_repair(message: Message) -> bool:
-    """Whether a message is ours and asks for held calls."""
+    """Whether a message is one of ours that asks for held calls."""
     return message.text.startswith(_CUT_BEFORE)
 
 
@@ -217,7 +217,7 @@ def nudge_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS
 
 
 def is_nudge(message: Message) -> bool:
-    """Whether a message is ours and asks again after an empty answer."""
+    """Whether a message is one of ours that asks again after an empty answer."""
     return message.text.startswith(EMPTY)
 
 
@@ -249,7 +249,7 @@ def nameless_note(verdicts: Sequence[Verdict], system: bool = True) -> Message |
 
 
 _SHOWN = 500
-"""Characters of its arguments that the note on a call without a name quotes."""
+"""The number of characters of the arguments that the note on a call without a name quotes."""
 
 
 def tool_result(call: ToolCall, text: str, is_error: bool = False) -> ToolResultPart:
@@ -281,7 +281,7 @@ def results_for(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) ->
 
 
 def tool_message(results: Sequence[ToolResultPart]) -> Message:
-    """The results of one batch as one message; a wire format splits it where it must."""
+    """The results of one batch as one message; a wire format that needs several messages splits it."""
     return Message(Role.TOOL, tuple(results))
 
 

@@ -104,7 +104,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "context_guard_chars": (100, MOST),
 }
 TOTAL = "continuation_max_total_completion_tokens"
-"""The limit that is derived where it is not set."""
+"""The limit that is derived from the request if it is not set."""
 OPTIONAL = frozenset({TOTAL})
 SCOPES = ("turn", "response")
 CONTINUATION_LIMITS = (
@@ -113,7 +113,7 @@ CONTINUATION_LIMITS = (
     "continuation_max_output_chars",
     "continuation_tool_repair_attempts",
 )
-"""Seed 000's four, in the order in which every screen shows them."""
+"""The four limits of seed 000, in the order in which every screen shows them."""
 
 
 class Spend(NamedTuple):
@@ -132,7 +132,7 @@ class Spend(NamedTuple):
     """Visible characters of truncated responses and their continuations."""
     repairs: int = 0
     repairs_refused: int = 0
-    """Those of `repairs` that the server refused to make; they count against no limit."""
+    """The number of `repairs` that the server refused to make; they count against no limit."""
     empty_retries: int = 0
     tool_steps: int = 0
     resumes: int = 0
@@ -143,7 +143,7 @@ class Spend(NamedTuple):
     """How often the latest batch of calls has come in a row."""
     result_chars: int = 0
     output_tokens: int = 0
-    """Output tokens of every response of the turn: what was paid for."""
+    """Output tokens of every response of the turn, which the provider charges for."""
     output_chars: int = 0
     """Visible characters of every response of the turn."""
     uncounted: int = 0

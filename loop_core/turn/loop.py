@@ -79,7 +79,7 @@ class RecordedSource(NamedTuple):
     results: Mapping[int, tuple[ToolResultPart, ...]] = {}
     """Tool results by the round of tools that they answer, from 0."""
     after: Event = NotRecorded()
-    """What happens where the recording holds nothing more."""
+    """The event at a place where the recording has no further answer."""
     cancelled: bool = False
     """Whether the turn was ended by its operator after the last of the answers."""
 
@@ -89,7 +89,7 @@ class RecordedSource(NamedTuple):
         position = turn.spend.requests - 1
         if position < len(self.answers):
             place, ordinal, answer = self.answers[position]
-            # By place, not by text: what the machine asks elsewhere was never answered, however alike it reads.
+            # By place, not by text: a request at another place was never answered, however similar its text is.
             if (place, ordinal) == (send.place, send.ordinal):
                 return answer
             return NotRecorded(WENT_ON)
@@ -102,7 +102,7 @@ class RecordedSource(NamedTuple):
         return self._end(turn.spend.requests) if results is None else ToolResults(results)
 
     def _end(self, position: int) -> Event:
-        """What happens where the recording holds nothing for the place at `position`."""
+        """The event if the recording has nothing for the place at `position`."""
         return Cancel() if self.cancelled and position >= len(self.answers) else self.after
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
@@ -154,13 +154,13 @@ class Plan(NamedTuple):
     limits: Limits = Limits()
     policy: Policy = STRICT
     ability: Ability | None = None
-    """What the server allows; None: as the source knows it, else what every server of the format does."""
+    """The server's abilities; None means those that the source knows, else those of every server of the format."""
     provider: str = ""
-    """Who answers; empty: as the source knows it."""
+    """The profile of the server; empty means the one that the source knows."""
     fidelity: Fidelity = Fidelity.LIVE
     run: int = 0
     bound_by: int | None = None
-    """What the bound on tokens is derived from, where it is not the request's cap (`Turn.bound_by`)."""
+    """The value that the bound on tokens is derived from, if it is not the request's cap (`Turn.bound_by`)."""
 
 
 def run(turn_id: str, request: Request, source: TurnSource, plan: Plan | None = None) -> Trace:

@@ -141,7 +141,7 @@ def begin(
 def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
     """Makes one transition: the turn after it, and the next effect, if any.
 
-    Without an event the turn goes on by itself, where its last effects asked for nothing.
+    Without an event the turn goes on, which is possible if its last effects requested nothing.
 
     Raises:
         TransitionError: the event cannot happen in this state.
@@ -191,7 +191,7 @@ def _signal(turn: Turn, event: Event) -> Signal:
 
 
 def _waits(turn: Turn) -> bool:
-    """Whether an effect is under way; where a guard has stopped the state that was entered, none is."""
+    """Whether an effect is under way; none is if a guard has stopped the state that was entered."""
     if turn.state is State.EXECUTE_TOOLS:
         return moves.guard_signal(turn) is None
     return turn.state is not State.RESUME or turn.last_send is not None
@@ -224,7 +224,7 @@ def signal_of(turn: Turn) -> Signal:
     if ending is not None:
         signal = ENDING_SIGNALS[ending]
         if signal is Signal.EMPTY and not evaluation.judgement.ending_sure:
-            signal = Signal.NO_ANSWER  # it may have been meant so: nothing is asked again
+            signal = Signal.NO_ANSWER  # it may be intended, so nothing is requested again
         # Asked to go on, the model had nothing to add: the text before it was whole.
         elif signal is Signal.EMPTY and costs.is_text_whole(turn):
             signal = Signal.END_TURN
@@ -243,6 +243,6 @@ _PEACEFUL = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
 
 
 def _counted(turn: Turn) -> bool:
-    """Whether the response holds calls, phantoms left out."""
+    """Whether the response holds calls other than phantoms."""
     evaluation = turn.evaluation
     return evaluation is not None and any(verdict.rule != "gate.phantom" for verdict in evaluation.verdicts)

@@ -34,7 +34,7 @@ GUARD_PLACES: Mapping[State, str] = {
     State.RESUME: "resume",
     State.NUDGE_PENDING: "nudge",
 }
-"""State -> the place at which the guards of `limits.GUARDS` look at it."""
+"""State -> the place whose guards in `limits.GUARDS` are checked in it."""
 
 
 def guard_signal(turn: Turn) -> Signal | None:
@@ -67,7 +67,7 @@ def can_continue(turn: Turn) -> bool:
 
 
 def _ability(turn: Turn) -> history.Ability:
-    """What the server allows, less what it has refused."""
+    """The server's abilities, without those that it has refused."""
     return turn.ability._replace(prefill=False) if "prefill" in turn.refusals else turn.ability
 
 
@@ -125,7 +125,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     blank = turn.evaluation is not None and not turn.evaluation.response.text
     cap, lower = costs.next_cap(turn, blank)  # nothing visible came: a retry needs more room (hermes-agent #96973)
     ordinal = spent.continuations
-    # The quotation is asked for once more before anything is added to what nothing vouches for.
+    # The quotation is requested once more before more text is added to an unverified seam.
     again = misses_anchor(turn)
     method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))
     if not text.strip() or method is None:
@@ -143,7 +143,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
             anchor, mark = turn.answers[-1][-1].anchor, turn.answers[-1][-1].mark
         elif method is Method.ANCHOR:
             anchor = history.anchor_of(turn.joined_answer().text)
-            # The tags must be new to the whole conversation, or the model could close those of somebody else.
+            # The tags must be new to the whole conversation, or the model could close tags of another message.
             mark = mark_for([text, *(message.text for message in turn.history)])
         # Only text goes back: the cut response may have held calls and opaque blocks that must not be repeated.
         partial = Message(Role.ASSISTANT, (TextPart(text),))
@@ -189,12 +189,13 @@ def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
 
 
 def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    """The same request once more, and a message that its answer was empty; an answer that was begun goes on."""
+    """Sends the same request once more, with a message that its answer was empty; an answer that had begun is
+    continued."""
     spent = turn.spend._replace(requests=turn.spend.requests + 1, empty_retries=turn.spend.empty_retries + 1)
     begun, previous, system = turn.joined_answer().text, turn.last_send, turn.ability.system_hint
     anchor = history.anchor_of(begun) if begun.strip() else ""
     mark = mark_for([begun, *(message.text for message in turn.history)]) if anchor else QUOTE_MARKS[0]
-    unsaid = history.whole_characters(turn.tail)  # what no request has as the assistant's yet
+    unsaid = history.whole_characters(turn.tail)  # text that no request contains yet
     partial = (Message(Role.ASSISTANT, (TextPart(unsaid),)),) if anchor and unsaid.strip() else ()
     send = Send(
         RequestPlace.NUDGE, spent.empty_retries, Method.ANCHOR if anchor else Method.NUDGE,
@@ -235,7 +236,7 @@ _ENTER: Mapping[State, Callable[[Turn], tuple[Turn, tuple[Effect, ...]]]] = {
     State.REQUEST_NUDGE: _enter_nudge,
     **dict.fromkeys(ENDED, _enter_end),
 }
-"""State -> what is done when it is entered; the others do nothing."""
+"""State -> the function that enters it; other states do nothing when entered."""
 
 
 def final_history(turn: Turn) -> tuple[Message, ...]:
@@ -283,7 +284,7 @@ ENDING_NOTICES: Mapping[Ending, str] = {
     Ending.NO_CALL: "the stop reason speaks of a tool call, and none came",
     Ending.COMMENTARY_ONLY: "the output is commentary alone",
 }
-"""What an ending that only looks finished was, for the operator."""
+"""Ending that only looks finished -> its description for the operator."""
 
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:

@@ -75,7 +75,7 @@ class Dispatch(StrEnum):
 
 
 class BatchRule(StrEnum):
-    """What a call that may not run means for the other calls of its response."""
+    """The effect of a call that may not run on the other calls of its response."""
 
     WHOLE = "whole"
     """A truncated batch is one unfinished batch: nothing runs."""
@@ -105,7 +105,7 @@ class Promotion(NamedTuple):
 
 
 Words = Mapping[tuple[str, str], Stop]
-"""Wire format and native word -> what a loop's own table makes of it."""
+"""Wire format and native word -> the stop reason in a loop's own table."""
 
 Signals = Mapping[Stop, tuple[Signal, Signal, Signal]]
 """Word -> the signal for a response without calls, with calls that may not run, and with calls that may."""
@@ -143,13 +143,13 @@ class Policy:
     name: str
     title: str
     cites: tuple[str, ...] = ()
-    """The lines that it follows, and what was read into them."""
+    """The lines of the source that it follows, and how they were interpreted."""
     reads: ReasonSource = ReasonSource.EFFECTIVE
     words: Words = field(default_factory=dict)
     unlisted: Mapping[str, Stop] = field(default_factory=dict)
-    """Wire format -> what a native word that `words` does not list is taken for."""
+    """Wire format -> the meaning of a native word that `words` does not list."""
     reason_map: Mapping[Stop, Stop] = field(default_factory=dict)
-    """Normalized word -> what this loop takes it for; a word that is not here stays."""
+    """Normalized word -> the word that this loop reads in its place; other words stay."""
     promotions: tuple[Promotion, ...] = ()
     signals: Signals = field(default_factory=lambda: STRICT_SIGNALS)
     settles: bool = True
@@ -162,7 +162,8 @@ class Policy:
     strips: bool = True
     """Whether a call that did not run leaves the history."""
     methods: tuple[Method, ...] = (Method.PREFILL, Method.ANCHOR)
-    """How text is continued, best first; the first that the server allows is used. Empty: never."""
+    """The methods by which text is continued, best first; the first that the server allows is used. Empty if it never
+    continues."""
     system_hint: bool = True
     """Whether the hint is a system message where the server allows one; else it is the user's."""
     seam: SeamRule = SeamRule.CAREFUL
@@ -174,7 +175,7 @@ class Policy:
     """Whole answers that ask for nothing to be shown (seed 002); they end a turn like any other."""
 
     def __repr__(self) -> str:
-        return f"<Policy {self.name}>"  # it stands in signatures, and all of its tables would be no help there
+        return f"<Policy {self.name}>"  # shown in signatures, where all its tables would only be noise
 
 
 STRICT = Policy(
@@ -251,7 +252,8 @@ MAY_RUN: Mapping[Dispatch, Callable[[Verdict], bool]] = {
     Dispatch.READABLE: lambda verdict: verdict.admission is not Admission.HELD or _readable(verdict.call),
     Dispatch.PRESENT: lambda verdict: True,
 }
-"""Which calls a loop takes for runnable; those that the gate released are, for every loop."""
+"""Rule of dispatch -> whether a loop considers a call runnable; a call that the gate released is runnable for every
+loop."""
 
 
 def dispatched_calls(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:

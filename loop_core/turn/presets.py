@@ -26,7 +26,8 @@ WORDLESS_FORMATS: tuple[Promotion, ...] = (
     Promotion("openai_responses", Stop.END_TURN, True, _WITHOUT_A_WORD),
     Promotion("ollama_chat", Stop.END_TURN, True, _WITHOUT_A_WORD),
 )
-"""Promotions that every loop over these formats needs for whole calls, whatever its seed says of other formats."""
+"""Promotions for complete calls that every loop over these formats needs, whatever its seed says about other
+formats."""
 
 # -- ZeroClaw (seed 000) ---------------------------------------------------------------------------------------------
 
@@ -164,7 +165,8 @@ UNCONTINUED = Policy(
     lacks=frozenset({"room"}),
     settles=False,
 )
-"""What the loops below share: they follow the provider's word, and neither continue a text nor repair a call."""
+"""The common part of the loops below: they follow the provider's word, and neither continue a text nor repair a
+call."""
 
 # -- Zoo Code (seed 001) ---------------------------------------------------------------------------------------------
 
@@ -174,7 +176,7 @@ ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
     Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
     Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
 })
-"""Only `tool_calls` ends a call; under every other word, and under none, it stays a partial for ever."""
+"""Only `tool_calls` ends a call; under any other word, or none, it stays partial for ever."""
 
 ZOO_BEFORE = replace(
     UNCONTINUED,

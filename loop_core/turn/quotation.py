@@ -26,10 +26,10 @@ class Quotation(NamedTuple):
     cut: int
     """The number of characters at the beginning of the segment that are left out."""
     removals: tuple[tuple[int, int], ...] = ()
-    """Stretches after them that are left out too: the end of what wrapped the segment, marks of our prompt."""
+    """Further ranges that are left out: the end of a wrapper around the segment, marks of our prompt."""
     present: bool = True
     closed: bool = True
-    """Whether all that was opened before the words is closed again, or was open in the text."""
+    """Whether every wrapper opened before the words is closed again, or was already open in the text."""
 
 
 class Wrapper(NamedTuple):
@@ -48,7 +48,7 @@ PAIRS: tuple[tuple[str, str], ...] = (
 )
 """Pairs that open and close a quotation, also several times in a row; nothing closes an ellipsis."""
 
-# Each stands right before the words: an opening tag with its attributes, an opening fence with its language.
+# Each matches right before the words: an opening tag with its attributes, an opening fence with its language.
 # Compiled by `re` when an anchor is first looked for.
 _TAG = r"<([A-Za-z][\w.:-]{0,40})(?:\s[^<>]{0,80})?>\s*\Z"
 _FENCE = r"(`{3,}|~{3,})[^\S\r\n]*[\w+#.-]{0,30}[^\S\r\n]*(?:\r?\n\s*)?\Z"
@@ -74,7 +74,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
 
 
 def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """The words as they are, at the very beginning or after our own prompt."""
+    """Finds the words unchanged, at the very beginning or after our own prompt."""
     blank = _SPACE.match(segment, start) if start else None
     for begin in (start, blank.end()) if blank is not None else (start,):
         if segment.startswith(anchor, begin):
@@ -83,7 +83,7 @@ def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
 
 
 def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """The words after something else, their white space folded."""
+    """Finds the words after other text, ignoring differences in white space."""
     core = anchor.strip()
     if not core:
         return None
@@ -95,14 +95,14 @@ def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, in
         begin, end = place.span()
         wrappers, before = _around(segment[start:begin])
         known = not before or find_opening(before) is not None
-        # A few characters occur by chance: they count only where a wrapper closes right after them.
+        # A few characters occur by chance, so they count only if a wrapper closes right after them.
         if len(core) < SHORT:
             shut = bool(wrappers) and known and _closing(text, segment, end, anchor, wrappers, "")[1] == []
             if shut and segment[begin:end] == core:
                 return begin, end
         elif known and (wrappers or before or len(core) >= LONG):
             return begin, end
-        # Behind unknown words: long enough, but a row that the text repeats may as well be the next row.
+        # After unknown words: long enough, but if the text repeats this row, it may as well be the next row.
         elif len(core) >= LONG:
             rest = text[: len(text) - len(anchor)]
             if once is None:
@@ -113,7 +113,8 @@ def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, in
 
 
 def _last_line(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """The last line of the words alone, where it is long and stands in the answer and in the segment's head once."""
+    """Finds only the last line of the words, if it is long and occurs once in the answer and once in the segment's
+    beginning."""
     lines = anchor.strip().splitlines()
     line = lines[-1].strip() if len(lines) > 1 else ""
     if len(line) < LONG:
@@ -135,7 +136,7 @@ def _either(char: str) -> str:
 
 
 def _once(pattern: re.Pattern[str], text: str) -> bool:
-    """Whether the text holds the words at its end alone; overlapping places count."""
+    """Whether the text contains the words only at its end; overlapping occurrences count."""
     first = pattern.search(text)
     return first is not None and pattern.search(text, first.start() + 1) is None
 
@@ -150,16 +151,17 @@ def _folded_end(text: str, words: str) -> bool:
 
 
 def _wrappers(text: str, before: str, anchor: str) -> list[Wrapper]:
-    """What wraps the words; nothing where more of the text was quoted than was asked for."""
+    """The wrappers around the words; none if more of the text was quoted than was requested."""
     if any(map(str.isalnum, before)) and _folded_end(text[: len(text) - len(anchor)], before):
         return []
     return _around(before, anchor[: len(anchor) - len(anchor.lstrip())])[0]
 
 
 def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
-    """What wraps the words that stand after `before`, innermost first, and what stands before that.
+    """The wrappers at the end of `before`, the text before the words, innermost first; and the text before the
+    wrappers.
 
-    `lead` is the white space that the words begin with: it tells tags on lines of their own from others.
+    `lead` is the white space that the words begin with; it tells tags on separate lines from others.
     """
     wrappers: list[Wrapper] = []
     while True:
@@ -174,9 +176,9 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
             at = tag.start()
         else:
             pair = next((pair for pair in PAIRS if bare.endswith(pair[0])), None)
-            # What opens stands right before the words: with a blank between, it closes what stood before.
+            # An opener is right before the words; with a blank between, the sign closes earlier text.
             blank = before[len(bare) :].removesuffix(lead)
-            # The bound is for hostile text: each character of a line of asterisks would be a wrapper.
+            # The bound is for hostile text, such as a line of asterisks, each of which would be a wrapper.
             if pair is None or len(wrappers) > 8 or (blank and pair[1]):
                 return wrappers, bare.strip()
             wrapper, at = Wrapper("pair", pair[0], re.escape(pair[1])), len(bare) - len(pair[0])
@@ -187,7 +189,7 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
 def _closing(
     text: str, segment: str, end: int, anchor: str, wrappers: Sequence[Wrapper], mark: str
 ) -> tuple[int, list[Wrapper]]:
-    """Where the quotation ends with its white space and all that closes after it; what stays open."""
+    """The end of the quotation, including its white space and all closers after it; and the wrappers that stay open."""
     blank = anchor[len(anchor.rstrip()) :]
     spent = _trailing(segment, end, blank)
     inside = spent > end or segment.endswith(blank, 0, end)
@@ -214,11 +216,12 @@ def _closing(
 
 
 _LAID_OUT = re.compile(r"(?:\r?\n)+(?= [^\W\d_A-Z])")
-"""Line breaks between a closed wrapper and a sentence that goes on with a blank: nobody writes them into it."""
+"""Line breaks between a closed wrapper and a continuation that begins with a blank; they are not part of the
+sentence."""
 
 
 def _trailing(segment: str, end: int, blank: str) -> int:
-    """The white space that the text ends with is not doubled where the quotation has it too, or some of it."""
+    """The end of the quotation's white space, so far as it repeats the white space at the end of the text."""
     if not blank or segment.endswith(blank, 0, end):
         return end
     if segment.startswith(blank, end):
@@ -228,7 +231,7 @@ def _trailing(segment: str, end: int, blank: str) -> int:
 
 
 def _own(text: str, wrapper: Wrapper) -> bool:
-    """Whether what opened is the text's own, quoted with the words, and closes where the text closes it."""
+    """Whether an opener belongs to the text, was quoted with the words, and closes where the text closes it."""
     if wrapper.kind == "tag":
         name = re.escape(wrapper.opener)
         return len(re.findall(rf"<{name}[\s>]", text)) > len(re.findall(rf"</{name}\s*>", text))
@@ -236,7 +239,8 @@ def _own(text: str, wrapper: Wrapper) -> bool:
 
 
 def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
-    """What closes a wrapper at the very end of the segment; an empty stretch where nothing has to, None for nothing."""
+    """The range of a wrapper's closer at the very end of the segment; an empty range if none is needed, None if it is
+    missing."""
     if _own(text, wrapper) or not wrapper.closer:
         return end, end
     stripped = segment.rstrip()
@@ -265,7 +269,7 @@ def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int
 def _marks(text: str, segment: str, start: int, mark: str) -> tuple[tuple[int, int], ...]:
     """The marks of our prompt from `start` on: those that open the segment, and those that close what none opened.
 
-    Tags of that name that the answer holds itself are balanced, and stay.
+    Tags of that name that belong to the answer are balanced, and stay.
     """
     if has_tags(text, mark) or f"{mark}>" not in segment:
         return ()
@@ -286,7 +290,7 @@ def _marks(text: str, segment: str, start: int, mark: str) -> tuple[tuple[int, i
 
 
 def _apart(stretches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The stretches, each character in one of them at most."""
+    """The ranges without overlaps."""
     disjoint: list[tuple[int, int]] = []
     for begin, end in stretches:
         begin = max(begin, disjoint[-1][1]) if disjoint else begin

@@ -18,7 +18,7 @@ from loop_core.turn.continuation import JoinedText, Method, Seam, SeamDecision, 
 from loop_core.turn.quotation import find_quotation
 
 ANCHOR_CHARS = 40
-"""How many of the last characters are asked back as an anchor."""
+"""The number of last characters that the model is asked to quote as an anchor."""
 # `10` + `000` is `10000`: two ends that match are ordinary text, so an overlap has to be long before it is cut.
 OVERLAP_CHARS = 24
 """A shorter overlap may be chance and is kept."""
@@ -26,7 +26,7 @@ OVERLAP_WORDS = 3  # or a full line: fewer may be chance as well
 RESTART_CHARS = 64
 """A segment that begins with this many of the answer's first characters has started the answer anew."""
 ECHO_CHARS = 24
-"""Where it is not known whether a server echoes, a shorter repetition of the prefill may be text."""
+"""If it is not known whether a server echoes, a shorter repetition of the prefill may be genuine text."""
 
 
 def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> JoinedText:
@@ -43,7 +43,7 @@ class _Joined(NamedTuple):
     text: str
     seams: tuple[Seam, ...] = ()
     base: str = ""
-    """The text before the last segment, which stands if that one is replaced."""
+    """The text before the last segment, which is kept if that segment is replaced."""
 
 
 @lru_cache(maxsize=16)
@@ -62,7 +62,7 @@ def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _Joined:
 
 
 _DEEP = 100
-"""Above so many segments nothing is taken from the cache: each of them would be a call within a call."""
+"""The largest number of segments for which the cache is used, since each segment adds a nested call."""
 
 
 def _add(before: _Joined, last: Segment, segment: Segment, rule: SeamRule) -> _Joined:
@@ -80,7 +80,7 @@ def _add(before: _Joined, last: Segment, segment: Segment, rule: SeamRule) -> _J
 
 
 def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, Seam, str]:
-    """The text up to a seam, the seam, and what the segment adds; a character that was cut in two is one again."""
+    """The text up to a seam, the seam, and what the segment adds; the halves of a character that was cut are joined."""
     text, cut = text[: join_cut.keep], join_cut.cut
     if join_cut.decision is SeamDecision.APART:
         text += APART
@@ -105,7 +105,7 @@ def _high(char: str) -> str:
 
 
 def added_chars(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> int:
-    """How many characters the last segment adds to the answer, without what it repeats or replaces."""
+    """The number of characters that the last segment adds to the answer, without what it repeats or replaces."""
     whole = join(segments, rule)
     replaced = len(whole.seams) > 1 and whole.seams[-2].decision is SeamDecision.LEFT_OUT
     if replaced and segments[-1].method is Method.AGAIN:
@@ -124,16 +124,16 @@ def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CARE
 
 
 APART = "\n\n"
-"""What stands between an answer and text that does not go on from it."""
+"""The text between an answer and text that does not continue it."""
 
 class _Cut(NamedTuple):
     """One decision about a seam."""
 
     decision: SeamDecision
     keep: int
-    """How much of the text so far stays."""
+    """The number of characters of the text so far that stay."""
     cut: int
-    """How much of the next segment's beginning is left out."""
+    """The number of characters at the next segment's beginning that are left out."""
     why: str
     sure: bool = True
     removals: tuple[tuple[int, int], ...] = ()
@@ -169,7 +169,7 @@ def _careful(text: str, segment: Segment) -> _Cut:
 
 
 def _quoted(text: str, segment: Segment) -> _Cut:
-    """A segment that was to begin with the last words of the text."""
+    """The cut for a segment that was asked to begin with the last words of the text."""
     following = segment.text
     if not following:
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "nothing came")
@@ -187,7 +187,8 @@ def _quoted(text: str, segment: Segment) -> _Cut:
 
 
 def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment) -> tuple[_Cut, Seam]:
-    """Which stands: the segment before, or what came when its words were asked for once more; and the seam before."""
+    """Decides which is kept, the segment before or the answer to the repeated request; returns the cut and the seam
+    before."""
     out = replace(seam, at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
                   why="it did not begin with the words that were to be repeated, and was asked for once more")
     made = _careful(base, segment._replace(method=Method.ANCHOR))
@@ -220,7 +221,7 @@ def _prefill(text: str, segment: Segment) -> _Cut:
         return restarted if restarted.keep < len(sent) else restarted._replace(keep=len(text))
     if not segment.stripped:
         if text[-1:].isalnum() and segment.text[:1].isupper() and (like := find_opening(segment.text)) is not None:
-            # In the middle of a word nobody begins so who goes on from there: the server began a new message.
+            # A continuation in the middle of a word would not begin so, so the server began a new message.
             why = f"the prefill was not continued; it begins like a {like.kind.value}"
             return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
@@ -239,7 +240,7 @@ def _is_echo(text: str, echoes: bool | None) -> bool:
 
 
 def _polled(text: str, following: str) -> _Cut:
-    """A response that is fetched again holds all of its text so far."""
+    """The cut for a response that is fetched again, which contains all of its text so far."""
     if following.startswith(text):
         decision = SeamDecision.AS_SENT if not text else SeamDecision.RESTART
         return _Cut(decision, len(text), len(text), "fetched again, with more")
@@ -249,7 +250,8 @@ def _polled(text: str, following: str) -> _Cut:
 
 
 def _restart(text: str, following: str) -> _Cut | None:
-    """An answer that began again; None if the two do not begin alike, or the text repeats itself so."""
+    """The cut for an answer that began again; None if the beginnings differ, or if the text repeats itself in this
+    way."""
     alike = _alike(text, following)
     if alike < RESTART_CHARS or _repeats(text, alike):
         return None
@@ -267,7 +269,7 @@ def _restart(text: str, following: str) -> _Cut | None:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters two texts begin alike with."""
+    """The number of characters that two texts share at their beginning."""
     low, high = 0, min(len(one), len(other))  # by halves: slices are compared in C, characters in Python
     while low < high:
         middle = (low + high + 1) // 2
@@ -276,7 +278,8 @@ def _alike(one: str, other: str) -> int:
 
 
 def _repeats(text: str, size: int) -> bool:
-    """Whether a text has its first `size` characters a second time, or they repeat themselves: it may go on so."""
+    """Whether the first `size` characters of a text occur again or are periodic, so that a continuation may begin with
+    them."""
     head = text[:size]
     # A table or a list repeats its rows, so a continuation may begin exactly as the answer did.
     period = head.find(head[: size - size // 2], 1)
@@ -303,7 +306,7 @@ def _overlap(text: str, following: str) -> int:
 
 def _meaningful(text: str, overlap: str) -> bool:
     if text.find(overlap) < len(text) - len(overlap):
-        return False  # lines, rows and refrains that the text repeats may go on so
+        return False  # the text repeats this line, row or refrain, so it may come again
     if len(overlap.split()) >= OVERLAP_WORDS and len(set(overlap)) >= OVERLAP_WORDS * 2:
         return True
     before = text[: len(text) - len(overlap)]
@@ -334,4 +337,4 @@ RULES: Mapping[SeamRule, Callable[[str, Segment], _Cut]] = {
     SeamRule.CONCAT: _as_sent,
     SeamRule.OVERLAP: _longest_overlap,
 }
-"""Seam rule -> what decides a seam by it."""
+"""Seam rule -> the function that decides a seam."""

@@ -1,6 +1,6 @@
 """The values of the state machine: its states, the events that come in, the effects that go out, and the turn itself.
 
-`machine` moves them, `moves` and `costs` say what a move does and costs; drivers and screens read them.
+`machine` changes them; `moves` and `costs` compute what a move does and costs; drivers and screens read them.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -71,7 +71,7 @@ class Send(NamedTuple):
     mark: str = QUOTE_MARKS[0]
     """The name of the tags around the anchor."""
     lower_cap: int | None = None
-    """The cap to go back to where a server refuses this one, since it was raised; None: it was not."""
+    """The cap to return to if the server refuses this raised one; None if it was not raised."""
 
 
 class CallAnswer(NamedTuple):
@@ -80,19 +80,19 @@ class CallAnswer(NamedTuple):
     verdict: Verdict
     result: ToolResultPart
     place: int
-    """Its place in the batch, from 0, the released calls counted."""
+    """Its index in the whole batch, released calls included."""
 
 
 class RunTools(NamedTuple):
     """Effect: run the released calls, in order, and no others.
 
-    What the policy would have run besides is `Turn.would_run`: it is shown and never run.
+    Further calls that the policy would have run are in `Turn.would_run`; they are shown and never run.
     """
 
     released: tuple[Verdict, ...]
     """The calls that the gate released: the only ones that anybody may run."""
     answers: tuple[CallAnswer, ...] = ()
-    """What the other calls of the batch are answered with; the machine adds it to the results of the released ones."""
+    """The answers to the other calls of the batch; the machine adds them to the results of the released calls."""
 
     @property
     def batch(self) -> tuple[Verdict, ...]:
@@ -142,7 +142,7 @@ class Recut:
     tokens: int
     """Output tokens of this answer, by the basis."""
     body: bytes
-    """What the provider would have sent: the answer was decoded from it."""
+    """The bytes that the provider would have sent; the answer was decoded from them."""
     lost: str = ""
     """What the wire format could not carry and was left out; empty if it carried all."""
     apart: tuple[int, int] | None = None
@@ -171,7 +171,7 @@ class ProviderResponse:
     """The gate's verdicts about its calls, if they were computed before (a replay does so once); None: the machine does
     it."""
     recut: Recut | None = None
-    """Set where the answer is simulated."""
+    """How the answer was made, if it is simulated."""
     anchor: str = ""
     """The words that a recorded request asked to be quoted first."""
     live: bool = False
@@ -214,7 +214,7 @@ class NotRecorded(NamedTuple):
     """Event: the recording has no answer for this place."""
 
     why: str = ""
-    """What is missing, for the operator; empty: that the recording ends."""
+    """The missing answer, described for the operator; empty if the recording ends."""
 
 
 Event = ProviderResponse | ToolResults | Tick | Cancel | NotRecorded
@@ -229,7 +229,7 @@ class Evaluation:
     verdicts: tuple[Verdict, ...]
     index: int | None
     word: Stop
-    """The word that the policy goes by."""
+    """The stop reason that the policy follows."""
 
 
 GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
@@ -242,32 +242,32 @@ class Turn(NamedTuple):
     id: str
     request: Request
     provider: str = ""
-    """Who answers, for events and metrics: a profile's name or a host."""
+    """The server, for events and metrics: a profile's name or a host."""
     state: State = State.REQUEST
     limits: Limits = Limits()
     policy: Policy = STRICT
     ability: Ability = Ability()
     history: tuple[Message, ...] = ()
-    """What the next request sends, before `Send.new_messages`."""
+    """The messages that the next request sends before `Send.new_messages`."""
     answers: tuple[tuple[Segment, ...], ...] = ((),)
     """The segments of every answer: one answer before each run of tools, and the last."""
     spend: Spend = Spend()
     evaluation: Evaluation | None = None
     last_send: Send | None = None
-    """The request that is, or was last, under way."""
+    """The request that is under way, or the last one."""
     repairing: bool = False
-    """A held call was asked for again and has not come yet."""
+    """Whether a held call was requested again and has not arrived yet."""
     unrepaired: tuple[Verdict, ...] = ()
     """The held calls that were not received again yet."""
     repaired_siblings: tuple[Verdict, ...] = ()
     """Calls of the same batch that were received again: they help to name those that were not."""
     refusals: frozenset[str] = frozenset()
-    """What the server refused to take of our own requests (`costs.REFUSALS`); it is not tried twice."""
+    """The fields that the server refused in our requests (`costs.REFUSALS`); they are not tried twice."""
     last_calls: tuple[tuple[str, str | None], ...] = ()
     signal: Signal | None = None
-    """What led into `state`."""
+    """The signal that led into `state`."""
     outcome: State | None = None
-    """Where the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while it goes on."""
+    """The state in which the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while it goes on."""
     terminal: str | None = None
     notice: str | None = None
     bound_by: int | None = None

@@ -29,8 +29,8 @@ class ToolError(LoopError):
 
 
 ToolFunction = Callable[[Any], Any]
-"""A tool: it gets the parsed arguments (or the text of a free-form call) and returns what the model reads: a text as it
-stands, anything else as JSON."""
+"""A tool: it receives the parsed arguments (or the text of a free-form call) and returns what the model reads: a text
+unchanged, any other value as JSON."""
 
 
 class ToolRunner(Protocol):
@@ -46,7 +46,7 @@ class Toolbox:
 
     tools: Mapping[str, ToolFunction] = field(default_factory=dict)
     steering: Callable[[], Sequence[Message]] = tuple
-    """What the user said since it was last asked; checked after each call."""
+    """Returns the user's messages since its last call; checked after each tool call."""
 
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Runs the released calls in order; every call of the batch gets a result."""
@@ -69,7 +69,7 @@ class Toolbox:
     def run_call(self, verdict: Verdict) -> ToolResultPart:
         """The unbounded result of one released call; an error if its tool fails or does not exist."""
         call = verdict.call
-        if verdict.admission is not Admission.READY:  # whoever made the effect: the gate has the last word
+        if verdict.admission is not Admission.READY:  # the gate decides, whoever built the effect
             return tool_result(call, f"Not run: {verdict.why}", is_error=True)
         tool = self.tools.get(call.name)
         if tool is None:
@@ -85,7 +85,7 @@ class Toolbox:
 
 
 def _text(result: Any) -> str:
-    """What a tool returned, as the model reads it."""
+    """The text of a tool's return value for the model."""
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
@@ -98,7 +98,7 @@ Function = Callable[..., Any]
 can hold."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What every provider takes for the name of a tool."""
+"""The names of tools that every provider accepts."""
 
 
 def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, ToolFunction]]:
@@ -124,7 +124,7 @@ def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, 
 def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]:
     """The declaration of one function under a name, and the callable that runs it.
 
-    What runs it gives the function what its annotations say: a date for a date, a dataclass for an object.
+    The callable converts arguments to the annotated types: a date for a date, a dataclass for an object.
 
     Raises:
         CallerError: the function cannot be a tool.
@@ -149,7 +149,8 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
 
 
 def _run(adapter: Any) -> ToolFunction:
-    """Calls a function with its arguments; the model is told in one line what it was not given as declared."""
+    """The callable that runs a function with its arguments; wrong arguments become an error of one line for the
+    model."""
     from pydantic_core import ArgsKwargs, ValidationError
 
     def run(arguments: Any) -> Any:
