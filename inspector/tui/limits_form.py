@@ -378,7 +378,7 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
     """Why the request at a step, or its whole turn, cannot be asked live; None if it can.
 
     Raises:
-        CallerError: an earlier answer was simulated, so the request itself is not a recorded one.
+        CallerError: an earlier answer of the turn was simulated.
     """
     from inspector.live.target import why_not
     from inspector.replay.rerun import start_of
