@@ -169,7 +169,8 @@ def whole_characters(text: str) -> str:
 
 def prefill_message(text: str) -> tuple[Message, str]:
     """The text so far as the beginning of the answer, and the white space that was stripped from its end."""
-    # Anthropic refuses a prefill that ends in white space (continuation notes, part B).
+    # Anthropic refuses a prefill that ends in white space
+    # (https://docs.anthropic.com/en/docs/build-with-claude/prompt-engineering/prefill-claudes-response).
     sent = whole_characters(text).rstrip()
     return Message(Role.ASSISTANT, (TextPart(sent),)), text[len(sent) :]
 
