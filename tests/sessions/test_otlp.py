@@ -99,6 +99,38 @@ def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
     assert stops(seen) == [stop]
 
 
+@pytest.mark.parametrize(("span_word", "message_word", "stop"), [
+    ("stop", "length", "max_tokens"), ("length", "stop", "max_tokens"), ("tool_calls", "safety", "safety_blocked"),
+    ("stop", "hologram", "end_turn"), ("hologram", "stop", "unknown"), (None, "length", "max_tokens"),
+])
+def test_of_two_words_a_clean_one_hides_no_cut(span_word, message_word, stop, tmp_path):
+    answer = said(text("hi"), finish_reason=message_word)
+    assert stops(shown(traces(span(1, chat([answer], [GO], span_word))), tmp_path)) == [stop]
+
+
+@pytest.mark.parametrize(("status", "attributes", "why"), [
+    ({"code": 2, "message": "read timed out"}, {}, "read timed out"),
+    ({"code": 2}, {"error.type": "timeout"}, "timeout"),
+    ({"code": "STATUS_CODE_ERROR"}, {}, "it does not say why"), ({"code": 1}, {"error.type": "timeout"}, None),
+])
+def test_a_span_that_failed_beside_a_word_is_a_finding(status, attributes, why, tmp_path):
+    seen = shown(traces(span(1, chat([said(text("hi"))], [GO], **attributes), status=status)), tmp_path)
+    assert stops(seen) == ["end_turn"]
+    told = [each.finding.message for each in seen.findings if each.finding.rule == "transcript.span_failed"]
+    assert told == ([] if why is None else [f"the span of this answer failed all the same: {why}"])
+
+
+def test_messages_that_a_limit_on_attributes_cut_are_not_shown_as_text(tmp_path):
+    asked = chat([said(text("I look."), CALL)], [GO], "tool_calls")
+    asked["gen_ai.output.messages"] = asked["gen_ai.output.messages"][:40]
+    seen = shown(traces(span(1, asked)), tmp_path)
+    assert (stops(seen), words(seen)) == (["unknown"], ["END NOT RECORDED"])
+    assert seen.responses[0].exchange.response.text is None
+    plain = {**chat([], [GO]), "gen_ai.completion": '{"a": [1, 2'}
+    del plain["gen_ai.output.messages"]
+    assert shown(traces(span(1, plain)), tmp_path).responses[0].exchange.response.text == '{"a": [1, 2'
+
+
 def test_the_names_of_the_ai_sdk(tmp_path):
     answer = {"gen_ai.system": "openai.chat", "gen_ai.request.model": "m", "ai.response.finishReason": "tool-calls",
               "ai.prompt.messages": json.dumps([{"role": "user", "content": [{"type": "text", "text": "go"}]}]),

@@ -39,7 +39,9 @@ from loop_core.values import (
     ArgsForm,
     At,
     CallKind,
+    Finding,
     ReasoningPart,
+    Severity,
     Stop,
     TextPart,
     ToolCall,
@@ -59,6 +61,7 @@ OWN_WORDS = {
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
 }
 """Words that only the semantic conventions and the AI SDK have."""
+_CLEAN = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 RESOURCES = ("resourceSpans", "resource_spans")
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")
@@ -288,7 +291,7 @@ class _Traces(ChatReader):
         answer.usage = Usage(*(count(fact(attributes, name)) for name in ("input", "output", "reasoning", "cached")))
         outputs = outputs_of(attributes)
         take_output(answer, outputs[0] if outputs else None, at)
-        self._end(answer, line, word_of(attributes) or next((each.word for each in outputs if each.word), None), at)
+        self._end(answer, line, [word_of(attributes), next((each.word for each in outputs if each.word), None)], at)
         self.lasts[group] = after = TreePlace(answer)
         return after
 
@@ -302,15 +305,22 @@ class _Traces(ChatReader):
         words = [message.text for message in tail if message.role not in ("system", "developer") and message.text]
         return self.say(line, place, words[-1], own=bool(results)) if words else place
 
-    def _end(self, answer: TranscriptAnswer, line: TranscriptLine, word: str | None, at: At) -> None:
+    def _end(self, answer: TranscriptAnswer, line: TranscriptLine, words: list[str | None], at: At) -> None:
         status = object_of(line.value.get("status"))
         failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR", "ERROR")
         answer.word_at = at
+        said = [word for word in words if word is not None]
+        # The span and its message may say two words: a clean one hides no cut.
+        word = next((word for word in said if row_of(word).stop not in _CLEAN), said[0] if said else None)
+        kind = known_text(self.spans[line.number].attributes.get("error.type"))
         if word is not None:
             # Instrumentations leave contents out by default.
             take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
+            if failed:
+                why = known_text(status.get("message")) or kind or "it does not say why"
+                told = f"the span of this answer failed all the same: {why[:200]}"
+                answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, told, at))
         elif failed:
-            kind = known_text(self.spans[line.number].attributes.get("error.type"))
             answer.error = error_in_text(known_text(status.get("message")) or kind or "", None, kind)
             stop, detail, rule = classify(answer.error)
             answer.stop = recorder_reason(stop, detail, at, kind or "status ERROR", rule)

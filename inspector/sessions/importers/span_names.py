@@ -9,6 +9,7 @@ OpenLLMetry.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -49,6 +50,10 @@ OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.comple
 FLAT_INPUTS = ("llm.input_messages", "gen_ai.prompt")
 FLAT_OUTPUTS = ("llm.output_messages", "gen_ai.completion")
 """Beginnings of flattened names; the number of the message follows."""
+
+
+_CUT_MESSAGES = re.compile(r'\s*\[?\s*\{\s*"(?:role|parts|message|content|finish_reason|index)"\s*:')
+"""How JSON of messages begins; a text that begins so and is no JSON is cut."""
 
 
 class SpanMessage(NamedTuple):
@@ -142,6 +147,8 @@ def outputs_of(attributes: Attributes) -> list[SpanMessage]:
 def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, ...]) -> Iterator[SpanMessage]:
     for name in names:
         held = load_json(attributes.get(name))
+        if isinstance(held, str) and _CUT_MESSAGES.match(held):
+            return  # the exporter's limit on attributes cut it: what of it is a message cannot be told
         messages = held if isinstance(held, list) else [] if held is None else [held]
         if messages:
             yield from (message_of(each) for each in messages)
