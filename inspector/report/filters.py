@@ -324,7 +324,7 @@ def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
         return ""
     known = list(values)
     terms = {word: term_of_value(word, known) for word in found.searched}
-    return ", ".join(f"{in_quotes(word)} as text{f' ({term} is the value)' if term else ''}"
+    return ", ".join(f"{in_quotes(word)} as text{f' ({term} for that value alone)' if term else ''}"
                      for word, term in terms.items())
 
 

@@ -22,6 +22,9 @@ from loop_core.turn.continuation import SeamRule
 if TYPE_CHECKING:
     from inspector.report.lines.wire import FactChoice
 
+FILTERS = " · f finds the steps whose messages, answers or calls hold it"
+"""What to do about a text that a search does not find: it looks through what is shown."""
+
 
 class Panes(SessionPart):
     """Shows the step list, the text and the machine as the room allows; one pane has the focus."""
@@ -245,12 +248,12 @@ class Panes(SessionPart):
         if self._steps.has_focus:
             nowhere = f"{self._needle!r} is in no step{self.stage.rows.within}"
             found = self._steps.find(self._needle, by, again)
-            if found is None and self._text.find(by, again):
-                nowhere += ", but in this view"
+            if found is None:
+                nowhere += ", but in this view" if self._text.find(by, again) else FILTERS
             self.stage.go(found, nowhere)
         elif not self._text.find(by, again):
             step = self._steps.find(self._needle, by, again=True)
-            elsewhere = "" if step is None else f", but step {step + 1} says it: :{step + 1}"
+            elsewhere = FILTERS if step is None else f", but step {step + 1} says it: :{step + 1}"
             self.stage.note = f"{self._needle!r} is not in this view{elsewhere}"
 
     def action_copy(self) -> None:

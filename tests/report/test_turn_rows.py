@@ -117,7 +117,7 @@ def test_a_word_of_the_recording_is_searched_and_the_term_that_finds_it_is_named
     rows = rows_of(view)
     found = filters.parse(typed)
     for values in (filters.values_of(view), turn_rows.values_of_rows(rows)):
-        assert filters.search_note(found, values) == f'"{typed}" as text ({finds} is the value)'
+        assert filters.search_note(found, values) == f'"{typed}" as text ({finds} for that value alone)'
     held = set(filters.responses(filters.parse(finds), view))
     assert held <= set(filters.responses(found, view))
     assert [row.number for row in rows if matches(found.matches, row)] == [

@@ -21,7 +21,19 @@ from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import StepList
 from inspector.tui.text_view import TextView
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import PARTS, assistant, entry, page, ran_a_cut_call, seen, story, stream, told, user
+from tests.scenes.app import (
+    PARTS,
+    assistant,
+    body,
+    entry,
+    page,
+    ran_a_cut_call,
+    seen,
+    story,
+    stream,
+    told,
+    user,
+)
 
 AppOn = Callable[..., LoopInspector]
 ONE_PANE, THREE = (80, 24), (160, 45)
@@ -312,10 +324,21 @@ async def test_search_says_when_nothing_is_found(app_on: AppOn) -> None:
         await pilot.press("n")
         assert "nothing was searched yet" in page(pilot.app)
         await pilot.press("/", *"xyzzy", "enter")
-        assert "'xyzzy' is not in this view" in page(pilot.app)
+        assert "'xyzzy' is not in this view · f finds the steps whose messages, answers" in page(pilot.app)
         await pilot.press("/", *["backspace"] * 5, *"ContinuePending", "enter")
         assert "is not in this view" in page(pilot.app)
         assert "but step 3 says it: :3" in page(pilot.app)
+
+
+async def test_a_call_of_which_nothing_shows_a_cut_is_not_called_cut(app_on: AppOn) -> None:
+    """The server's word is none that is known: nothing says that a limit cut the call, so no limit is to be raised."""
+    whole = entry([user("Write it.")], body(assistant(None, '{"path": "a.md", "content": "all"}'), "odd_word", 8), 256)
+    async with app_on([whole]).run_test(size=(120, 30)) as pilot:
+        await pilot.press("space")
+        assert "its arguments parse; no known stop reason says that the answer is whole" in told(pilot.app)
+        await pilot.press("4")
+        assert "what to do     do not run it; ask for the call again if it is still needed" in told(pilot.app)
+        assert "raise the output limit" not in told(pilot.app)
 
 
 async def test_search_in_the_list_stays_inside_the_filter(app_on: AppOn) -> None:
@@ -332,7 +355,7 @@ async def test_search_in_the_list_stays_inside_the_filter(app_on: AppOn) -> None
             await pilot.press("n")
         assert len(set(found)) > 2
         await pilot.press("/", *"Unrecorded", "enter")
-        assert "'Unrecorded' is in no step that the filter keeps" in page(pilot.app)
+        assert "'Unrecorded' is in no step that the filter keeps · f finds the steps whose" in page(pilot.app)
 
 
 async def test_search_in_the_text_leaves_every_pane_on_its_step(app_on: AppOn) -> None:

@@ -339,4 +339,4 @@ def advice(verdict: Verdict) -> str:
         return "nothing: there is no call to run"
     if verdict.rule == "gate.batch":
         return "nothing by itself: it runs once its siblings are whole"
-    return REMEDY
+    return REMEDY if verdict.why.endswith(REMEDY) else "do not run it; ask for the call again if it is still needed"

@@ -20,7 +20,7 @@ from inspector.report.lines.steps import Block, end_words, role_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.reasons import recorder_word
 from loop_core.judge.arguments import parse
-from loop_core.judge.gate import Admission, Verdict
+from loop_core.judge.gate import REMEDY, Admission, Verdict
 from loop_core.turn.continuation import JoinedText, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.seam import APART, join
 from loop_core.turn.state import Turn
@@ -352,7 +352,7 @@ def ending(verdict: Verdict) -> str:
     if verdict.rule == "gate.batch":
         return "its batch is unfinished"
     if reading.shape.value == "complete":
-        return "its arguments are whole, the response is not"
+        return f"its arguments parse; {verdict.why.removesuffix(f'; {REMEDY}')}"
     return reading.problem
 
 
