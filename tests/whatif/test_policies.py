@@ -309,6 +309,20 @@ def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
     assert "zoo-before: stuck · write_file is begun and never ended" in shown
 
 
+@pytest.mark.parametrize(("policy", "source"), [
+    ("strict", "ZeroClaw's RFI 2309"), ("strict", "BotNexus pull request 1676: only a ToolUse terminal"),
+    ("zoo-before", "Zoo Code's analysis of cut calls, root cause 1"),
+    ("pi-presence", "a reading of pi's agent loop: agent"),
+    ("zeroclaw-merged", "zeroclaw#2373: continues under MaxTokens"),
+])
+def test_what_a_policy_follows_has_a_name_that_others_know(policy: str, source: str) -> None:
+    made = matrix(sample("01"))
+    sheet = policies_report.sheet(made, (0, NAMES.index(policy)))
+    shown = [text_of(line).strip().removeprefix("follows").strip() for line in sheet.lines]
+    assert any(line.startswith(source) for line in shown)
+    assert not any("seed 0" in line for line in shown)
+
+
 def test_the_text_says_whose_the_policies_are() -> None:
     shown = " ".join(policies_report.text(matrix(sample("08"))).split())
     assert "1 turn under 7 policies, RECORDED" in shown
