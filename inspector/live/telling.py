@@ -27,7 +27,7 @@ from loop_core.client.exchange import LiveResponse
 from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.state import Finish, RunTools, Send
+from loop_core.turn.state import Finish, RequestPlace, RunTools, Send
 from loop_core.turn.trace import Trace
 from loop_core.values import Severity
 from loop_core.wire.body import dump
@@ -174,9 +174,14 @@ def _meanwhile(driver: Driver, key: Keys) -> Line:
 def _which(send: Send, driver: Driver) -> str:
     if not send.ordinal:
         return "the first request of the turn"
-    many = {"continuation": "continuation", "repair": "repair", "resume": "resumption",
-            "request": "request with results"}
-    return f"{many[send.place.value]} {send.ordinal} ({send.method.value})"
+    return f"{WORD_OF[send.place]} {send.ordinal} ({send.method.value})"
+
+
+WORD_OF: Mapping[RequestPlace, str] = {
+    RequestPlace.REQUEST: "request with results", RequestPlace.CONTINUATION: "continuation",
+    RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
+}
+"""What a request after the first of a turn is called."""
 
 
 def _edited(driver: Driver) -> Line:

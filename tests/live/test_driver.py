@@ -15,8 +15,10 @@ from inspector.config.settings import Settings
 from inspector.live.answers import CallDecision, How
 from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, start
+from inspector.live.scripted import scenario_turn
 from inspector.live.stepper import Phase
 from inspector.live.telling import live_view, now, waiting
+from inspector.provider import all_stories
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import View, view
@@ -101,6 +103,32 @@ def test_nothing_is_sent_or_written_before_the_operator_says_so(fake: Fake, tmp_
     assert fake.got == []
     assert not (tmp_path / "s.jsonl").exists()
     assert driver.path is None
+
+
+@pytest.mark.parametrize(("scenario", "second"), [
+    ("call", "to send request with results 1"), ("cut-twice", "to send continuation 1"),
+    ("cut-call", "to send repair 1"), ("paused", "to send resumption 1"),
+    ("empty", "to send retry of an empty answer 1"),
+])
+def test_the_second_request_of_a_turn_says_why_it_is_sent(
+    scenario: str, second: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path))
+    story = all_stories()[scenario]
+    turn = scenario_turn(story, LiveOptions("anthropic_messages", None), Settings())
+
+    async def run() -> list[str]:
+        driver, lines = Driver(turn.start, line=PATIENT), []
+        while not isinstance(driver.live.pending, Finish):
+            lines.append(said(driver))
+            await driver.act()
+        await driver.close()
+        return lines
+
+    try:
+        assert any(second in line for line in asyncio.run(run()))
+    finally:
+        turn.server.close()
 
 
 def test_a_cut_answer_is_stepped_to_its_end(fake: Fake, tmp_path: Path) -> None:
