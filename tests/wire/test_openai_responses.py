@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import loop_core
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import (
     ArgsForm,
@@ -192,6 +193,18 @@ def test_where_event_and_status_disagree_the_stricter_counts(kind: str, status: 
     found = decode(sse(*CALL_STREAM, end(kind, status, [CALL])))
     assert (found.raw_stop_reason, found.stop_reason.normalized) == (raw, stop)
     assert "openai_responses.terminal_conflict" in rules(found)
+
+
+@pytest.mark.parametrize(("status", "stop", "admission"), [
+    ("completed", Stop.TOOL_CALL, "ready"), ("incomplete", Stop.INTERRUPTED, "held"), ("failed", Stop.ERROR, "held"),
+    ("in_progress", Stop.INTERRUPTED, "held"), (None, Stop.INTERRUPTED, "held"),
+])
+def test_the_last_event_of_some_gateways_says_what_its_status_says(
+    status: str | None, stop: Stop, admission: str
+) -> None:
+    found = loop_core.read("openai_responses", sse(*CALL_STREAM, end("done", status, [CALL])))
+    assert (found.raw, found.stop_reason, [each.admission for each in found.calls]) == (status, stop, [admission])
+    assert "openai_responses.terminal_conflict" not in rules(found.response)
 
 
 def test_completed_with_an_incomplete_reason_is_not_complete() -> None:

@@ -50,8 +50,9 @@ TERMINAL_EVENTS: Mapping[str, str] = {
     "response.incomplete": "incomplete",
     "response.failed": "failed",
     "response.cancelled": "cancelled",
+    "response.done": "",  # of gateways (oh-my-pi PR#4692)
 }
-"""Events that end a response -> the status that each stands for."""
+"""Events that end a response -> the status that each stands for; empty: what its response says."""
 
 CLIENT_ITEMS: Mapping[str, str] = {
     "computer_call": "computer",
