@@ -18,8 +18,8 @@ from loop_core.json_parser import from_json
 # delivered although its blank line never came (openai-node#2725: the stop reason was lost with it). A bare JSON
 # object between events is delivered like one: servers write errors that way (google-genai 3.4.0
 # `_iter_response_stream`). So is what stands in a field `error:`, as the error of an object (llama.cpp ends a stream
-# so). Where joined lines are not JSON and each is, the server parts events by one line break instead of two, and each
-# line is an event.
+# so), and what an event named `error` says in plain text. Where joined lines are not JSON and each is, the server
+# parts events by one line break instead of two, and each line is an event.
 
 Frame = tuple[bytes, str | None, int, int]
 """Payload, event name (None where unnamed), first byte and end of the frame in the body."""
@@ -29,6 +29,8 @@ _BREAKS = b"\r\n"
 _BOM = b"\xef\xbb\xbf"
 _LINE = re.compile(rb"[^\r\n]+")
 _DONE = b"[DONE]"
+_ERROR = "error"
+"""The name of an event whose payload is the error, whatever it is: gateways send plain text."""
 
 
 class SSE:
@@ -131,6 +133,8 @@ class SSE:
                 error = line[6:].strip()
         if error is not None:
             self._single(block, start, frames)
+        elif name == _ERROR and data and not data[0].lstrip().startswith((b"{", _DONE)):
+            frames.append((_as_error(b"\n".join(data)), name, start, end))
         elif len(data) == 1:
             frames.append((data[0], name, start, end))
             if line[:6] == b"data: ":

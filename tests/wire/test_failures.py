@@ -88,6 +88,36 @@ def test_an_event_of_an_error_is_one_whatever_it_says(api: str, event: dict[str,
     assert decode(api, b"data: " + json.dumps(event).encode() + b"\n\n").error is not None
 
 
+STREAMS = {
+    "openai_chat": {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]},
+    "anthropic_messages": {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+    "gemini_generate": {"candidates": [{"index": 0, "content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]},
+    "openai_responses": {"type": "response.completed", "response": {"status": "completed", "output": []}},
+    "cohere_chat": {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}},
+    "gemini_interactions": {"event_type": "interaction.completed", "interaction": {"status": "completed"}},
+}
+
+
+@pytest.mark.parametrize("api", STREAMS)
+@pytest.mark.parametrize(("data", "message"), [
+    (b"data: connection reset by peer\n", "connection reset by peer"), (b'data: "upstream"\n', "upstream"),
+    (b"data: one\ndata: two\n", "one\ntwo"),
+])
+def test_an_event_named_error_is_one_in_plain_text_too(api: str, data: bytes, message: str) -> None:
+    said = b"data: " + json.dumps(STREAMS[api]).encode() + b"\n\n"
+    assert decode(api, said).error is None
+    for body in (said + b"event: error\n" + data + b"\n", said + b"event: error\r\n" + data.replace(b"\n", b"\r\n")):
+        found = decode(api, body)
+        assert found.error is not None
+        assert (found.error.message, found.stop_reason.normalized) == (message, Stop.ERROR)
+
+
+def test_the_end_mark_is_no_error_whatever_its_name() -> None:
+    said = b"data: " + json.dumps(STREAMS["openai_chat"]).encode() + b"\n\nevent: error\ndata: [DONE]\n\n"
+    found = decode("openai_chat", said)
+    assert (found.error, found.saw_done) == (None, True)
+
+
 @pytest.mark.parametrize(("api", "event"), [
     ("openai_responses", {"type": "response.later.failed", "error": None}),
     ("anthropic_messages", {"type": "ping", "error": None}),
