@@ -100,7 +100,7 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("", "text", "finish_reason"),  # Cohere Command R, and chunks of Command
 )
 """The first shape whose text is there counts."""
-COMMAND_R = TEXTS[-1]
+_COMMAND_R = TEXTS[-1]
 """The shape whose bodies may hold calls too, and whose chunks are events of Cohere's first version."""
 
 
@@ -169,7 +169,7 @@ class Decoder(ConverseDecoder):
             return
         inner, text = _opened(event)
         metrics = inner.pop(METRICS, None)
-        shape = self._shape(inner) or (COMMAND_R if "event_type" in inner else None)
+        shape = self._shape(inner) or (_COMMAND_R if "event_type" in inner else None)
         if shape is not None:
             self._text(shape, inner, At(ExchangePart.BODY, start, end), text)
         elif "type" in inner:
@@ -240,7 +240,7 @@ class Decoder(ConverseDecoder):
         holder = _holder(shape, body)
         self._texts.append(string(holder.get(shape.text)) or "")
         json_text = source.decode("utf-8", "replace")
-        for number, call in enumerate(list_of(body.get("tool_calls")) if shape is COMMAND_R else ()):
+        for number, call in enumerate(list_of(body.get("tool_calls")) if shape is _COMMAND_R else ()):
             if isinstance(call, dict):
                 arguments = slice_of(json_text, "tool_calls", number, "parameters")
                 self._calls.append(ToolCall(None, string(call.get("name")) or "", arguments, closed=True,
