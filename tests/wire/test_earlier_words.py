@@ -145,6 +145,20 @@ def test_a_pause_and_an_unset_word_are_taken_back(word: str) -> None:
     assert read("gemini_generate", gemini(word, "STOP")).stop_reason is Stop.TOOL_CALL
 
 
+def restarted(key: str) -> bytes:
+    """Messages of which the second begins before the first has ended, with the key of the second."""
+    first, second = messages("tool_use"), messages("tool_use").replace(b'"id": "m"', f'"id": "{key}"'.encode())
+    return first[: first.index(b'data: {"type": "message_delta"')] + second.replace(b'"index": 0', b'"index": 1')
+
+
+def test_a_word_is_about_the_message_that_it_ends() -> None:
+    found = read("anthropic_messages", restarted("n"))
+    assert [verdict.admission for verdict in found.calls] == ["held", "held"]
+    assert "anthropic_messages.second_message" in {each.rule for each in found.findings}
+    same = read("anthropic_messages", restarted("m"))
+    assert [verdict.admission for verdict in same.calls] == ["ready", "ready"]
+
+
 def test_an_empty_word_takes_none_back() -> None:
     assert read("gemini_generate", gemini("STOP", "")).stop_reason is Stop.TOOL_CALL
     assert read("gemini_generate", gemini("MAX_TOKENS", "")).stop_reason is Stop.MAX_TOKENS
