@@ -135,7 +135,7 @@ class NotRun(NamedTuple):
 
     name: str
     pattern: str
-    """Matched at the beginning of the result in lower case, with folded white space and without error marks."""
+    """Matched at the beginning of the result, after error marks: in any case, and a space is any white space."""
     why: str
     source: str
 
@@ -183,12 +183,18 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
 )
 """The first matching row names the refusal."""
-_ANY = "|".join(row.pattern for row in REFUSALS)
+
+
+def _beginning(wording: str) -> str:
+    """The regular expression for a result that begins with a wording: nothing is folded, since nearly none does."""
+    spelled = wording.replace(" ", r"\s+").replace("'", "['\u2019]")
+    return rf"(?is)(?:</?(?:tool_use_error|error)>|error:|\s)*+(?:{spelled})"
+
+
+_ANY = _beginning("|".join(row.pattern for row in REFUSALS))
 
 STOPS = "stop what you are doing and wait for the user"
 """Part of a refusal after which the agent does not continue by itself."""
-_MARKS = re.compile(r"^(?:</?(?:tool_use_error|error)>|error:|\s)+")
-
 _INTERRUPTION = re.compile(
     r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?user(?P<tool> for tool use)?[^\]\n]{0,80}\]"
 )
@@ -212,10 +218,10 @@ def refusal(part: ToolResultPart) -> NotRun | None:
     """The wording in a result that reports that its call did not run; None if it says nothing of it."""
     if _is_stored(part):
         return None
-    said = _folded_result(part.text)
+    said = part.text[:_LONG].rstrip()
     if re.match(_ANY, said) is None:
         return None  # as nearly all results
-    return next((row for row in REFUSALS if re.match(row.pattern, said)), None)
+    return next((row for row in REFUSALS if re.match(_beginning(row.pattern), said)), None)
 
 
 def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
@@ -249,11 +255,6 @@ def placeholder(part: ToolResultPart) -> bool:
     if found is not None:
         return not found.at_tool
     return not _is_stored(part) and _PLACEHOLDER.match(part.text) is not None
-
-
-def _folded_result(text: str) -> str:
-    folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())
-    return _MARKS.sub("", folded)
 
 
 # -- Lost connections: such a request is sent again as it was --------------------------------------------------------
