@@ -303,12 +303,10 @@ def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line
     found = [part for row in rows for part in row.results]
     if before is None or not found:
         return tuple(found)
-    there, first = {part.call_id for part in found}, before.results
-    beside = [
-        part for row in before.after if row.line < line for part in row.results
-        if part.call_id not in there and first.get(part.call_id or "") is part
-    ]
-    return (*beside, *found)
+    there = {part.call_id for part in found}
+    others = [part for row in before.after if row.line < line for part in row.results if part.call_id not in there]
+    first = before.results if others else {}
+    return (*(part for part in others if first.get(part.call_id or "") is part), *found)
 
 
 def store_result(
