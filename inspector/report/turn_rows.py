@@ -219,8 +219,8 @@ def short_file(path: str) -> str:
 
 # -- Testing a row with a filter -------------------------------------------------------------------------------------
 
-NUMBER_AT = {name: at for at, name in enumerate(NUMBERS)}
-WORD_AT = {name: at for at, name in enumerate(WORDS)}
+_NUMBER_AT = {name: at for at, name in enumerate(NUMBERS)}
+_WORD_AT = {name: at for at, name in enumerate(WORDS)}
 TEXTS = ("t", "r", "a")
 """The texts that a row stores; other texts can be searched only in an open session."""
 
@@ -265,7 +265,7 @@ class RowAnswer(NamedTuple):
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
-        return (self.row.name,) if name == "session" else self.row.answers[self.answer].words[WORD_AT[name]]
+        return (self.row.name,) if name == "session" else self.row.answers[self.answer].words[_WORD_AT[name]]
 
     def flag(self, name: str) -> bool:
         """Whether a flag of `FLAGS` holds."""
@@ -274,7 +274,7 @@ class RowAnswer(NamedTuple):
     def number(self, name: str, share: bool) -> float | None:
         """The value of a row of `NUMBERS`, or its percentage of the limit."""
         record = self.row.answers[self.answer]
-        return (record.shares if share else record.numbers)[NUMBER_AT[name]]
+        return (record.shares if share else record.numbers)[_NUMBER_AT[name]]
 
     def text(self, name: str) -> str:
         """The text of a row of `PATTERNS`; empty if rows do not store it."""

@@ -75,6 +75,23 @@ def test_every_row_of_the_filter_tables_is_kept():
     assert {"held", "cut", "ran", "attention"} <= record.flags
 
 
+@pytest.mark.parametrize("ask", [
+    *(f"{name}>=0" for name in (
+        "attempt", "tokens", "chars", "cont_tokens", "cont_chars", "repairs", "budget", "step", "turn", "segment",
+        "cap", "out", "size", "took")),
+    *(f"{name}:*" for name in (
+        "stop", "mapped", "raw", "recorder", "detail", "ending", "rule", "tool", "provider", "api", "model", "agent",
+        "finding", "next", "file", "state", "signal", "event", "end", "verdict", "fidelity", "conversation")),
+    "~t written", "~r thinking", "~a one",
+])
+def test_a_row_has_what_each_term_of_a_filter_asks_for(ask):
+    view = shown(*ran_cut_call())
+    (row,) = rows_of(view, ("a.har",))
+    found = filters.parse(ask)
+    in_session = any(view.steps[step].turn.evaluation is not None for step in filters.steps(found, view))
+    assert matches(row_filter(ask).matches, row) is in_session
+
+
 def test_a_share_of_a_limit_is_kept():
     view = load((SAMPLES[2],), ReadingOptions()).original.view
     (row,) = rows_of(view)

@@ -248,6 +248,11 @@ def test_records_that_carry_nothing_are_passed_through_and_counted(tmp_path):
     assert "records of unknown type were passed over: hologram (2)" in notices(seen)
     assert "records that hold no exchange: custom-title (1), file-history-snapshot (1), progress (1)" in notices(seen)
     assert seen.inputs[0].about.title == "Greetings"
+    titles = [{"type": "summary", "summary": "In short"}, {"type": "ai-title", "aiTitle": "Hello"},
+              {"type": "custom-title", "customTitle": "Greetings"}]
+    for number, title in enumerate(("In short", "Hello", "Greetings"), start=1):  # the user's own goes before others
+        named = shown(claude(prompt("hi"), block(text("Hello."), stop="end_turn"), *titles[:number]), tmp_path)
+        assert named.inputs[0].about.title == title
     assert seen.turns[0].run.record.user_text == "hi"
 
 

@@ -59,6 +59,15 @@ def test_inspects_own_words_are_the_recorders(opened, word, meant):
     assert "Inspect's own word" in "".join(seen.inputs[0].notices)
 
 
+def test_what_an_event_of_a_model_says_beside_its_output(opened):
+    (exchange,) = opened(log(model()), "a.json").exchanges
+    assert (exchange.started, exchange.model) == ("2025-01-01T00:00:00Z", "m")
+    event = model("stop")
+    del event["output"]["model"]
+    assert opened(log(event), "a.json").exchanges[0].model == "openai/m"
+    assert stops(opened(log(model("stop", pending=True)), "a.json")) != stops(opened(log(model("stop")), "a.json"))
+
+
 @pytest.mark.parametrize(("response", "word", "meant"), [
     ({"choices": [{"finish_reason": "length"}]}, "length", "max_tokens"),
     ({"candidates": [{"finish_reason": "FinishReason.MAX_TOKENS"}]}, "MAX_TOKENS", "max_tokens"),

@@ -8,13 +8,21 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers import pi
-from tests.scenes.shapes import CLAUDE, PI, Shape
+from tests.scenes.shapes import CLAUDE, CODEX, COPILOT, KIMI, LANGFUSE, PI, QWEN, Shape
 
 
 @pytest.mark.parametrize(("rows", "odd", "told"), [
     (CLAUDE, ("agentId", []), "agentId is a list, and text was expected"),
     (CLAUDE, ("uuid", {}), "uuid is an object, and text was expected"),
     (CLAUDE, ("isSidechain", "no"), "isSidechain is text, and true or false was expected"),
+    (CODEX, ("timestamp", []), "timestamp is a list, and text was expected"),
+    (CODEX, ("payload", {**CODEX[1]["payload"], "name": []}), "payload.name is a list, and text was expected"),
+    (COPILOT, ("id", []), "id is a list, and text was expected"),
+    (COPILOT, ("data", {**COPILOT[1]["data"], "model": []}), "data.model is a list, and text was expected"),
+    (KIMI, ("model", []), "model is a list, and text was expected"),
+    (KIMI, ("event", {"type": []}), "event.type is a list, and text was expected"),
+    (QWEN, ("model", []), "model is a list, and text was expected"),
+    (QWEN, ("message", {**QWEN[1]["message"], "role": []}), "message.role is a list, and text was expected"),
     (PI, ("parentId", 1), "parentId is a number, and text was expected"),
     (PI, ("message", []), "message is a list, and an object was expected"),
 ])
@@ -72,3 +80,11 @@ def test_a_row_that_nobody_can_use_costs_no_other_row(why, tmp_path: Path, monke
     assert given.error is None
     assert given.responses == whole.responses
     assert any(notice.startswith(f"{path}: line 2") and f"({type(why).__name__})" in notice for notice in given.notices)
+
+
+def test_an_odd_member_of_an_observation_of_langfuse_is_told(tmp_path: Path):
+    path = tmp_path / "trace.json"
+    odd = [{**each, "model": []} for each in LANGFUSE["observations"]]
+    path.write_bytes(Shape("", "", {**LANGFUSE, "observations": odd}).written())
+    (given,) = open_paths([str(path)]).inputs
+    assert any("model is a list, and text was expected" in notice for notice in given.notices)

@@ -10,7 +10,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers import otlp
-from inspector.sessions.importers.span_names import FACTS
+from inspector.sessions.importers.span_names import FACTS, inputs_of
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
 Row = dict[str, Any]
@@ -336,3 +336,18 @@ def test_the_spans_of_claude_code_say_their_end_and_counts(opened):
     assert (one.response.usage.input_tokens, one.response.usage.output_tokens) == (2, 12)
     assert one.response.usage.cached_tokens == 80
     assert "spans that are not an answer of a model: 1" in notices(seen)
+
+
+@pytest.mark.parametrize("mark", [b"gen_ai.system", b"llm.model_name", b"openinference.span.kind",
+                                  b"telemetry.sdk.name", b"service.name"])
+def test_protobuf_is_known_by_the_names_that_such_spans_have(mark: bytes) -> None:
+    held = b"\n\x40\n\x3e\x12" + mark + b"\x1a\x02ok"
+    assert otlp.sniff(held, "t.pb") == 95
+    assert otlp.sniff(len(held).to_bytes(4, "big") + held, "t.pb") == 95
+    assert otlp.sniff(held.replace(mark, b"harmless"), "t.pb") == 0
+
+
+@pytest.mark.parametrize("names", ["llm.input_messages.0.message", "gen_ai.prompt.0"])
+def test_a_message_may_stand_in_names_of_its_own(names: str) -> None:
+    (message,) = inputs_of({f"{names}.role": "user", f"{names}.content": "go"})
+    assert (message.role, message.text) == ("user", "go")

@@ -142,7 +142,8 @@ def test_botnexus_two_rows_of_a_call(tmp_path):
     first = seen.responses[0].exchange.response
     assert first.text == "I write"
     assert "hm'" in str(first)
-    assert first.tool_calls[0].arguments == '{"a": 1}'
+    assert (first.tool_calls[0].name, first.tool_calls[0].arguments) == ("write", '{"a": 1}')
+    assert seen.responses[0].exchange.started == "2026-01-01T00:00:00Z"
     assert seen.responses[1].exchange.request.messages[-1].results[0].is_error
     assert "BotNexus keeps no stop reason" in notices(seen)
 
@@ -176,6 +177,16 @@ def test_botnexus_crash_summary_and_folded_rows(tmp_path):
     assert stops(seen) == ["unknown", "interrupted"]
     assert "transcript.inferred.crash_sentinel" in rules(seen, 1)
     assert "taken out of what the model sees" in notices(seen)
+
+
+def test_botnexus_rows_of_its_own_are_no_message_of_the_user(tmp_path):
+    newer = BOTNEXUS.replace("is_history", "is_replay_banner INTEGER, message_kind TEXT, is_history")
+    seen = viewed(built(
+        tmp_path / "sessions.sqlite", newer, "session_history", entry("user", "go"), entry("assistant", "a"),
+        entry("user", "replayed", is_replay_banner=1), entry("assistant", "b"),
+        entry("user", "it is done", message_kind="subagent-completion"), entry("assistant", "c"), entry("user", "b"),
+        entry("assistant", "d")))
+    assert stops(seen) == ["unknown", "unknown", "end_turn", "unknown"], "only a user shows that an answer was whole"
 
 
 def test_botnexus_crash_before_an_answer(tmp_path):

@@ -631,9 +631,12 @@ FACTS: Sequence[tuple[Ask, Sequence[str]]] = (
     (calling(result=FOUND._replace(is_error=True)), CALLING), (calling(result=FOUND._replace(json=IMAGE)), ONLY_TEXT),
     (said(Message(Role.ASSISTANT, (LOOK, LOOK._replace(id="c2"))), Message(Role.TOOL, (
         FOUND, FOUND._replace(call_id="c2"))), tools=(WEATHER,)), CALLING),
-    (said(Message(Role.ASSISTANT, (LOOK,)), Message(Role.TOOL, (FOUND,)), HELLO, tools=(WEATHER,)), CALLING),
+    (said(Message(Role.ASSISTANT, (LOOK, LOOK._replace(id="c2"))), Message(Role.TOOL, (FOUND,)), Message(
+        Role.TOOL, (FOUND._replace(call_id="c2"),)), HELLO, tools=(WEATHER,)), CALLING),
+    (said(Message(Role.TOOL, (FOUND,)), tools=(WEATHER,)), CALLING),  # the call is on the provider's side
     (said(Message(Role.USER, (TextPart("a"), TextPart("b")))), CALLING),
-    (said(Message(Role.USER, (TextPart("See:"), OpaquePart("annotations", "[]")))), ("openai_chat",)),
+    (said(Message(Role.ASSISTANT, (TextPart("So."), OpaquePart("audio", '{"id":"a1","data":"QUJD"}'))), HELLO),
+     ("openai_chat",)),
     (said(tools=(WEATHER, Tool("time", {"type": "object"})), tool_choice="tool:weather"), CALLING),
     *((said(**{name: value}), tuple(FORMATS)) for name, value in (
         ("previous_id", "p"), ("continuation_token", "dG9r"), ("background", True))),
