@@ -92,14 +92,12 @@ LEFT_OUT: dict[str, str] = {
     r"wire\.profiles\..*": "made of the rows of `SERVERS`, which are tried",
     r"wire\.(bedrock_invoke|openai_completions)\.STREAM_READS": "made of the rows of other formats, which are tried",
     r"wire\.(ollama|openai).*\.PATHS": "an address tells a format only where its body does not",
-    r"inspector\.(export\.(FORMS|conventions\.CONTENT|.*\.KINDS)|live\.(answers|growing_views|stepper)\..*)": LATER,
-    r"inspector\.provider\.((app|frames|reading)\..*|checks\.TYPES|dialect_lines\.(COLUMNS|NARROW|RANKS)"
-    r"|dialect_rows\.HOSTS"
-    r"|dialects\.(DIALECTS|PEERS|PEER_VERSIONS)(\..*)?|scenarios\.(CUTS|COMPLETE|TOOLS))": LATER,
+    r"inspector\.live\.(growing_views|stepper)\..*": LATER,
+    r"inspector\.provider\.dialects\.DIALECTS(\..*)?": "made of the formats and of `OTHERS`, which are tried",
+    r"inspector\.provider\.scenarios\.(COMPLETE|TOOLS)": LATER,
     r"inspector\.report\.(judged_turn\..*|facts\.WENT_ON)": LATER,
     r"inspector\.sessions\.credentials\.FORMS": "the examples that tests plant are made of its rows",
-    r"inspector\.(replay\.((simulate|tokens)\..*|case\.TURN_PLACES)|web\.(browser\.OWN_SITE|listener\..*))": LATER,
-    r"inspector\.sessions\.importers\.IMPORTERS": LATER,
+    r"inspector\.replay\.((simulate|tokens)\..*|case\.TURN_PLACES)": LATER,
 }
 """The tables that are not tried: a pattern of their titles, and the reason."""
 ASKED_BY_NAME = frozenset({"inspector.check.finders.DEFAULT_CAPS", "inspector.check.report_forms.FORMS"})

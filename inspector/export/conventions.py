@@ -44,10 +44,7 @@ OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_DEFINITIONS = "gen_ai.tool.definitions"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
 TOOL_RESULT = "gen_ai.tool.call.result"
-CONTENT = frozenset(
-    {SYSTEM_INSTRUCTIONS, INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_DEFINITIONS, TOOL_ARGUMENTS, TOOL_RESULT}
-)
-"""What was said: left out unless it is asked for."""
+"""These six hold what was said: they are left out unless that is asked for."""
 
 OURS = "loop_inspector."
 

@@ -171,8 +171,6 @@ def _beginning(part: ResponsePart, characters: int) -> ResponsePart | None:
         return part._replace(arguments=(part.arguments or "")[: characters - len(part.name)])
     return None  # a name comes whole or not at all
 
-CUTS = frozenset({Moment.CUT, Moment.CUT_CALL, Moment.CUT_BATCH, Moment.CUT_AFTER})
-"""The budget ended it."""
 COMPLETE = frozenset({Moment.ENDED, Moment.CALLED})
 """Nothing is missing."""
 

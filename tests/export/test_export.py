@@ -57,6 +57,13 @@ def ran():
     return shown(*ran_cut_call())
 
 
+@pytest.mark.parametrize(("form", "said"), [("otlp", False), ("otlp-content", True)])
+def test_traces_hold_what_was_said_only_where_that_is_the_form(form, said):
+    files = form_files(shown(asked([user("a word of its own")], chat("yes"))), form)
+    assert any("resourceSpans" in text for text in files.values())
+    assert any("a word of its own" in text for text in files.values()) is said
+
+
 def test_every_form_makes_files_of_a_name_of_its_own(ran):
     made = [name for files in everything(ran).values() for name in files]
     assert len(made) == len(set(made)) == len(FORMS) + 2  # a session beside the bug report, metrics beside the traces

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from inspector.provider.dialect_rows import DialectRow, rows
+from inspector.provider.dialect_rows import DialectRow, rows, url
 from inspector.provider.dialects import dialects_named
 from inspector.provider.scenarios import SCENARIOS, cut, tokens
 from loop_core.errors import CallerError
@@ -341,3 +342,15 @@ def test_the_genai_sdk_reads_values_that_continue() -> None:
     assert calls[0].name == "write_file"
     assert calls[-1].will_continue
     assert calls[-1].partial_args[-1].will_continue
+
+
+@pytest.mark.parametrize(("name", "address"), [
+    ("bedrock_converse/bedrock", r"https://bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com/"),
+    ("gemini_generate/vertex", r"https://[a-z0-9-]+-aiplatform\.googleapis\.com/"),
+    ("openai_chat/azure_openai", r"https://[a-z]+\.openai\.azure\.com/"),
+    ("openai_chat/oci", r"https://inference\.generativeai\.[a-z.-]+\.oraclecloud\.com/"),
+    ("openai_chat/openai", r"https://api\.openai\.com/"), ("ollama_chat/ollama", "http://127.0.0.1:11434/"),
+])
+def test_a_request_goes_to_an_address_that_the_provider_documents(name: str, address: str) -> None:
+    dialect = dialects_named((name,))[0]
+    assert re.match(address, url(dialect, dialect.stream))

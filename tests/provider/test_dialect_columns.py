@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from shlex import split
@@ -32,6 +33,12 @@ def folded(scenario: str) -> list[Any]:
 def titles(width: int) -> list[str]:
     shown = [each for each in folded("call-cut") if isinstance(each, TableEntry)]
     return [column.key for column in dialect_lines.layout(shown, width).columns]
+
+
+def test_a_wide_table_has_all_columns() -> None:
+    head = text_of(dialect_lines.table(table_rows("call-cut"), 400)[0])
+    assert re.split(r"\s{2,}", head.strip()) == [
+        "dialect", "raw word", "mapped", "effective", "seen by", "the call", "decision", "peers that differ"]
 
 
 def test_as_many_columns_as_fit() -> None:

@@ -101,6 +101,18 @@ def test_every_dialect_speaks_under_every_budget(dialect: object, stream: bool) 
             assert response.text == STORY.answers[0].text
 
 
+@pytest.mark.parametrize(("api", "name", "stream"), [
+    *((CHAT, name, True) for name in (
+        "azure_openai", "cerebras", "dynamo", "gemini", "lm_studio", "moonshot", "oci", "ollama", "sglang", "tgi")),
+    ("gemini_generate", "vertex", True), (CHAT, "mistral", False), (CHAT, "github_copilot", False),
+])
+def test_what_a_server_does_to_streams_alone_or_to_whole_bodies_alone_is_not_done_to_the_other(
+    api: str, name: str, stream: bool
+) -> None:
+    assert dialect_for(api, stream, name).quirks
+    assert not dialect_for(api, not stream, name).quirks
+
+
 def test_a_profile_of_another_format_leaves_a_format_its_own_server() -> None:
     assert dialect_for(CHAT, True, "mimo").name == "openai_chat/mimo"
     assert dialect_for(RESPONSES, True, "mimo").name == "openai_responses/openai"

@@ -9,7 +9,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers import IMPORTERS
-from tests.scenes.shapes import SHAPES
+from tests.scenes.shapes import SHAPES, Shape
 
 MEMBER = {
     "session": "type", "claude-code": "type", "pi": "type", "droid": "type", "cursor": "type", "gemini-cli": "type",
@@ -34,6 +34,15 @@ UNTYPED = {
 
 def test_every_importer_is_here():
     assert set(IMPORTERS) == MEMBER.keys() | UNTYPED
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.format}-{shape.name}")
+def test_a_file_is_read_as_what_it_is(shape: Shape, tmp_path):
+    path = tmp_path / shape.name
+    path.write_bytes(shape.written())
+    (given,) = open_paths([str(path)]).inputs
+    assert given.format == shape.format
+    assert (given.error is None) is (shape.format != "known"), "a format that is known and not read is an error"
 
 
 def of_new_type(name: str) -> dict[str, Any]:
