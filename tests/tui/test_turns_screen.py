@@ -18,7 +18,7 @@ from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
 from inspector.tui.turns_screen import LARGE, READABLE, TurnsScreen
-from tests.scenes.app import page, until
+from tests.scenes.app import page, told, until
 from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
 
 SIZE = (120, 40)
@@ -484,6 +484,23 @@ async def test_the_file_of_a_row_stands_in_the_line_above_its_details(folder: Pa
             await pilot.press(key)
             name = Path(listed.selected.file).name
             assert f"{name} · {listed.position}" in page(app)
+
+
+@pytest.mark.parametrize(("written", "said"), [
+    (pi(pi_user("tell"), pi_said(text("On"), stop="length")), "max_tokens  what the recorder's word length means"),
+    (claude(prompt("write"), block(use(), tokens=32_000)), "max_tokens  no word says it: inferred, see the evidence"),
+    (claude(prompt("write"), block(text("On"), stop="max_tokens")), "max_tokens  what the format's table says"),
+    (claude(prompt("say"), block(text("Hello."))), "unknown  no word says it"),
+])
+async def test_a_reason_without_a_word_is_not_said_to_be_in_a_table(tmp_path: Path, written: str, said: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(written)
+    app = LoopInspector([str(path)])
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await pilot.press("2")
+        assert f"mapped         {said}" in told(app)
 
 
 async def test_the_line_of_a_file_ends_in_no_lone_word(folder: Path) -> None:

@@ -24,6 +24,7 @@ from inspector.report.lines.spans import (
     field,
     join_groups,
     more,
+    one_line,
     paragraphs,
     quote,
     safe,
@@ -31,6 +32,7 @@ from inspector.report.lines.spans import (
 from inspector.report.lines.steps import send_of
 from inspector.report.lines.wire import place
 from inspector.report.times_and_costs import cost_text, response_cost, session_cost, time_phrases, turn_cost
+from inspector.sessions.reasons import inference_of, recorder_word
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
 from loop_core.turn.trace import Step
@@ -127,7 +129,7 @@ def _reason(facts: ResponseFacts) -> list[Line]:
     lines = [
         field("raw", raw, *_native(answer)),
         field("mapped", Span(judged.mapped.normalized.value, Tone.NORMALIZED),
-              Span("  what the format's table says", Tone.DIM)),
+              Span(f"  {_mapping(facts)}", Tone.DIM)),
         field("effective", Span(f"{glyph} {judged.stop.normalized.value}", role), *detail,
               *_tightened(facts)),
     ]
@@ -138,6 +140,17 @@ def _reason(facts: ResponseFacts) -> list[Line]:
         lines.append(more(Span(f"  {place(seen.at)}", Tone.DIM)))
         name = ""
     return lines
+
+
+def _mapping(facts: ResponseFacts) -> str:
+    """Where the reason comes from before it is corrected; a table says it only of a word that was recorded."""
+    mapped = facts.judgement.mapped
+    if facts.exchange.response.raw_stop_reason is not None:
+        return "what the format's table says"
+    word = recorder_word(mapped)
+    if word is not None:
+        return f"what the recorder's word {one_line(word, 40)} means"
+    return "no word says it: inferred, see the evidence" if inference_of(mapped) is not None else "no word says it"
 
 
 def _native(answer: ChatResponse) -> Line:
