@@ -105,7 +105,7 @@ def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:
         said = ""
         while not said.startswith("turn 2: "):
             said = process.stdout.readline()
-        assert said.startswith("turn 2: TRUNCATED · openai_chat")
+        assert said.startswith("turn 2: TRUNCATED · the provider cut the answer: openai_chat")
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
