@@ -322,7 +322,7 @@ def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
     """
     if not found.searched:
         return ""
-    known = list(values)
+    known = values if isinstance(values, Mapping) else list(values)
     terms = {word: term_of_value(word, known) for word in found.searched}
     return ", ".join(f"{in_quotes(word)} as text{f' ({term} for that value alone)' if term else ''}"
                      for word, term in terms.items())

@@ -291,11 +291,14 @@ def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
 
 
 def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
-    """The terms and the values that occur in rows."""
+    """The terms and the values that occur in rows; what many answers have in common comes once."""
+    known: set[tuple[str, tuple[str, ...]]] = set()
     for row in rows:
         yield "session", row.name
         for answer in row.answers:
-            yield from ((name, value) for name, values in zip(WORDS, answer.words, strict=True) for value in values)
+            fresh = [pair for pair in zip(WORDS, answer.words, strict=True) if pair not in known]
+            known.update(fresh)
+            yield from ((name, value) for name, values in fresh for value in values)
 
 
 def row_filter(text: str) -> Filter:

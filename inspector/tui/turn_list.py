@@ -85,6 +85,8 @@ class TurnList(RowList):
         """The listed rows and the titles of sections."""
         self.passed: list[TurnRow] = []
         """The rows that pass the filter."""
+        self._values: Mapping[tuple[str, str], None] | None = None
+        """The terms and values of all rows, once they were asked for."""
         self._widest: dict[str, int] = {}
         self._shared: frozenset[str] = frozenset()
         """Names that sessions in several files share; for these, rows show the file too."""
@@ -97,6 +99,7 @@ class TurnList(RowList):
     def set_rows(self, slot: str, rows: list[TurnRow]) -> None:
         """Puts the rows of a file at its reserved place, or at the end."""
         self.slots[slot] = rows
+        self._values = None
         for name, size in turn_table.widest_cells(self.columns, rows).items():
             self._widest[name] = max(size, self._widest.get(name, 0))
 
@@ -126,13 +129,19 @@ class TurnList(RowList):
         try:
             self.filter = turn_rows.row_filter(text) if text.strip() else None
         except filters.FilterError as why:
-            return str(filters.explain_error(why, turn_rows.values_of_rows(self.rows)))
+            return str(filters.explain_error(why, self.values()))
         self.relist()
         if self.filter is None:
             return "all turns"
         total = sum(row.verdict is not None for row in self.rows)
-        searched = filters.search_note(self.filter, turn_rows.values_of_rows(self.rows))
+        searched = filters.search_note(self.filter, self.values()) if self.filter.searched else ""
         return " · ".join(filter(None, (f"{len(self.passed):,} of {count_of(total, 'turn')}", searched)))
+
+    def values(self) -> Mapping[tuple[str, str], None]:
+        """The terms and the values that occur in the rows; gathered once for the keys of a filter."""
+        if self._values is None:
+            self._values = dict.fromkeys(turn_rows.values_of_rows(self.rows))
+        return self._values
 
     def _titled(self, rows: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
         last = -1
