@@ -5,7 +5,6 @@ from __future__ import annotations
 from inspector.report.advice import all_reasoning, ended_below, limit_said, nothing_read, sent_on
 from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn
-from inspector.report.lines.spans import count_of
 from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.arguments import ArgumentShape, parse
@@ -136,6 +135,8 @@ def held_call(look: JudgedTurn) -> str:
 
 def limit_reached(look: JudgedTurn) -> str:
     """The limit that ended a turn which could go on, then what the turn was doing."""
+    from inspector.report.lines.spans import count_of  # what draws lines is loaded for few turns
+
     limit = limit_said(look) or "the policy ended the turn"
     if look.last_word is Stop.TOOL_CALL and look.over:
         return f"{limit}: {who(look)} asked for tools"
