@@ -89,7 +89,9 @@ def _number(row: TurnRow) -> str:
 
 def _calls(row: TurnRow) -> str:
     held = f"{row.held} held" if row.held else ""
-    return f"{held}, {row.ran} run" if row.ran else held
+    if not row.ran:
+        return held
+    return f"{held}, but ran" if row.ran == row.held else f"{held}, {row.ran} ran"
 
 
 def span_of_time(seconds: float | None) -> str:
@@ -122,7 +124,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
         TurnColumn("tokens", _text("tokens", lambda row: row.tokens, _tokens),
                    lambda row: row.tokens, (9, 11, 15), right=True,
                    length=lambda row: len(_tokens(row))),
-        TurnColumn("calls", _text("held", lambda row: row.held, _calls), lambda row: -row.held or None, (13, 13, 13),
+        TurnColumn("calls", _text("held", lambda row: row.held, _calls), lambda row: -row.held or None, (15, 15, 15),
                    length=lambda row: len(_calls(row))),
         TurnColumn("model", _text("model", lambda row: row.model or None, lambda row: row.model),
                    lambda row: row.model or None, (14, 20, 26)),

@@ -503,6 +503,18 @@ async def test_a_reason_without_a_word_is_not_said_to_be_in_a_table(tmp_path: Pa
         assert f"mapped         {said}" in told(app)
 
 
+async def test_a_held_call_that_the_agent_ran_is_no_contradiction(tmp_path: Path) -> None:
+    cut = [prompt("write"), block(use("toolu_1", file_path="a.md"), stop="max_tokens"),
+           block(use("toolu_2", file_path="b.md"), stop="max_tokens")]
+    (tmp_path / "a.jsonl").write_text(claude(*cut, result("ok", "toolu_1"), result("ok", "toolu_2")))
+    (tmp_path / "b.jsonl").write_text(claude(*cut, result("ok", "toolu_1"), result(MISSING, "toolu_2", error=True)))
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        assert "2 held, but ran" in page(app)
+        assert "2 held, 1 ran" in page(app)
+
+
 async def test_the_line_of_a_file_ends_in_no_lone_word(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(100, 26)) as pilot:
