@@ -325,7 +325,8 @@ def check(
     if wanted:
         from inspector.report import filters
 
-        filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
+        searched = filters.search_note(filters.parse(wanted), ())  # before anything is read: a wrong one costs nothing
+        commands.say([f"--filter: {searched}"] if searched else [])
     known = report_forms.read_baseline(baseline) if baseline else frozenset()
     with commands.progress_bar(sys.stderr) as progress:
         report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, filter_text=wanted, jobs=jobs,

@@ -217,7 +217,9 @@ def test_exit_codes(inspector, folder, monkeypatch, words, code):
 def test_a_filter_that_no_turn_passes_is_named(inspector, folder, monkeypatch):
     monkeypatch.chdir(folder)
     said = inspector("check", "b.jsonl", "--filter", "zebra")
-    assert said.err.strip().endswith("no turn passes the filter zebra, so nothing was checked")
+    assert said.err.splitlines() == ['inspector: --filter: "zebra" as text',
+                                     "inspector: no turn passes the filter zebra, so nothing was checked"]
+    assert "as text" not in inspector("check", "b.jsonl", "--filter", "held").err
 
 
 @pytest.mark.parametrize("words", [("--select", "nothing"), ("--filter", "stop:"), ("--baseline", "a.jsonl"),
