@@ -77,8 +77,15 @@ FIELD_TESTS = {
 }
 """The fields of a wire format, of its row in the registry and of how it is served that need not be given. Each is read
 in a room of its own, which no rule knows, so that its tests are named here."""
-OF_NAME = {"_HOMES": ("tests/test_library.py",), "STREAM_READS": ("tests/wire/test_provenance.py",),
-           "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py")}
+OF_NAME = {
+    "_HOMES": ("tests/test_library.py",), "STREAM_READS": ("tests/wire/test_provenance.py",),
+    "LOSES": ("tests/wire/test_conformance.py",), "KNOWN_CAPS": ("tests/sessions/test_claude_code.py",),
+    "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py"),
+    "NAMES": ("tests/wire/test_failures.py", "tests/whatif/test_axes.py"),
+    **dict.fromkeys(("ASKING_LOSES", "PROMPT_LOSES"), ("tests/wire/test_asking.py",)),
+    **dict.fromkeys(("SHORT", "OLDER"), ("tests/whatif/test_axes.py",)),
+    **dict.fromkeys(("STREAM_ONLY", "WHOLE_ONLY"), ("tests/provider/test_reply.py",)),
+}
 """Test files of all tables of one name."""
 RECORDS = re.compile(r"wire\..*\.(FORMAT|([A-Z]+_)?SERVING)|formats\.FORMATS\.\d+")
 """The records whose optional fields are rows."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from inspector.replay.token_counts import text_of
 from inspector.replay.token_readings import Bounds
-from inspector.replay.tokens import RANK, TokenBasis, TokenMeasure, TokenStretch
+from inspector.replay.tokens import TokenBasis, TokenMeasure, TokenStretch
 from loop_core.judge.classify import FINISHED
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.seam import join
@@ -138,7 +138,7 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
             break
         position = following
     last = answers[first + len(measured) - 1][2]
-    worst = max(measured, key=lambda each: RANK[each.basis])
+    worst = max(measured, key=lambda each: [*TokenBasis].index(each.basis))
     whole = not broken and last.judgement.stop.normalized in FINISHED
     sure, bounds = _sure(stretches, base, measured[-1])
     return KnownOutput(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis,

@@ -49,7 +49,6 @@ class TokenBasis(StrEnum):
     """The tokens are spread evenly over the characters."""
 
 
-RANK = {basis: number for number, basis in enumerate(TokenBasis)}
 CHARS_PER_TOKEN = 4
 """An estimate where no tokens were counted: about right for English text."""
 SLACK = 2
