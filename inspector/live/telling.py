@@ -65,7 +65,7 @@ def recorded_case(path: str, server: Server) -> Case:
     """
     loaded, mask = open_paths([path]), Mask(server.secrets, redact.body)
     exchanges = tuple(replace(each, response=mask.response(each.response)) for each in loaded.exchanges)
-    return open_case(replace(loaded, exchanges=exchanges))
+    return open_case(loaded._replace(exchanges=exchanges))
 
 
 def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:

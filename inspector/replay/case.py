@@ -191,7 +191,7 @@ def case_beside(
     verdicts: tuple[tuple[Verdict, ...], ...],
 ) -> Case:
     """The case with other exchanges in the same places."""
-    loaded = replace(case.recording, exchanges=exchanges)
+    loaded = case.recording._replace(exchanges=exchanges)
     return Case(loaded, judged, verdicts, case.limits_by_path, root=case.root or case, live_runs=case.live_runs,
                 silent=case.silent, end_causes=case.end_causes, cancels=case.cancels)
 

@@ -180,7 +180,7 @@ def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str |
     opened = case.recording.exchanges[links[0].index].path if links else ""
     brought = {exchanges[0].path: case.limits_by_path[opened]} if opened in case.limits_by_path else {}
     return Case(
-        replace(case.recording, exchanges=(*case.recording.exchanges, *exchanges), conversations=tuple(
+        case.recording._replace(exchanges=(*case.recording.exchanges, *exchanges), conversations=tuple(
             _changed(each, record) for each in case.recording.conversations)),
         (*case.judgements, *judged), (*case.verdicts, *verdicts), {**case.limits_by_path, **brought}, case.measures,
         None if root is None else _with(root, answers, record, None), {}, case.live_runs,

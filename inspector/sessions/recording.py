@@ -232,8 +232,7 @@ class Conversation(NamedTuple):
     turns: tuple[TurnRecord, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Loaded:
+class Loaded(NamedTuple):
     """All recordings that one call read."""
 
     inputs: tuple[Input, ...]

@@ -5,10 +5,8 @@ how its seams are decided. `STRICT` is ours; other systems are described in `pre
 functions at the end of this module and the machine interpret it.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -136,8 +134,7 @@ ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
 """Ending -> the signal of an answer that ended by its word but holds nothing that answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """How one agent loop reads a response, and how it reacts."""
 
     name: str
@@ -145,13 +142,13 @@ class Policy:
     cites: tuple[str, ...] = ()
     """The lines of the source that it follows, and how they were interpreted."""
     reads: ReasonSource = ReasonSource.EFFECTIVE
-    words: Words = field(default_factory=dict)
-    unlisted: Mapping[str, Stop] = field(default_factory=dict)
+    words: Words = MappingProxyType({})
+    unlisted: Mapping[str, Stop] = MappingProxyType({})
     """Wire format -> the meaning of a native word that `words` does not list."""
-    reason_map: Mapping[Stop, Stop] = field(default_factory=dict)
+    reason_map: Mapping[Stop, Stop] = MappingProxyType({})
     """Normalized word -> the word that this loop reads in its place; other words stay."""
     promotions: tuple[Promotion, ...] = ()
-    signals: Signals = field(default_factory=lambda: STRICT_SIGNALS)
+    signals: Signals = STRICT_SIGNALS
     settles: bool = True
     """Whether a turn is finished only once every held call was received again."""
     cap_evidence: bool = True

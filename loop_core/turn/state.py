@@ -129,8 +129,7 @@ class Finish(NamedTuple):
 Effect = Send | RunTools | Finish
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Recut:
+class Recut(NamedTuple):
     """How a simulated answer was made: recorded output, cut again at another budget."""
 
     basis: str
@@ -198,8 +197,7 @@ class ToolResults(NamedTuple):
     steering: tuple[Message, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """Event: continue, for states that wait for nothing."""
 
 

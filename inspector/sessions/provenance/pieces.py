@@ -24,7 +24,7 @@ _TRIES = 64
 """The most beginnings that are tried for a text, since a hostile body may have very many."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TextPiece:
     """A value that may be a piece of a text."""
 
