@@ -5,8 +5,7 @@ the rest was never recorded, the advice is a guess: it gives its reason, no numb
 are tables, worst cause first: what decided the turn -> the settings to try, and the guess.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum

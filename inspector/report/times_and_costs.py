@@ -8,8 +8,7 @@ Formats count tokens differently: some include tokens from the cache in the inpu
 a price for one of the counted kinds of tokens, a response has no cost, and a sum tells how many responses it covers.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

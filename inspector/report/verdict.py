@@ -4,8 +4,7 @@ The rows of a table are tested in order, and the first that holds names the turn
 no meaning depends on colour.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -6,8 +6,7 @@ says that its call did not run is not an answer of the tool. Agents have these w
 searched only at the beginning of a text: a file that a tool has read may contain any sentence.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from typing import NamedTuple
 

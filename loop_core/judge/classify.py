@@ -5,8 +5,7 @@ exception, a complete call under `stop`, needs the gate's full conditions. No wi
 native word arrives already mapped (`native`), and what is known of a server arrives as a `Speaker`.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 

@@ -4,8 +4,7 @@ Such markup is never read as a call; it is only pointed at. A mark counts outsid
 formats, and where the tools of the request are known it must name one of them.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -5,8 +5,7 @@ may begin instead, and segments and seams as values.
 a model may repeat a prompt in its answer.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

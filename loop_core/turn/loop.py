@@ -6,8 +6,7 @@ This module has two sources, a recording and a list made by hand; the live one i
 resumption), never by comparing texts, because our hint differs from the recorded agent's.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, runtime_checkable

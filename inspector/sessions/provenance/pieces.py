@@ -6,8 +6,7 @@ same text are repetitions. A text that no pieces form has none. This part knows 
 The second part has the frames of a body as its decoder got them, and the place in the body of each byte of a payload.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
