@@ -138,6 +138,12 @@ def test_a_transcript_loads_the_wire_format_of_its_answers_alone(tmp_path: Path)
     assert {row.package for row in FORMATS.values()} & loaded == {"loop_core.wire.openai_chat"}
 
 
+def test_a_transcript_of_claude_code_loads_the_wire_format_of_its_answers_alone() -> None:
+    loaded = explained(next((ROOT / "sample_sessions").glob("18-*")))
+    assert "inspector.sessions.importers.claude_code" in loaded, "the sample was not read"
+    assert {row.package for row in FORMATS.values()} & loaded == {"loop_core.wire.anthropic_messages"}
+
+
 def test_the_schema_validator_is_loaded_when_a_complete_call_meets_a_schema(tmp_path: Path) -> None:
     loaded = explained(pair(tmp_path, '{"city": "Oslo"}', "tool_calls"))
     assert "jsonschema_rs" in loaded

@@ -32,8 +32,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.json_values import char_span
-from loop_core.wire.openai_chat.table import API
 
+ASSUMED = "openai_chat"  # its id alone: its package would be loaded for the transcripts of all agents
 Piece = tuple[int, bytes, bool]
 """The number of a record, its JSON, and whether it may be the last record of a cut file."""
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
@@ -196,7 +196,7 @@ class ChatReader(TranscriptReader):
     @property
     def api(self) -> str:
         """The wire format assumed for its answers; nothing in the transcript depends on it."""
-        return self.options.api or API
+        return self.options.api or ASSUMED
 
     def lane(self, value: dict[str, Any]) -> str:
         """The session or agent of a message, in a file that mixes those of several."""

@@ -36,7 +36,7 @@ _NEWLINE = re.compile(r"\r\n|\n|\r")
 _CALL_TYPES = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Block:
     """One content block to be sent: a part, its type, and the fields that a part of their own carried."""
 
