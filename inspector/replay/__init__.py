@@ -61,8 +61,7 @@ class Stretch(NamedTuple):
     settings: Settings
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Replay:
+class Replay(NamedTuple):
     """A replayed case, under one setting or under several in sequence."""
 
     case: Case
