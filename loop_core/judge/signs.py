@@ -111,37 +111,6 @@ def _declared(name: str, tools: Collection[str]) -> bool:
     return name in tools or name.removeprefix("functions.") in tools
 
 
-# -- Reasoning in the text: a server without a reasoning parser leaves it there ---------------------------------------
-
-
-THINKING_MARKS: Mapping[str, str] = {
-    "<think>": "</think>",  # DeepSeek, Qwen and most others
-    "<thinking>": "</thinking>",
-    "<reasoning>": "</reasoning>",
-    "<seed:think>": "</seed:think>",
-    "[THINK]": "[/THINK]",  # Mistral
-    "<|START_THINKING|>": "<|END_THINKING|>",  # Command
-    "<|channel|>analysis<|message|>": "<|end|>",  # gpt-oss
-}
-"""What opens a model's reasoning -> what closes it, by their chat templates."""
-
-
-def only_thinks(text: str) -> Sign | None:
-    """The sign that a text is reasoning and nothing else: it begins with it, and nothing follows, or it never closes.
-
-    A chat template may open the reasoning itself; then the text only closes it.
-    """
-    said = text.strip()
-    for opening, closing in THINKING_MARKS.items():
-        if said.startswith(opening) or (said.endswith(closing) and opening not in said):
-            end = said.find(closing)
-            if end < 0 or end + len(closing) == len(said):
-                start = len(text) - len(text.lstrip())
-                said_so = f"it is reasoning behind {opening}" if said.startswith(opening) else f"it ends with {closing}"
-                return Sign(f"{said_so}, and nothing follows", start, start + len(said))
-    return None
-
-
 _FENCE = re.compile(r"^[ \t>]{0,8}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+?\1(?!`)")
 """Code inside a line."""
@@ -332,3 +301,34 @@ def stops_in_the_middle(text: str) -> Sign | None:
     """The sign that a text stops in the middle; None if nothing does."""
     end = len(text.rstrip(_EMPHASIS))
     return next((seen for sign in SIGNS if end and (seen := sign(text, end)) is not None), None)
+
+
+# -- Reasoning in the text: a server without a reasoning parser leaves it there ---------------------------------------
+
+
+THINKING_MARKS: Mapping[str, str] = {
+    "<think>": "</think>",  # DeepSeek, Qwen and most others
+    "<thinking>": "</thinking>",
+    "<reasoning>": "</reasoning>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",  # Mistral
+    "<|START_THINKING|>": "<|END_THINKING|>",  # Command
+    "<|channel|>analysis<|message|>": "<|end|>",  # gpt-oss
+}
+"""What opens a model's reasoning -> what closes it, by their chat templates."""
+
+
+def only_thinks(text: str) -> Sign | None:
+    """The sign that a text is reasoning and nothing else: it begins with it, and nothing follows, or it never closes.
+
+    A chat template may open the reasoning itself; then the text only closes it.
+    """
+    said = text.strip()
+    for opening, closing in THINKING_MARKS.items():
+        if said.startswith(opening) or (said.endswith(closing) and opening not in said):
+            end = said.find(closing)
+            if end < 0 or end + len(closing) == len(said):
+                start = len(text) - len(text.lstrip())
+                said_so = f"it is reasoning behind {opening}" if said.startswith(opening) else f"it ends with {closing}"
+                return Sign(f"{said_so}, and nothing follows", start, start + len(said))
+    return None
