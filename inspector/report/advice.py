@@ -308,6 +308,8 @@ class Failure(NamedTuple):
 
 
 FAILURES: tuple[Failure, ...] = (
+    Failure("unreadable body", "look at what answered in the model's place: a proxy, a login page, another address",
+            words=r"\bunreadable_body\b"),
     Failure("key", "check the key: is it set, valid, and allowed to use this model?", frozenset({401, 403}),
             r"\bapi[ _-]?key\b|authentication_error|invalid_authentication|\bunauthori[sz]ed\b"
             r"|permission_denied|security token"),

@@ -14,7 +14,7 @@ from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
 from inspector.replay.token_counts import impossible, text_bytes
 from inspector.sessions import evidence_places
-from inspector.sessions.reasons import is_unrecorded
+from inspector.sessions.reasons import is_unrecorded, why_missing
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
@@ -172,7 +172,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         at = At(ExchangePart.BODY, size, size)
         yield ReportedFinding(Finding("session.recording_cut", Severity.WARNING, message, at), link.index, turn)
     elif not exchange.recorded:
-        message = "the body was not recorded; nothing can be said about its end"
+        message = f"{why_missing(judged.stop)}; nothing can be said about its end"
         yield ReportedFinding(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 
 

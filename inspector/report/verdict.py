@@ -24,6 +24,7 @@ from inspector.report.advice import (
 )
 from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
 from inspector.report.judged_turn import JudgedTurn, asked_anew, judged_turn_of
+from inspector.sessions.reasons import why_missing
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
 from loop_core.judge.endings import Ending
@@ -231,7 +232,7 @@ ROWS: tuple[VerdictRow, ...] = (
         say.ending_words, situation),
     VerdictRow("NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: not look.exchange.recorded,
-        lambda look: f"{look.exchange.api}: the body was not recorded, so how the answer ended is not known",
+        lambda look: f"{look.exchange.api}: {why_missing(look.judgement.stop)}, so how the answer ended is not known",
         lambda look: "record the traffic with a proxy; a browser leaves streams out of its HAR file"),
     # A pause is no end: the provider expects one more request.
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,

@@ -17,24 +17,18 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from inspector.sessions import detection, redact, traffic
+from inspector.sessions.reasons import is_unreadable, missing_response, unreadable_response
 from inspector.sessions.recording import NOT_READ, Exchange, Options, RawExchange, TurnRecord
 from loop_core.errors import CallerError, DecodeError
 from loop_core.formats import FORMATS
 from loop_core.values import (
-    At,
     ChatResponse,
-    Evidence,
-    ExchangePart,
     Finding,
     Request,
     Severity,
-    Stop,
-    StopReason,
     TransportEnd,
 )
 from loop_core.wire import decode_response, wire
-from loop_core.wire.base import RECORDING_CUT
-from loop_core.wire.failures import read_quota
 from loop_core.wire.format import Profile
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
@@ -195,6 +189,8 @@ def _resealed(body: bytes, received: bytes) -> bytes:
 def redecode(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
     """The decoded response for another body of an exchange, or for the same body under another profile."""
     before = exchange.response
+    if is_unreadable(before):
+        return before
     end, status = before.transport_end, before.http_status
     response = _decoded(exchange.api, body, status, exchange.headers, exchange.request, profile, end)
     # The recorder's findings about the connection are not in the body, so decoding cannot give them again.
@@ -209,7 +205,6 @@ def _raw(text: str) -> bytes:
 
 # -- Building an exchange ---------------------------------------------------------------------------------------------
 
-NOT_RECORDED = "not_recorded"
 _NO_ANSWER = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE", "DELETE"})
 """Methods that never ask a model. The answer to a DELETE of a stored response looks like a response."""
 
@@ -236,15 +231,18 @@ def build(
     body = raw.body if raw.clean else _resealed(redact.body(raw.body, counts), raw.body)
     chosen = _profile(raw, api, url, headers, body, request, options)
     if not raw.recorded:
-        response = _not_recorded(raw, api, headers, request)
+        response = missing_response(raw, api, headers, request)
     else:
         try:
             response = _decoded(api, body, raw.status, headers, request, chosen.profile, raw.end)
         except DecodeError as why:
-            if raw.end is not TransportEnd.CUT:
+            if raw.end is TransportEnd.CUT:
+                raw.recorded, body = False, b""  # too little was recorded to decode anything
+                response = missing_response(raw, api, headers, request)
+            elif _asks_a_model(raw, api, request):
+                response = unreadable_response(raw, api, body, f"not a response of {api}: {why}")
+            else:
                 return UnbuiltExchange(f"not a response of {api}: {why}", undecodable=True)
-            raw.recorded, body = False, b""  # too little was recorded to decode anything
-            response = _not_recorded(raw, api, headers, request)
         silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
         if silent and not traffic.by_content(body):
             what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
@@ -261,7 +259,8 @@ def build(
         simulated=raw.simulated,
     )
     # Last, since a credential in pieces is visible only in the decoded answer.
-    return with_body(made, without_pieces(body, api, response, counts)) if raw.recorded else made
+    read = raw.recorded and not is_unreadable(response)
+    return with_body(made, without_pieces(body, api, response, counts)) if read else made
 
 
 def _decoded(
@@ -360,20 +359,13 @@ def _profile(
     return choose(api, url, headers, body, model)
 
 
-def _not_recorded(
-    raw: RawExchange, api: str, headers: tuple[tuple[str, str], ...], request: Request | None
-) -> ChatResponse:
-    detail, said = NOT_RECORDED, "the recording holds no body of this response"
-    if raw.end is TransportEnd.CUT:
-        detail, said = RECORDING_CUT, "the recording stops before this response"
-    return ChatResponse(
-        api,
-        stop_reason=StopReason(Stop.UNKNOWN, None, detail, (Evidence(detail, At(ExchangePart.BODY, 0, 0), said),)),
-        transport_end=raw.end,
-        http_status=raw.status,
-        streaming=request.stream if request else False,
-        quota_metadata=read_quota(headers),
-    )
+def _asks_a_model(raw: RawExchange, api: str, request: Request | None) -> bool:
+    """Whether an answer is owed: the request names a model and has messages, and the path is surely the format's.
+
+    A path without a numbered version (`/api/chat`) is that of many applications, which answer in forms of their own.
+    """
+    own = raw.api is not None or (wire(api).home.version.startswith("/v") and not FORMATS[api].common_path)
+    return bool(own) and request is not None and bool(request.model) and bool(request.messages)
 
 
 def _may_be_other(raw: RawExchange, response: ChatResponse, options: Options) -> bool:

@@ -189,6 +189,10 @@ _WINDOW = 1 << 27
 """The window in bytes that a zstd stream may need: the default of `zstd --long`."""
 
 
+DAMAGED = "its body is compressed and damaged"
+"""Why bytes cannot be unpacked that are within the bound."""
+
+
 def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
     """The unpacked bytes, or why they cannot be unpacked. `coding` counts only if the bytes agree with it.
 
@@ -215,7 +219,7 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
                 return f"its body is compressed and far too large: more than {most():,} bytes of all bodies together"
             found.append(piece)
     except ValueError:
-        return "its body is compressed and damaged"
+        return DAMAGED
     return b"".join(found)
 
 

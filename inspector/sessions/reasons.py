@@ -1,8 +1,8 @@
-"""The stop reason of an answer in a transcript, and its source: provider, recorder, or inference.
+"""The stop reason of an answer whose bytes do not give one: in a transcript, of a body that is missing or unreadable.
 
-A stop reason is the provider's own word, a word of the recorder, or our inference from other rows; its evidence begins
-with the rule that says which. Nothing is invented: an end that no row shows stays `unknown`, with the detail
-`not_recorded`.
+In a transcript a stop reason is the provider's own word, a word of the recorder, or our inference from other rows; its
+evidence begins with the rule that says which. Nothing is invented: an end that no row shows stays `unknown`, with the
+detail `not_recorded`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from sys import intern
 
+from inspector.sessions.recording import RawExchange
 from loop_core.values import (
     At,
+    ChatResponse,
     Evidence,
+    ExchangePart,
     Finding,
+    ProviderError,
+    Request,
     Severity,
     Stop,
     StopReason,
+    TransportEnd,
 )
-from loop_core.wire.base import StopRow
+from loop_core.wire.base import RECORDING_CUT, StopRow
+from loop_core.wire.failures import read_quota
 
 PROVIDER = "transcript.provider"
 """The provider's own word, copied into the row."""
@@ -31,6 +38,8 @@ NO_ROW = "transcript.no_row"
 INFERRED = "transcript.inferred."
 """The prefix of rules that infer the end from other rows."""
 NOT_RECORDED = "not_recorded"
+DAMAGED = "damaged_body"
+"""The recorded body cannot be unpacked."""
 _WORD = 40
 """The most characters of a recorder's word; a longer text is a message."""
 
@@ -127,3 +136,53 @@ def reason_finding(stop: StopReason) -> Finding | None:
         return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
     told = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
     return Finding("transcript.inferred", Severity.INFO, intern(told), seen.at)
+
+
+# -- Of a response whose body is missing, or none of its format ------------------------------------------------------
+
+
+def missing_response(
+    raw: RawExchange, api: str, headers: tuple[tuple[str, str], ...], request: Request | None
+) -> ChatResponse:
+    """The response of which the recording holds no body, or stops before it."""
+    detail, rule, said = NOT_RECORDED, NOT_RECORDED, "the recording holds no body of this response"
+    if raw.unreadable:
+        rule, said = DAMAGED, raw.unreadable
+    elif raw.end is TransportEnd.CUT:
+        detail, rule, said = RECORDING_CUT, RECORDING_CUT, "the recording stops before this response"
+    return ChatResponse(
+        api,
+        stop_reason=StopReason(Stop.UNKNOWN, None, detail, (Evidence(rule, At(ExchangePart.BODY, 0, 0), said),)),
+        transport_end=raw.end,
+        http_status=raw.status,
+        streaming=request.stream if request else False,
+        quota_metadata=read_quota(headers),
+    )
+
+
+def why_missing(stop: StopReason) -> str:
+    """Why the body of a response is not there, in words that a sentence goes on from."""
+    damaged = next((seen.note for seen in stop.evidence if seen.rule == DAMAGED), "")
+    return damaged or "the body was not recorded"
+
+
+UNREADABLE = "unreadable_body"
+"""The type of the error of an answer whose body is none of the format."""
+
+
+def is_unreadable(response: ChatResponse) -> bool:
+    """Whether the body of an answer is none of its format, such as a proxy's page."""
+    return response.error is not None and response.error.type == UNREADABLE
+
+
+def unreadable_response(raw: RawExchange, api: str, body: bytes, why: str) -> ChatResponse:
+    """The failed answer of a request whose client got something else under a status of success."""
+    begins = " ".join(body[:FIRST_BYTES].decode("utf-8", "replace").split())
+    seen = Evidence(UNREADABLE, At(ExchangePart.BODY, 0, min(len(body), FIRST_BYTES)), why)
+    error = ProviderError(f"the body is not an answer: it begins with {begins!r}", UNREADABLE)
+    return ChatResponse(api, stop_reason=StopReason(Stop.ERROR, None, "fatal", (seen,)), http_status=raw.status,
+                        error=error, transport_end=raw.end, size=len(body))
+
+
+FIRST_BYTES = 64
+"""So many bytes show what a body is instead: a page, a text."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from inspector.sessions.intake import Room
 from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
@@ -304,6 +304,8 @@ class RawExchange:
     end: TransportEnd = TransportEnd.EOF
     problem: str = ""
     """The problem of the connection, in the recorder's words; empty if there was none."""
+    unreadable: str = ""
+    """Why the recorded body cannot be unpacked; empty if it can, or if there is none."""
     chunks: tuple[Chunk, ...] = ()
     again: bool = False
     """Whether the recorder says that it repeats the request before, which got no answer."""
@@ -317,6 +319,11 @@ class RawExchange:
     """Whether the recording is cut right after this exchange, so that the next act is unknown."""
     clean: bool = False
     """Whether the importer has checked that the texts contain nothing that `redact` would mask."""
+
+    def without_body(self, why: str) -> Self:
+        """The same exchange as one that has no body, because what is recorded of it cannot be unpacked."""
+        self.body, self.recorded, self.unreadable = b"", False, why
+        return self
 
 
 @dataclass(slots=True, eq=False, repr=False)

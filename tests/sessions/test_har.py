@@ -6,6 +6,10 @@ import json
 
 import pytest
 
+from inspector.config.settings import Settings
+from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.report.facts import view
 from inspector.sessions import open_paths
 from loop_core.values import ExchangePart, Stop, TransportEnd
 from tests.scenes.bodies import CHAT, GEMINI, MESSAGES, RESPONSES, chat_body, chat_stream, entry, har, user
@@ -150,10 +154,48 @@ def test_a_body_that_the_recorder_left_compressed_is_unpacked(opened):
     assert loaded.exchanges[0].response.text == "packed"
 
 
-def test_bad_base64_is_a_skip_with_its_reason(opened):
-    held = {"size": 1, "mimeType": "application/json", "encoding": "base64", "text": "A"}
-    loaded = opened(har(entry(HELLO, None, content=held), entry(HELLO, chat_body("x"))))
-    assert [(skip.entry, "base64" in skip.why) for skip in loaded.inputs[0].skipped] == [(0, True)]
+@pytest.mark.parametrize(("text", "coding", "why"), [
+    ("A", "", "its body is not valid base64"),
+    (base64.b64encode(b"\x1f\x8b\x08\x00 no gzip").decode(), "gzip", "its body is compressed and damaged"),
+])
+def test_an_answer_that_cannot_be_unpacked_is_a_turn_of_unknown_end(opened, text, coding, why):
+    """Else a lost answer would stand beside the others as an entry that no model was asked by."""
+    held = {"size": 1, "mimeType": "application/json", "encoding": "base64", "text": text}
+    loaded = opened(har(entry(HELLO, None, content=held, response_headers={"content-encoding": coding}),
+                        entry(HELLO, chat_body("x"))))
+    assert loaded.inputs[0].skipped == ()
+    lost = loaded.exchanges[0]
+    assert (lost.recorded, lost.response.stop_reason.normalized, lost.response.parts) == (False, Stop.UNKNOWN, ())
+    assert [(seen.rule, seen.note) for seen in lost.response.stop_reason.evidence] == [("damaged_body", why)]
+    verdict = view(replay(open_case(loaded))).turns[0].verdict
+    assert (verdict.word, verdict.sentence) == (
+        "NOT RECORDED", f"openai_chat: {why}, so how the answer ended is not known")
+
+
+PAGE = "<html><body>Sign in to go on</body></html>"
+
+
+def test_a_page_in_place_of_an_answer_is_a_failed_turn_with_its_bytes(opened):
+    loaded = opened(har(entry(HELLO, chat_body("x")), entry(HELLO, PAGE)))
+    exchange = loaded.exchanges[1]
+    error = exchange.response.error
+    assert (exchange.response.stop_reason.normalized, error.type) == (Stop.ERROR, "unreadable_body")
+    assert error.message == f"the body is not an answer: it begins with {PAGE!r}"
+    [seen] = exchange.response.stop_reason.evidence
+    assert exchange.body[seen.at.start : seen.at.end] == PAGE.encode()
+    shown = view(replay(open_case(loaded), Settings(profile="vllm")))  # another profile decodes it again
+    assert [turn.verdict.word for turn in shown.turns] == ["COMPLETE", "ERROR"]
+    assert shown.turns[1].verdict.advice.text.startswith("look at what answered in the model's place")
+
+
+@pytest.mark.parametrize(("url", "sent"), [
+    ("https://shop.example/api/chat", HELLO),  # many applications have that path, with answers of their own
+    (CHAT, []),
+])
+def test_a_page_that_no_model_was_asked_for_is_an_entry_that_is_not_read(opened, url, sent):
+    loaded = opened(har(entry(HELLO, chat_body("x")), entry(sent, PAGE, url=url)))
+    assert len(loaded.exchanges) == 1
+    assert [skip.entry for skip in loaded.inputs[0].skipped] == [1]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions import detection, traffic
-from inspector.sessions.intake import Room, unpack
+from inspector.sessions.intake import DAMAGED, Room, unpack
 from inspector.sessions.recording import (
     ODD,
     Chunk,
@@ -316,10 +316,10 @@ def _with_body(
         try:
             raw.body = binascii.a2b_base64(text)
         except (binascii.Error, ValueError):
-            return "its body is not valid base64"
+            return raw.without_body("its body is not valid base64")
         unpacked = unpack(raw.body, _header(raw.headers, "content-encoding"), room)
         if isinstance(unpacked, str):
-            return unpacked
+            return raw.without_body(unpacked) if unpacked == DAMAGED else unpacked
         raw.body = unpacked
     else:
         raw.body = text.encode("utf-8", "replace")

@@ -15,7 +15,7 @@ from typing import Any
 
 from inspector.sessions import redact, traffic
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.intake import unpack
+from inspector.sessions.intake import DAMAGED, unpack
 from inspector.sessions.recording import (
     ODD,
     FileReading,
@@ -355,9 +355,9 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
         coding = next((text.strip().lower() for name, text in raw.headers if name.lower() == "content-encoding"), "")
         unpacked = unpack(binascii.a2b_base64(value), coding, packed.room)
     except (binascii.Error, ValueError):
-        return "its body is not valid base64"
+        return raw.without_body("its body is not valid base64")
     if isinstance(unpacked, str):
-        return unpacked
+        return raw.without_body(unpacked) if unpacked == DAMAGED else unpacked
     raw.body = unpacked
     return raw
 
