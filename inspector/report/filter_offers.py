@@ -34,11 +34,36 @@ NEAR = 0.75
 """How like a term (`difflib`) a word must be to be taken for a slip: helt is held, but a readme is not ready."""
 
 
-def nearest_term(name: str, least: float = NEAR) -> str:
-    """The term that finds a word, else the nearest; empty if none is near."""
+def term_of(name: str) -> str:
+    """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if it is none.
+
+    One word of a verdict of several, such as `answer`, is none: it is looked for in the text.
+    """
+    from inspector.report.verdict import ROWS
+
+    parts = {word.lower() for row in ROWS if " " in row.word for word in row.word.replace(",", "").split()}
+    term = _offers().get(name.lower(), "")
+    return "" if term.startswith("verdict:") and name.lower() in parts - {row.word.lower() for row in ROWS} else term
+
+
+def slip(name: str) -> bool:
+    """Whether a word that is not a term is taken for a misspelt one. The beginning of a term or value is not: somebody
+    may be typing it, or look for that very word in the text."""
+    word = name.lower()
+    begins = any(each.startswith(word) for each in _offers())
+    return word in CONNECTIVES or (not begins and bool(nearest_term(name)))
+
+
+def _offers() -> dict[str, str]:
+    """A word in lower case -> the term that finds it."""
     terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
     values = {value.lower(): spelled(term, value) for term, value in closed_values()}
-    offers = {**values, **terms, **ALIASES}
+    return {**values, **terms, **ALIASES}
+
+
+def nearest_term(name: str, least: float = NEAR) -> str:
+    """The term that finds a word, else the nearest; empty if none is near."""
+    offers = _offers()
     found = get_close_matches(name.lower(), offers, 1, least)
     return {**offers, **CONNECTIVES}.get(name.lower()) or (offers[found[0]] if found else "")
 

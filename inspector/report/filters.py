@@ -23,8 +23,9 @@ from inspector.report.filter_offers import (
     in_quotes,
     meant_term,
     meant_value,
-    nearest_term,
+    slip,
     spelled,
+    term_of,
 )
 from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, FilterPlace, StepContext
 from loop_core.errors import CallerError
@@ -180,9 +181,9 @@ def _searched_word(match: re.Match[str]) -> str:
     if match["bare"]:
         return _value(match["bare"])
     name = match["name"]
-    if not name or match["op"] is not None or name in FLAGS or name in WORDS or name in NUMBERS:
+    if not name or match["op"] is not None or name in FLAGS or name in WORDS or name in NUMBERS or term_of(name):
         return ""
-    return "" if nearest_term(name) else name
+    return "" if slip(name) else name
 
 
 def _term(match: re.Match[str], column: int) -> Test:
@@ -193,7 +194,8 @@ def _term(match: re.Match[str], column: int) -> Test:
         return _pattern(match["pattern"], _value(match["regex"]), column, match.start("regex") + 1)
     name, op = match["name"], match["op"]
     if op is None:
-        return _flag(name, column)
+        meant = "" if name in FLAGS or name in WORDS or name in NUMBERS else term_of(name)
+        return parse(meant).matches if meant else _flag(name, column)
     value, value_column = _value(match["value"]), match.start("value") + 1
     if name in NUMBERS:
         return _number(name, op, value, value_column)

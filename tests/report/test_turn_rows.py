@@ -104,18 +104,33 @@ def test_a_text_that_rows_do_not_keep_is_refused_with_what_to_do():
         row_filter("held ~b path")
 
 
-@pytest.mark.parametrize(("typed", "offers"), [
-    ("CUT", "cut"), ("max_tokens", "stop:max_tokens"), ("COMPLETE", "complete"), ("RETRIED", "verdict:RETRIED"),
-    ("heeld", "held"), ("EvaluateStop", "state:EvaluateStop"), ("openai_chat", "api:openai_chat"),
-    ("maxtokens", "stop:max_tokens"), ("RECORDED", "fidelity:RECORDED"), ("run", "ran"), ("absent", "!raw:\\*"),
+@pytest.mark.parametrize(("typed", "term"), [
+    ("CUT", "cut"), ("max_tokens", "stop:max_tokens"), ("COMPLETE", "complete"), ("truncated", "verdict:TRUNCATED"),
+    ("EvaluateStop", "state:EvaluateStop"), ("openai_chat", "api:openai_chat"), ("RECORDED", "fidelity:RECORDED"),
+    ("run", "ran"), ("absent", "!raw:*"), ("!absent", "raw:*"),
 ])
-def test_a_word_that_a_row_prints_is_offered_as_the_term_that_finds_it(typed: str, offers: str) -> None:
+def test_a_word_that_a_row_prints_is_the_term_that_finds_it(typed: str, term: str) -> None:
+    views = [load((sample,), ReadingOptions()).original.view for sample in SAMPLES]
+    found = [filters.responses(filters.parse(term), view) for view in views]
+    assert [filters.responses(filters.parse(typed), view) for view in views] == found
+    assert any(found)
+
+
+@pytest.mark.parametrize("typed", ["trun", "trunc", "repair", "max_token", "err", "interrupt", "answer", "call"])
+def test_the_beginning_of_a_term_is_no_slip_of_it(typed: str) -> None:
+    assert filters.parse(typed).searched == (typed,)
+
+
+@pytest.mark.parametrize(("typed", "offers"), [
+    ("heeld", "held"), ("maxtokens", "stop:max_tokens"), ("trucated", "verdict:TRUNCATED"),
+])
+def test_a_slip_is_told_with_the_nearest_term(typed: str, offers: str) -> None:
     with pytest.raises(CallerError, match=f"did you mean {offers}\\?"):
         filters.parse(typed)
 
 
 @pytest.mark.parametrize(("typed", "offers"), [
-    ("openai_chat", "api:openai_chat"), ("HELD & lenght", "unknown"), ("run", "mean ran?"), ("absent", "mean !raw:*?"),
+    ("openai_chatt", "api:openai_chat"), ("heldd & lenght", "mean held?"),
 ])
 def test_a_word_of_the_recording_is_offered_as_the_term_that_finds_it(typed: str, offers: str) -> None:
     view = load((SAMPLES[0],), ReadingOptions()).original.view
