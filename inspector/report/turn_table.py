@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from inspector.report.advice import LIVE, TRIED
 from inspector.report.lines.spans import (
     Line,
     Measure,
@@ -252,6 +253,10 @@ def table(now: float) -> Table[TurnRow]:
                   Column("sentence", lambda row: row.verdict.sentence if row.verdict else row.why)))
 
 
+RUN_BY = ((LIVE, " · enter, then F: live, or by a stand-in"), *((end, " · enter, then F") for end in TRIED.values()))
+"""The end of an advice, and the keys that run it."""
+
+
 def about(row: TurnRow) -> list[Line]:
     """The details of a row, one field per line: the verdict's sentence, the advice, the message, the place."""
     seen = row.verdict
@@ -259,7 +264,8 @@ def about(row: TurnRow) -> list[Line]:
         return [(safe(UNREAD, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
     if row.advice:
-        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG)))
+        how = next((how for end, how in RUN_BY if row.advice.endswith(end)), "")
+        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), Span(how, Tone.DIM)))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))

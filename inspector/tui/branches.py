@@ -189,10 +189,10 @@ class Branches(SessionPart):
         elif advice.live:
             if turn is not here:
                 self.stage.go(view.deciding_step(turn), "")
-            self.stage.note = f"turn {number}, not tried: only a live answer shows it"
+            self.stage.note = f"turn {number}: enter, then y asks the provider, or p a stand-in without a key"
             self._form(None, advice.guess or {})
         else:
-            self.stage.note = f"turn {number}, not tried: {one_line(advice.text)}"
+            self.stage.note = f"turn {number}: no recorded answer shows more, so F runs nothing · u tunes · p policies"
 
     def action_rerun(self) -> None:
         """Runs again with the same settings, which shows that the same recording gives the same run."""

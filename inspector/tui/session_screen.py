@@ -131,6 +131,10 @@ class Exports(SessionPart):
         from inspector.tui.lists import Choose
 
         rows = [*((name, form.about) for name, form in FORMS.items()), *VIEWS.items()]
+        view = self.stage.run.view
+        # A report needs the provider's bytes, which an agent's rows do not hold.
+        agent = bool(view.steps) and view.responses[view.turn_of(self.stage.step).responses[0]].exchange.recorder
+        start = [name for name, _ in rows].index("md" if agent else "bug")
         # Taken before the dialog opens, which would be part of the picture.
         screen = picture(self.stage.app)
 
@@ -138,7 +142,7 @@ class Exports(SessionPart):
             if form is not None:
                 deliver(self.stage.app, lambda: self.files(form, screen), self.stage.say, f"the {form} export")
 
-        self.stage.app.push_screen(Choose("Export", rows), chosen)
+        self.stage.app.push_screen(Choose("Export", rows, start), chosen)
 
     def action_report(self) -> None:
         """Writes a bug report into the working directory, or downloads it."""

@@ -359,3 +359,17 @@ def test_a_row_of_a_repaired_turn_keeps_each_answer() -> None:
 def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem, called):
     assert name_of(f"/x/{stem}.jsonl", (), "say hello") == called
     assert name_of(f"/x/{stem}.jsonl", (), "") != ""
+
+
+@pytest.mark.parametrize(("sample", "keys"), [
+    ("10-agent-ran-a-cut-call.session.jsonl", " · enter, then F: live, or by a stand-in"),
+    ("01-cut-call-and-long-answer.session.jsonl", " · enter, then F"),
+    ("18-claude-code-cut-writes.jsonl", ""),
+])
+def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, keys: str) -> None:
+    rows = rows_of(load((str(ROOT / "sample_sessions" / sample),), ReadingOptions()).original.view)
+    row = next(row for row in rows if row.advice)
+    [said] = [text_of(line) for line in turn_table.about(row) if text_of(line).startswith("change")]
+    assert said.removeprefix(f"change   {row.advice}") == keys
+    simulated = row._replace(advice="raise max_tokens to 90: a simulation then completes the turn")
+    assert any(text_of(line).endswith("completes the turn · enter, then F") for line in turn_table.about(simulated))

@@ -1,6 +1,7 @@
 """Exports and copies from the app: what is written, where, and what a terminal that takes no copy is told."""
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
@@ -11,11 +12,13 @@ from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
 from inspector.tui.delivery import REFUSING, copy_refusal
 from inspector.tui.lists import Choose
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import VIEWS
 from tests.scenes.app import page
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
+SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
 
 @pytest.mark.parametrize("form", [*FORMS, *VIEWS])
@@ -129,3 +132,14 @@ async def test_a_copy_names_the_browser(app_on: AppOn, taken: dict[str, bytes]) 
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("y")
         assert "if the browser allows it" in page(pilot.app)
+
+
+
+@pytest.mark.parametrize(("sample", "form"), [("18-claude-code-cut-writes.jsonl", "md"),
+                                              ("10-agent-ran-a-cut-call.session.jsonl", "bug")])
+async def test_the_form_at_the_cursor_is_one_that_holds_the_turn(sample: str, form: str) -> None:
+    """A bug report needs a provider's bytes, which the rows of an agent do not hold."""
+    path = str(SAMPLES / sample)
+    async with LoopInspector([path], opened_already=load([path], ReadingOptions())).run_test(size=THREE) as pilot:
+        await pilot.press("x")
+        assert re.search(rf"▶ {form} ", page(pilot.app))

@@ -235,7 +235,7 @@ async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_run
                     in page(pilot.app))
         await pilot.press("escape")
         assert len(session(pilot).runs.every) == 1
-        assert "turn 1, not tried: only a live answer shows it" in page(pilot.app)
+        assert "turn 1: enter, then y asks the provider, or p a stand-in without a key" in page(pilot.app)
 
 
 async def test_the_cursor_stays_in_its_turn_where_a_run_has_fewer_steps() -> None:
