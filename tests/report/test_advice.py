@@ -475,3 +475,8 @@ def test_a_live_run_is_proposed_under_twice_the_cap_or_the_tokens_that_were_used
 
 def test_no_run_is_proposed_where_none_can_be_asked_or_nothing_may_be_raised() -> None:
     assert advised(shown(asked(ASKS, chat("I cannot", "content_filter"), max_tokens=64))).guess is None
+
+
+def test_a_page_in_place_of_an_answer_leads_to_what_answered() -> None:
+    found = shown(asked(ASKS, "<html>Sign in</html>"))
+    assert advised(found).text == "look at what answered in the model's place: a proxy, a login page, another address"

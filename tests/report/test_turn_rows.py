@@ -10,6 +10,7 @@ import pytest
 
 from inspector.replay.case import open_case
 from inspector.report import filters, turn_rows, turn_table
+from inspector.report.advice import Advice, Basis
 from inspector.report.explain import text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines.spans import text_of, width_of
@@ -371,5 +372,11 @@ def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, key
     row = next(row for row in rows if row.advice)
     [said] = [text_of(line) for line in turn_table.about(row) if text_of(line).startswith("change")]
     assert said.removeprefix(f"change   {row.advice}") == keys
-    simulated = row._replace(advice="raise max_tokens to 90: a simulation then completes the turn")
+
+
+def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:
+    row = next(row for row in rows_of(load((SAMPLES[0],), ReadingOptions()).original.view) if row.advice)
+    assert row.verdict is not None
+    advice = Advice("raise max_tokens to 90: a simulation then completes the turn", Basis.SIMULATED)
+    simulated = row._replace(verdict=row.verdict._replace(advice=advice))
     assert any(text_of(line).endswith("completes the turn · enter, then F") for line in turn_table.about(simulated))
