@@ -1,7 +1,6 @@
 """The table of turns: its columns, their widths, and the details of a row.
 
-The same columns give the screen's rows, the table at the head of a report, and CSV. The last part groups rows by
-session.
+The same columns give the screen's rows, the table at the head of a report, and CSV. At the end: rows by session.
 """
 
 from __future__ import annotations
@@ -264,8 +263,8 @@ def about(row: TurnRow) -> list[Line]:
         return [(safe(UNREAD, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
     if row.advice:
-        how = next((how for end, how in RUN_BY if row.advice.endswith(end)), "")
-        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), Span(how, Tone.DIM)))
+        keys = Span(next((keys for end, keys in RUN_BY if row.advice.endswith(end)), ""), Tone.DIM)
+        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), keys))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))
