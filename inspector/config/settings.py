@@ -84,11 +84,11 @@ class Settings:
         """The policy in force, with the configured seam rule and method of continuation."""
         policy = self.policy
         if self.seam is not None:
-            policy = policy._replace(seam=self.seam)
+            policy = replace(policy, seam=self.seam)
         if self.method is not None:
-            policy = policy._replace(methods=(self.method,))
+            policy = replace(policy, methods=(self.method,))
         if self.allow_silence is not None:
-            policy = policy._replace(allow_silence=self.allow_silence)
+            policy = replace(policy, allow_silence=self.allow_silence)
         return policy
 
 

@@ -61,7 +61,8 @@ class Stretch(NamedTuple):
     settings: Settings
 
 
-class Replay(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Replay:
     """A replayed case, under one setting or under several in sequence."""
 
     case: Case

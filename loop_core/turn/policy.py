@@ -5,8 +5,10 @@ how its seams are decided. `STRICT` is ours; other systems are described in `pre
 functions at the end of this module and the machine interpret it.
 """
 
-# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -134,7 +136,8 @@ ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
 """Ending -> the signal of an answer that ended by its word but holds nothing that answers."""
 
 
-class Policy(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Policy:
     """How one agent loop reads a response, and how it reacts."""
 
     name: str
@@ -142,13 +145,13 @@ class Policy(NamedTuple):
     cites: tuple[str, ...] = ()
     """The lines of the source that it follows, and how they were interpreted."""
     reads: ReasonSource = ReasonSource.EFFECTIVE
-    words: Words = MappingProxyType({})
-    unlisted: Mapping[str, Stop] = MappingProxyType({})
+    words: Words = field(default_factory=dict)
+    unlisted: Mapping[str, Stop] = field(default_factory=dict)
     """Wire format -> the meaning of a native word that `words` does not list."""
-    reason_map: Mapping[Stop, Stop] = MappingProxyType({})
+    reason_map: Mapping[Stop, Stop] = field(default_factory=dict)
     """Normalized word -> the word that this loop reads in its place; other words stay."""
     promotions: tuple[Promotion, ...] = ()
-    signals: Signals = STRICT_SIGNALS
+    signals: Signals = field(default_factory=lambda: STRICT_SIGNALS)
     settles: bool = True
     """Whether a turn is finished only once every held call was received again."""
     cap_evidence: bool = True

@@ -8,6 +8,7 @@ under every policy, and so are the bounds that make every turn end.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from loop_core.errors import CallerError
@@ -177,7 +178,8 @@ ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
 })
 """Only `tool_calls` ends a call; under any other word, or none, it stays partial for ever."""
 
-ZOO_BEFORE = UNCONTINUED._replace(
+ZOO_BEFORE = replace(
+    UNCONTINUED,
     name="zoo-before",
     title="Zoo Code before its fix: only tool_calls ends a call, any other call is never finalized",
     cites=(
@@ -201,7 +203,8 @@ ZOO_AFTER_SIGNALS: Signals = MappingProxyType({
 })
 """Every call that was begun is ended, by its reason or when the stream ends."""
 
-ZOO_AFTER = UNCONTINUED._replace(
+ZOO_AFTER = replace(
+    UNCONTINUED,
     name="zoo-after",
     title="Zoo Code after its fix: every call is finalized when the stream ends, cut ones too",
     cites=(
@@ -235,7 +238,8 @@ PI_REASONS: Mapping[Stop, Stop] = MappingProxyType({
 })
 """The same, for formats whose words the seed does not name."""
 
-PI_PRESENCE = UNCONTINUED._replace(
+PI_PRESENCE = replace(
+    UNCONTINUED,
     name="pi-presence",
     title="pi / OpenClaw before its fix: any call present runs, whatever the reason but error and abort",
     cites=(
@@ -281,7 +285,8 @@ BOTNEXUS_SIGNALS: Signals = MappingProxyType({
 })
 """Only ToolUse dispatches; without a dispatch the run simply ends."""
 
-BOTNEXUS = UNCONTINUED._replace(
+BOTNEXUS = replace(
+    UNCONTINUED,
     name="botnexus",
     title="BotNexus: only a ToolUse terminal dispatches; other calls are stripped and the run ends",
     cites=(

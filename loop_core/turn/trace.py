@@ -7,6 +7,7 @@ module has no clock: if the caller passes no times, latency is absent and report
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -248,7 +249,8 @@ class Step(NamedTuple):
         return self.turn.evaluation.index if self.turn.evaluation else None
 
 
-class Trace(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Trace:
     """All steps of one or more turns, in order."""
 
     steps: tuple[Step, ...] = ()

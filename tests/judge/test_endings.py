@@ -200,11 +200,11 @@ def test_what_a_stop_string_ended_is_quiet() -> None:
 
 @pytest.mark.parametrize("parts", [(), (THOUGHT,)])
 def test_silence_may_be_what_was_asked_for(parts: tuple[Any, ...]) -> None:
-    found, silent = seen(*parts), STRICT._replace(allow_silence=True)
+    found, silent = seen(*parts), replace(STRICT, allow_silence=True)
     assert policy_ending(STRICT, found) is found.ending
     assert policy_ending(silent, found) is None
     assert policy_ending(silent, seen(MARKUP)) is Ending.CALL_LEAKED
 
 
 def test_a_loop_that_goes_by_the_providers_words_does_not_look() -> None:
-    assert policy_ending(STRICT._replace(reads=ReasonSource.MAPPED), seen()) is None
+    assert policy_ending(replace(STRICT, reads=ReasonSource.MAPPED), seen()) is None

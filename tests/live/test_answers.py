@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def texts(answers: Answers, *verdicts: Verdict) -> list[tuple[str, bool]]:
 def batch(*verdicts: Verdict) -> RunTools:
     """The batch as the machine makes it for a loop that takes every call for runnable."""
     seen = Evaluation(ChatResponse("openai_chat"), judge(ChatResponse("openai_chat")), verdicts, None, Stop.TOOL_CALL)
-    return batch_of(TURN._replace(evaluation=seen, policy=STRICT._replace(dispatch=Dispatch.PRESENT)))
+    return batch_of(TURN._replace(evaluation=seen, policy=replace(STRICT, dispatch=Dispatch.PRESENT)))
 
 
 def session(folder: Path, *calls: tuple[str, dict[str, Any], str, bool]) -> str:

@@ -465,7 +465,7 @@ async def test_nobody_there_is_told_and_the_turn_can_end(fake: Fake, tmp_path: P
     assert len(again(tmp_path).responses) == 1
 
 
-async def test_an_answer_of_no_format_ends_the_turn_and_the_run_stays_in_sight(fake: Fake, tmp_path: Path) -> None:
+async def test_an_answer_of_no_format_ends_the_turn_and_its_recording_shows_what_came(fake: Fake, tmp_path: Path) -> None:
     def page_of_a_proxy(peer: Peer) -> None:
         peer.head(kind="text/html")
         peer.send(b"<html>hello</html>")
@@ -474,7 +474,7 @@ async def test_an_answer_of_no_format_ends_the_turn_and_the_run_stays_in_sight(f
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("D")
         await until(pilot, over(pilot))
-        assert "not a response of openai_chat" in page(pilot.app).splitlines()[-1]
+        assert "the body is not an answer: it begins with '<html>hello</html>'" in " ".join(page(pilot.app).split())
         assert "ERROR" in page(pilot.app)
         assert screen(pilot).exit_code == 6
 

@@ -6,6 +6,7 @@ Each is taken away here in turn: the other one still holds, and the test that as
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ def kept(response: ChatResponse, *_: Any, **__: Any) -> Message:
     return Message(Role.ASSISTANT, response.parts)
 
 
-BELIEVES_PRESENCE = STRICT._replace(name="presence", signals=PRESENCE_SIGNALS)
+BELIEVES_PRESENCE = replace(STRICT, name="presence", signals=PRESENCE_SIGNALS)
 
 
 def without_the_gate(monkeypatch: pytest.MonkeyPatch) -> Policy:

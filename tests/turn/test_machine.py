@@ -430,7 +430,7 @@ def test_a_poll_that_brings_nothing_new_loses_nothing() -> None:
 
 
 def test_a_loop_that_has_no_way_to_continue_says_so() -> None:
-    never = last(drive([])).policy._replace(methods=())
+    never = replace(last(drive([])).policy, methods=())
     turn = last(drive([TEXT, END], policy=never))
     assert (turn.terminal, turn.notice) == (
         "retry_limit", "The answer is incomplete: it was cut, and this loop has no way to continue it.",
@@ -556,7 +556,7 @@ def test_a_silent_ending_is_recognised_and_ends_like_any_other(text: str, silent
 
 
 def test_silent_endings_are_configurable_and_count_only_at_a_peaceful_end() -> None:
-    quiet = last(drive([])).policy._replace(silent_endings=("NOTHING",))
+    quiet = replace(last(drive([])).policy, silent_endings=("NOTHING",))
     assert finish(drive([answer(Stop.END_TURN, "NOTHING")], policy=quiet)).silent == "NOTHING"
     assert finish(drive([answer(Stop.END_TURN, "__SILENT__")], policy=quiet)).silent is None
     assert finish(drive([answer(Stop.INTERRUPTED, "__SILENT__")])).silent is None
@@ -601,13 +601,13 @@ def test_nothing_is_asked_again_where_silence_may_have_been_meant() -> None:
     unsure = replace(NOTHING, judgement=NOTHING.judgement._replace(ending_sure=False))
     trace = drive([unsure, END])
     assert (last(trace).terminal, len(sends(trace))) == ("no_answer", 1)
-    wanted = STRICT._replace(allow_silence=True)
+    wanted = replace(STRICT, allow_silence=True)
     assert last(drive([NOTHING], policy=wanted)).terminal == "completed"
 
 
 @pytest.mark.parametrize("method", [Method.PREFILL, Method.HINT])
 def test_an_empty_rest_says_that_a_text_was_whole_unless_it_stops_in_the_middle(method: Method) -> None:
-    policy = STRICT._replace(methods=(method,))
+    policy = replace(STRICT, methods=(method,))
     able = Ability(prefill=True)
     whole = answer(Stop.MAX_TOKENS, "That is all.", tokens=100)
     assert last(drive([whole, NOTHING], policy=policy, ability=able)).terminal == "completed"

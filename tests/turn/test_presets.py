@@ -147,7 +147,7 @@ def test_presence_itself_knows_no_word_but_error_and_abort(policy: Policy, stop:
     """Without a reading of the reasons of its own every other word would run a call."""
     if policy is ZEROCLAW_MERGED and stop is Stop.MAX_TOKENS:
         return  # the one word that it looks at
-    believes = policy._replace(name="presence", reason_map={})
+    believes = replace(policy, name="presence", reason_map={})
     ended = drive([answer(stop, WHOLE_CALL, raw=None)], policy=believes)
     assert bool(dispatched(ended)) == (stop not in (Stop.ERROR, Stop.CANCELLED))
     spoken = last(drive([answer(stop, "text", raw=None)], policy=believes)).terminal

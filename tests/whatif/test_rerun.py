@@ -431,7 +431,7 @@ LIMIT_VALUES = {
     "min_progress_chars": (0, 2, 10**4), "attempts_scope": ("response",), "max_resumes": (0,),
 }
 BELIEFS = [
-    STRICT._replace(**{name: value}) for name, values in {
+    replace(STRICT, **{name: value}) for name, values in {
         "reads": (ReasonSource.MAPPED,),
         "reason_map": ({Stop.MAX_TOKENS: Stop.END_TURN}, {Stop.TOOL_CALL: Stop.END_TURN}),
         "signals": (POLICIES["pi-presence"].signals,), "cap_evidence": (False,), "dispatch": tuple(Dispatch),
@@ -469,7 +469,7 @@ def test_a_limit_that_is_reached_either_way_is_named_as_it_is_now():
 def test_tools_that_are_under_way_are_answered_as_the_new_policy_does():
     parent = shown(*repaired_call()).replay
     since = at_state(parent, State.EXECUTE_TOOLS) + 1
-    lax = STRICT._replace(dispatch=Dispatch.PRESENT)
+    lax = replace(STRICT, dispatch=Dispatch.PRESENT)
     made = rerun(parent, Settings(policy=lax), since)
     assert [step_key(step) for step in made.trace.steps] == [step_key(step)
                                                              for step in parent.trace.steps]  # it decides the same
