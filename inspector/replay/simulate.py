@@ -20,9 +20,10 @@ from inspector.replay.case import has_unrecorded_answer, judge_response
 from inspector.replay.known import AnswerShare, KnownOutput, is_cut, known_output, opening, take
 from inspector.replay.token_counts import impossible
 from inspector.replay.tokens import TokenMeasure, measure, splitter, under_cap
+from inspector.sessions.reasons import inference_of, is_recorders
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
-from loop_core.judge.classify import Judgement
+from loop_core.judge.classify import FINISHED, Judgement
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.loop import RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, Recut, RequestPlace, RunTools, Send, Turn
@@ -183,7 +184,7 @@ class SimulatedTurn:
                       not taken.ended)
         response = decode(output.last.api, body, http_status=output.last.http_status, words=self.words)
         stop = response.stop_reason
-        seen = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized is Stop.END_TURN else None))
+        seen = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized in FINISHED else None))
         response = replace(response, stop_reason=stop._replace(evidence=(*stop.evidence, seen)))
         # Judged with the cap of this request: "usage equals the cap" is evidence of a cut.
         judged = self.judge(response, replace(turn.request, max_tokens=send.max_tokens))
@@ -198,7 +199,7 @@ class SimulatedTurn:
 
         A cut call is tried closed by the stop reason, then left open; a format that can express neither leaves it out.
         """
-        stop = last.stop_reason if ended else self._cut(last.api)
+        stop = ended_reason(last) if ended else self._cut(last.api)
         for given, lost in _spellings(parts, ended):
             response = ChatResponse(
                 last.api, given, stop, usage, model=last.model, streaming=last.streaming,
@@ -241,6 +242,19 @@ class SimulatedTurn:
         uses then."""
         word = self.source.answers[position][2].response.stop_reason.raw
         return self.word_at_cap is not None and word == self.word_at_cap and self._ends_at_cap(position)
+
+
+def ended_reason(last: ChatResponse) -> StopReason:
+    """The stop reason of an answer that is known to its end: as recorded. Where a transcript tells the end, but not the
+    provider's word for it, the format's first word for that end stands for it, as one does for a cut."""
+    stop = last.stop_reason
+    if not is_recorders(stop) and inference_of(stop) is None:
+        return stop
+    rows = wire(last.api).stop_reasons.items()
+    words = (word for wanted in (stop.normalized, Stop.END_TURN) for word, row in rows
+             if stop.raw is None and stop.normalized in FINISHED and (row.stop, row.detail) == (wanted, None))
+    word = next(words, None)
+    return stop if word is None else StopReason(stop.normalized, word)
 
 
 @cache
@@ -331,6 +345,8 @@ def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:
     lost = f"; {recut.lost} could not be carried" if recut.lost else ""
     apart = f"; ESTIMATED, {recut.between}" if recut.apart is not None else ""
     apart += f"; cut by the budget, over which this server says {word!r}" if recut.cut and word else ""
+    if not recut.cut and output.last.stop_reason.raw is None and word:
+        apart += f"; the provider's word was not recorded, and {word!r} stands for it"
     tokens = f"{recut.tokens:,} of {output.tokens:,} known tokens"
     return f"{tokens}, boundaries by {recut.basis} ({recut.note}){lost}{apart}"
 

@@ -33,6 +33,7 @@ from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity, step_key
 from tests.scenes.bodies import llama_responses
 from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, lines, ran_cut_call, repaired_call, shown
+from tests.scenes.transcripts import pi, pi_said, pi_user, text
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_sessions").glob("*.jsonl"))
 VALID = jsonschema_rs.validator_for(explain_schema())
@@ -290,3 +291,37 @@ def test_no_budget_that_cuts_an_answer_is_enough_whatever_the_server_says():
     assert "cut unseen" in told
     assert "the grid's largest max_tokens cuts it, and the server calls the cut answer finished" in " ".join(
         told.split())
+
+
+# -- transcripts, in which the provider's words do not stand ---------------------------------------------------------
+
+
+def recorders_words(last="stop", cut="length"):
+    """A transcript: an answer cut at 40 tokens and gone on with for 6."""
+    return pi(pi_user("Name what grows."), pi_said(text("Beans and peas, and by the wall the "), stop=cut, tokens=40),
+              pi_user("continue"), pi_said(text("old quince."), stop=last, tokens=6))
+
+
+def tuned_transcript(tmp_path, content, *specs):
+    path = tmp_path / "s.jsonl"
+    path.write_text(content)
+    return tune(open_case(open_paths([str(path)])), Grid(parse_axes(specs), Settings(simulate=True)), jobs=1)
+
+
+def test_an_answer_whose_end_only_the_recorder_tells_completes_under_any_budget_that_holds_it(tmp_path):
+    """The provider's word is not in the file, and the simulated bytes need one: the format's own stands for it."""
+    made = tuned_transcript(tmp_path, recorders_words(), "attempts=0,1", "max_tokens=40,46,500")
+    ends = [made.turns[0].end(cell) for cell in range(made.grid.size)]
+    assert [(end.complete, end.spend.output_tokens) for end in ends] == [
+        (False, 40), (True, 46), (True, 46), (True, 46), (True, 46), (True, 46)]
+    case = open_case(open_paths([str(tmp_path / "s.jsonl")]))
+    answer = answers(replay(case, Settings(simulate=True, max_tokens=500)))[0]
+    assert answer.response.stop_reason.raw == "stop"
+    assert answer.response.stop_reason.evidence[-1].note.endswith(
+        "; the provider's word was not recorded, and 'stop' stands for it")
+
+
+@pytest.mark.parametrize("last", ["error", "aborted", "something new"])
+def test_an_end_of_which_the_recorder_says_otherwise_completes_under_no_budget(tmp_path, last):
+    made = tuned_transcript(tmp_path, recorders_words(last), "attempts=1", "max_tokens=40,46,500")
+    assert not any(end.complete for end in made.turns[0].ends)
