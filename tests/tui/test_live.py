@@ -465,7 +465,7 @@ async def test_nobody_there_is_told_and_the_turn_can_end(fake: Fake, tmp_path: P
     assert len(again(tmp_path).responses) == 1
 
 
-async def test_an_answer_of_no_format_ends_the_turn_and_its_recording_shows_what_came(fake: Fake, tmp_path: Path) -> None:
+async def test_an_answer_of_no_format_ends_the_turn_and_the_recording_shows_it(fake: Fake, tmp_path: Path) -> None:
     def page_of_a_proxy(peer: Peer) -> None:
         peer.head(kind="text/html")
         peer.send(b"<html>hello</html>")
