@@ -132,7 +132,7 @@ class HeatMap(ScrollView, can_focus=True):
         if self._plane is None or self.size.height <= 0:
             return
         x, y = self._plane.place(self.cell)
-        left, seen = x - self._plane.margin, self.scrollable_content_region.width - self._plane.margin
+        left, seen = x - self._plane.margin, self._plane.shown_columns(self.scrollable_content_region.width)
         aside = int(self.scroll_offset.x)
         moved = aside != self._plane.whole_columns(aside)  # the columns have changed their width
         if moved or left < aside or left + self._plane.wide > aside + seen:
@@ -154,6 +154,7 @@ class HeatMap(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One visible line; the first shows the column headings if those are scrolled away.
 
+        Only whole columns are drawn; headings are marked on each side where more are hidden.
         The names of the rows stay at the left when the cells are scrolled sideways.
         """
         made, width = self._plane, self.scrollable_content_region.width
@@ -166,9 +167,14 @@ class HeatMap(ScrollView, can_focus=True):
         spans = made.line(line, self._marks, self.cell, self._best)
         aside = int(self.scroll_offset.x) if made.scrolls(line) else 0
         whole = paint.strip(spans, max(width, made.width), self._base)
-        if made.heads_columns(line):
-            whole = self._with_edges(whole, aside, width, made)
-        strip = Strip.join([whole.crop(0, made.margin), whole.crop(made.margin + aside, width + aside)])
+        if made.heads_columns(line) and aside:
+            sign = Strip([Segment("<", self._base + Style(bold=True))])
+            whole = Strip.join([whole.crop(0, made.margin - 1), sign, whole.crop(made.margin)])
+        end = min(width, made.margin + made.shown_columns(width)) if made.scrolls(line) else width
+        strip = Strip.join([whole.crop(0, made.margin), whole.crop(made.margin + aside, end + aside)])
+        if made.heads_columns(line) and made.width > end + aside:  # the mark stands behind the last whole column
+            strip = Strip.join([strip.crop(0, end - 1), Strip([Segment(">", self._base + Style(bold=True))])])
+        strip = strip.extend_cell_length(width, self._base)
         left, row = made.place(self.cell)
         if row != line:
             return strip
@@ -177,14 +183,3 @@ class HeatMap(ScrollView, can_focus=True):
         look = paint.cursor + Style(bold=self.has_focus)
         cell = Strip(Segment.apply_style(strip.crop(left, right), post_style=look), right - left)
         return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])
-
-    def _with_edges(self, whole: Strip, aside: int, width: int, plane: Plane) -> Strip:
-        """A line of headings, marked on each side where more columns are hidden."""
-        style = self._base + Style(bold=True)
-        if plane.width > width + aside:
-            last = width + aside - 1
-            whole = Strip.join([whole.crop(0, last), Strip([Segment(">", style)]), whole.crop(last + 1)])
-        if aside:
-            sign = Strip([Segment("<", style)])
-            whole = Strip.join([whole.crop(0, plane.margin - 1), sign, whole.crop(plane.margin)])
-        return whole

@@ -57,7 +57,7 @@ class TuneScreen(Screen[int | None]):
 
     HORIZONTAL_BREAKPOINTS = [(0, "-below"), (BESIDE, "-beside")]  # noqa: RUF012
     DEFAULT_CSS = """
-    TuneScreen #tune-head { height: 3; padding: 0 1; background: $surface; }
+    TuneScreen #tune-head { height: auto; min-height: 3; padding: 0 1; background: $surface; }
     TuneScreen #tune-body { height: 1fr; layout: horizontal; }
     TuneScreen #tune-left { width: 3fr; }
     TuneScreen #map { height: 9; margin: 1 1 0 1; overflow-x: hidden; scrollbar-size-vertical: 1; }
@@ -283,8 +283,8 @@ class TuneScreen(Screen[int | None]):
     def action_simulate(self) -> None:
         """Switches between simulated and recorded answers only."""
         self._ask(GridRequest(self.table.asked.axes, not self.table.asked.simulates))
-        self.note = ("what was not recorded is simulated" if self.table.asked.simulates
-                     else "only recorded answers: max_tokens changes nothing")
+        self.note = ("simulation on: what was not recorded is simulated" if self.table.asked.simulates
+                     else "simulation off: recorded answers only, which max_tokens does not change")
 
     def _ask(self, request: GridRequest) -> None:
         self.table.ask(request)

@@ -11,10 +11,10 @@ from inspector.replay.case import Case
 from inspector.report.lines.glyphs import MARKED
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL, output
-from inspector.report.lines.spans import EMPTY, Line, Span, Tone, clip, count_of, safe, spread_ends
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, wrap_line
 from inspector.sessions import redact
 from inspector.whatif.grid import GridRequest
-from inspector.whatif.grid_lines import about, answers, between, cell_name, cell_sheet, headline
+from inspector.whatif.grid_lines import FEWEST, about, answers, cell_name, cell_sheet, headline, reach
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import TunedGrid, tune
 from inspector.whatif.heat import HERE, KNEE, SHOWS, SIMULATED, key, marks
@@ -121,8 +121,8 @@ class TuningTable:
         grid, turns = self.grid, len(self.tuning.turns)
         size = f" · {count_of(grid.size, 'cell')} · {count_of(turns, 'turn')} · policy {grid.base.policy.name}"
         title = (Span("Tune", Tone.TITLE), Span("  run ", Tone.DIM), safe(self.title), Span(size, Tone.DIM))
-        rows = (self._state(progress, stopping), self._looked_at())
-        return [spread_ends(title, self._trust(), width), *(clip(row, width) for row in rows)]
+        told = wrap_line(self._state(progress, stopping), width)
+        return [spread_ends(title, self._trust(), width), *told, self._looked_at(width)]
 
     def _trust(self) -> Line:
         counts = self.result.trust if self.result is not None else ()
@@ -143,7 +143,7 @@ class TuningTable:
         bend = self.result.bend
         if self.single is not None:
             return self._headline(self.single)
-        return (*headline(self.tuning, bend), *(between(self.tuning, bend.enough.cell, bend.budget) if bend else ()))
+        return headline(self.tuning, bend)
 
     def _headline(self, turn: int) -> Line:
         """The line with the smallest sufficient limits of one turn."""
@@ -153,9 +153,8 @@ class TuningTable:
         if found.cell is None:
             return (Span("DOES NOT COMPLETE", Tone.WARN), Span(f"  {why_not(self.tuning, found.end)}"))
         budget, end = None if found.edge is None else found.edge.budget, found.at_edge
-        return (Span("COMPLETES", Tone.OK), Span(f"  {end.fidelity}", Tone.DIM), Span("  from "),
-                Span(cell_name(self.tuning, found.cell, budget), Tone.STRONG),
-                *between(self.tuning, found.cell, budget), Span(f" on, for {output(end.spend)}"))
+        return (Span("COMPLETES", Tone.OK), Span(f"  {end.fidelity}  ", Tone.DIM),
+                *reach(self.tuning, found.cell, budget, turn), Span(f", for {output(end.spend)}{FEWEST}"))
 
     def _told(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
         """The smallest sufficient limits of one turn with their lines; computed once."""
@@ -164,13 +163,16 @@ class TuningTable:
             self._answers[turn] = smallest(self.tuning, turn), answers(self.tuning, bend, turn)
         return self._answers[turn]
 
-    def _looked_at(self) -> Line:
+    def _looked_at(self, width: int) -> Line:
         shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
         turns, single = self.tuning.turns, self.single
         if single is None:
-            return (*shows, Span("   "), Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG))
-        return (*shows, Span("   "), Span(f"turn {single + 1} of {len(turns):,}", Tone.STRONG), Span("  "),
-                safe(turns[single].id, Tone.DIM, 40))
+            who: Line = (Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG),)
+        else:
+            who = (Span(f"turn {single + 1} of {len(turns):,}", Tone.STRONG), Span("  "),
+                   safe(turns[single].id, Tone.DIM, 40))
+        simulated = Span(f"simulation {'on' if self.asked.simulates else 'off'}", Tone.DIM)
+        return spread_ends((*shows, Span("   "), *who), (simulated,), width)
 
     def marks(self, short: bool) -> list[Span]:
         """The mark of each cell."""
@@ -179,7 +181,7 @@ class TuningTable:
     def legend(self) -> list[Line]:
         """The meaning of the marks."""
         more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuning.simulated) else ""
-        names = (f"{MARKED} the smallest cell that does", f"{KNEE} the knee")
+        names = (f"{MARKED} for the fewest output tokens", f"{KNEE} the knee")
         best = "".join(f"  {name}" for _, name in zip(self.best(), names, strict=False))
         return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Tone.DIM),)]
 
@@ -210,7 +212,7 @@ class TuningTable:
         """Which best cell the current cell is."""
         if self.best()[:1] != [self.cell]:
             return f"the knee: {cell_name(self.tuning, self.cell)}"
-        return f"the smallest budget: {cell_name(self.tuning, self.cell, self._budget())}"
+        return f"the smallest budget, by output tokens: {cell_name(self.tuning, self.cell, self._budget())}"
 
     def _budget(self) -> int | None:
         """The smallest sufficient max_tokens of the shown turns; it may lie between two values of the grid."""

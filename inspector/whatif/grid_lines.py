@@ -16,7 +16,7 @@ from inspector.report.lines.steps import reason_of_end
 from inspector.whatif.grid import SHORT, End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import SIMULATED, heat, key, word
-from inspector.whatif.smallest import Edge, Knee, SmallestLimits, cost, smallest, why_not
+from inspector.whatif.smallest import Edge, Knee, SmallestLimits, cost, every_larger, smallest, why_not
 from loop_core.turn.trace import Fidelity
 
 
@@ -33,7 +33,8 @@ def sheet(tuning: TunedGrid, bend: Knee | None, show: str = "outcome") -> list[L
 
 def answers(tuning: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
     """The smallest budget of each turn, or of one, and the knee for all; at most `most` turns."""
-    lines: list[Line] = [(Span("the smallest budget that completes each turn", Tone.TITLE),),
+    lines: list[Line] = [(Span("the smallest budget that completes each turn", Tone.TITLE),
+                          Span(": for the fewest output tokens", Tone.DIM)),
                          *_smallest(tuning, turn, most)]
     if turn is None and bend is not None:
         lines += [(), (Span("for all turns", Tone.TITLE),), *_knee(tuning, bend)]
@@ -54,8 +55,21 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
         of = "" if count == len(tuning.turns) else f" (in {count:,} of {count_of(len(tuning.turns), 'turn')})"
         return (Span("NONE COMPLETES", Tone.WARN), Span(f"  {why}{of}"))
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
-    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span("  at most, from "),
-            Span(cell_name(tuning, bend.enough.cell, bend.budget), Tone.STRONG), Span(" on"))
+    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span("  at most, "),
+            *reach(tuning, bend.enough.cell, bend.budget),
+            Span(f", for {count_of(_tokens(bend), 'output token')}{FEWEST}"))
+
+
+FEWEST = ", the fewest"
+"""What a smallest budget is smallest by, behind its output tokens."""
+
+
+def reach(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None = None) -> Line:
+    """A smallest budget, and whether every larger one of the grid completes as much, which is not so for each."""
+    name = Span(cell_name(tuning, cell, budget), Tone.STRONG), *between(tuning, cell, budget)
+    if every_larger(tuning, cell, turn):
+        return (Span("from "), *name, Span(" on"))
+    return (Span("with "), *name, Span(", but not with every larger one"))
 
 
 def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
@@ -152,10 +166,11 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     budget = None if limits.edge is None else limits.edge.budget
     yield field(name, Span(f"{glyph} ", role), Span(cell_name(tuning, limits.cell, budget), Tone.STRONG), who)
     yield more(*spent_line(limits.at_edge))
-    if len(tuning.grid.axes) > 1:
-        told = zip(tuning.grid.axes, limits.by_axis, strict=True)
-        least = ", ".join(f"{axis.short} {axis.value_text(value)}" for axis, value in told)
-        yield more(Span("least of each: ", Tone.DIM), Span(least))
+    lower = [(axis, value) for axis, value, own in zip(
+        tuning.grid.axes, limits.by_axis, tuning.grid.values(limits.cell), strict=True) if value != own]
+    if lower:
+        least = " or ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in lower)
+        yield more(Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
     exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in limits.limits.items()]
     if exact:
         yield more(Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
@@ -191,16 +206,20 @@ def spent_line(end: End) -> Line:
 
 
 def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
-    completed, edge = bend.enough.completed, bend.edge
-    tokens = bend.enough.tokens if edge is None else cost(edge.ends)[0]
+    completed, edge, tokens = bend.enough.completed, bend.edge, _tokens(bend)
     yield field("enough", *_point_words(tuning, bend.enough.cell, completed, tokens, bend.budget))
-    yield more(Span("no cell of the grid completes more", Tone.DIM))
+    yield more(Span("no cell of the grid completes more, or as many for fewer output tokens", Tone.DIM))
     if edge is not None:
         yield more(Span("grain: ", Tone.DIM), *grain(edge, len(edge.turns) > 1))
     if bend.knee != bend.enough:
         yield field("knee", *_point_words(tuning, bend.knee.cell, bend.knee.completed, bend.knee.tokens))
         rest, more_tokens = completed - bend.knee.completed, tokens - bend.knee.tokens
         yield more(Span(f"{count_of(rest, 'further turn')} for {more_tokens:,} output tokens more", Tone.DIM))
+
+
+def _tokens(bend: Knee) -> int:
+    """What is spent where it is enough, with the smallest max_tokens."""
+    return bend.enough.tokens if bend.edge is None else cost(bend.edge.ends)[0]
 
 
 def _point_words(tuning: TunedGrid, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:

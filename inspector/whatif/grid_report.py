@@ -19,7 +19,7 @@ from inspector.whatif.grid import End, TurnGrid, Value
 from inspector.whatif.grid_lines import sheet
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import WIDTH, word
-from inspector.whatif.smallest import BudgetPoint, Edge, cost, knee, smallest, why_not
+from inspector.whatif.smallest import BudgetPoint, Edge, cost, every_larger, knee, smallest, why_not
 from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/tune/2"
@@ -159,7 +159,9 @@ def document(tuning: TunedGrid) -> dict[str, Any]:
         "axes": [{"name": axis.name, "values": list(axis.values)} for axis in tuning.grid.axes],
         "cells": [_cell(tuning, cell) for cell in range(tuning.grid.size)],
         "turns": [_turn(tuning, number) for number in range(len(tuning.turns))],
-        "enough": None if bend is None else {**_point(bend.enough), "edge": bend.edge and _edge(bend.edge)},
+        "enough": None if bend is None else {
+            **_point(bend.enough), "edge": bend.edge and _edge(bend.edge),
+            "every_larger": every_larger(tuning, bend.enough.cell)},
         "knee": None if bend is None else _point(bend.knee),
     }
 
@@ -186,6 +188,7 @@ def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
         "smallest": None if found is None or found.cell is None else {
             "cell": found.cell,
             "by_axis": dict(zip(tuning.grid.names, found.by_axis, strict=True)),
+            "every_larger": every_larger(tuning, found.cell, number),
             "limits": found.limits,
             "grain": None if found.edge is None else found.edge.grain,
             "below": ENDS.values(found.edge.below[0]) if found.edge is not None and found.edge.below else None,
@@ -226,7 +229,7 @@ PAGE_STYLE = (
 
 
 def page(tuning: TunedGrid) -> str:
-    """The HTML page: the number of complete turns in each cell, by colour and number, with the smallest cell framed."""
+    """The HTML page: the number of complete turns in each cell, by colour and number, with the cheapest cell framed."""
     grid, bend = tuning.grid, knee(tuning)
     best = bend.enough.cell if bend is not None else None
     turns = count_of(len(tuning.turns), "turn")
@@ -234,7 +237,7 @@ def page(tuning: TunedGrid) -> str:
             f"{', cancelled before all was run' if tuning.cancelled else ''}.</p>"]
     if best is not None:
         done = f"{tuning.completed[best]:,} of {turns} complete for {tuning.tokens[best]:,} output tokens"
-        told.append(f"<p>The smallest cell that completes as many as any: "
+        told.append(f"<p>The cell that completes as many as any, for the fewest output tokens: "
                     f"<strong>{escape(_assigned_values(grid.names, grid.values(best)))}</strong>; {done}.</p>")
     rows, columns = grid.axes[0], grid.axes[-1] if len(grid.axes) > 1 else None
     for others in product(*(axis.values for axis in grid.axes[1:-1])):

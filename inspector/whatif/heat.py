@@ -62,6 +62,10 @@ class Plane:
         """This number of screen columns, rounded up to whole columns of cells."""
         return -(-cells // self.wide) * self.wide
 
+    def shown_columns(self, width: int) -> int:
+        """The screen columns of the whole columns of cells that fit behind the margin at a width."""
+        return min(self.across, max(1, (width - self.margin) // self.wide)) * self.wide
+
     @property
     def across(self) -> int:
         """The number of cells in a row of the grid."""

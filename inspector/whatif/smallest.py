@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from inspector.config.settings import INITIAL
 from inspector.replay import first_run
 from inspector.replay.case import Case
-from inspector.whatif.grid import APART, SHORT, UNDONE, Axis, End, Grid, Group, TurnGrid, Value, size_of
+from inspector.whatif.grid import APART, SHORT, TOKENS, UNDONE, Axis, End, Grid, Group, TurnGrid, Value, size_of
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State
@@ -234,6 +234,26 @@ def _by_axis(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tu
                    for start in range(place * stride, len(turn.codes), block))
         ))
     return tuple(found)
+
+
+def from_here(grid: Grid, cell: int) -> list[int]:
+    """The cell, and all that are as large or larger on each axis; "as recorded" and "default" are larger than none."""
+    found, stride = [0], grid.size
+    for axis in grid.axes:
+        stride //= len(axis.values)
+        here, cell = divmod(cell, stride)
+        places = [place for place in range(here, len(axis.values))
+                  if place == here or axis.values[place] is not None or axis.name not in (INITIAL, TOKENS)]
+        found = [first + place * stride for first in found for place in places]
+    return found
+
+
+def every_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -> bool:
+    """Whether a turn, or as many of all turns, complete in every cell from this one on, each of which was run."""
+    cells = from_here(tuning.grid, cell)
+    if turn is None:
+        return all(tuning.whole(each) and tuning.completed[each] >= tuning.completed[cell] for each in cells)
+    return all((end := tuning.turns[turn].end(each)) is not None and end.complete for each in cells)
 
 
 def why_not(tuning: TunedGrid, end: End) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shlex
 import time
 from collections.abc import Callable
@@ -168,6 +169,34 @@ async def test_columns_that_do_not_fit_are_scrolled_to_under_fixed_names(app_on:
         assert ">" not in next(row for row in seen(pilot.app) if row.split()[:1] == ["attempts"])
 
 
+async def test_no_column_is_cut_at_the_edge_and_no_heading_hidden_by_its_mark(app_on: AppOn) -> None:
+    """In the map of one turn each cell has a word, and only four of seven columns fit in 80."""
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot, "attempts=0..2 max_tokens=64,128,256,340,512,1024,recorded")
+        await pilot.press("]", "g")
+        await pilot.pause()
+        rows = seen(pilot.app)
+        at = next(place for place, row in enumerate(rows) if row.split()[:1] == ["attempts"])
+        shown = rows[at].split()
+        assert shown == ["attempts", "64", "128", "256", "340", ">"]
+        marks = [screen.table.marks(True)[cell].text for cell in range(4)]
+        assert [mark for mark in marks if mark not in rows[at + 1]] == [], "every cell is whole"
+        assert sum(rows[at + 1].count(glyph) for glyph in "■∅✓") == 4, "no part of a fifth"
+        await pilot.press(*["l"] * 6)
+        await pilot.pause()
+        assert seen(pilot.app)[at].split()[-1] == "recorded"
+
+
+async def test_a_long_conclusion_is_wrapped_and_not_cut(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot, "attempts=0,1")
+        await pilot.press("]", "]")
+        shown = " ".join(page(pilot.app).split())
+        assert "DOES NOT COMPLETE the recording ends first: what would be asked next was never recorded" in shown
+        await pilot.click(offset=(4, next(y for y, row in enumerate(seen(pilot.app)) if "[outcome]" in row)))
+        assert "[outcome]" in page(pilot.app)
+
+
 async def test_v_goes_through_the_measures(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await opened(pilot, "attempts=0..5")
@@ -242,9 +271,13 @@ async def test_s_keeps_to_the_recording_and_simulates_again(app_on: AppOn) -> No
         await settled(pilot)
         assert screen.table.grid.base.simulate is False
         assert "RECORDED in 4" in page(pilot.app)
-        assert "only recorded answers" in page(pilot.app)
+        assert "simulation off: recorded answers only" in page(pilot.app)
+        await pilot.press("v")
+        assert re.search(r"\[spend\].*simulation off", page(pilot.app)), "the head says it as long as it is so"
         await pilot.press("s")
         await settled(pilot)
+        assert "simulation on: what was not recorded is simulated" in page(pilot.app)
+        assert re.search(r"\[spend\].*simulation on", page(pilot.app))
         assert screen.table.grid.base.simulate is True
 
 
@@ -253,7 +286,7 @@ async def test_b_goes_to_the_smallest_budget(app_on: AppOn) -> None:
         screen = await opened(pilot, "attempts=0..6")
         await pilot.press("g", "b")
         assert values(screen) == (5,)
-        assert "the smallest budget: attempts=5" in page(pilot.app)
+        assert "the smallest budget, by output tokens: attempts=5" in page(pilot.app)
         await pilot.press("]", "]", "b")
         assert "no cell completes it" in page(pilot.app)
 
@@ -265,10 +298,11 @@ async def test_what_is_enough_for_all_turns_is_told_to_the_token(app_on: AppOn) 
     """Turn 1 holds 5 times 64 tokens and 20: without a continuation it takes 340 at once; turn 2 never completes."""
     async with app_on().run_test(size=WIDE) as pilot:
         await opened(pilot, "attempts=0 max_tokens=64,1000")
-        assert "1 OF 2 COMPLETE  at most, from attempts=0, max_tokens=340 on (column 1,000)" in page(pilot.app)
+        assert ("1 OF 2 COMPLETE  at most, from attempts=0, max_tokens=340 (column 1,000) on, for 340 output tokens, "
+                "the fewest") in page(pilot.app)
         assert "with 339 turn 1" in " ".join(page(pilot.app).split())
         await pilot.press("g", "b")
-        assert "the smallest budget: attempts=0, max_tokens=340" in page(pilot.app)
+        assert "the smallest budget, by output tokens: attempts=0, max_tokens=340" in page(pilot.app)
 
 
 async def test_enter_opens_the_cell_as_a_run_where_it_first_differs_and_u_comes_back(app_on: AppOn) -> None:
@@ -596,7 +630,7 @@ async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: 
     case = open_case(open_paths([str(path)]))
     talks = tuple(talk._replace(turns=tuple(turn._replace(id=HOSTILE) for turn in talk.turns))
                   for talk in case.recording.conversations)
-    case = replace(case, recording=replace(case.recording, conversations=talks))
+    case = replace(case, recording=case.recording._replace(conversations=talks))
     async with LoopInspector([str(path)], case=case, plain=plain).run_test(size=size) as pilot:
         await opened(pilot, "attempts=0,1 max_tokens=8,64")
         for key in ("v", "]", "v", "]", "v", "j", "tab", "G", "tab", "e", "x", "escape", ":", "escape", "?", "escape"):

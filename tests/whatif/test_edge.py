@@ -164,7 +164,8 @@ def test_the_edge_of_all_turns_keeps_what_the_cell_does_and_one_token_less_does_
 
 def test_text_says_the_budget_and_its_grain_and_runs_it(inspector):
     told = inspector("tune", SAMPLE).out
-    assert told.startswith("1 OF 1 COMPLETE  at most, from attempts=0, max_tokens=134 on\n")
+    assert " ".join(told.split()).startswith(
+        "1 OF 1 COMPLETE at most, from attempts=0, max_tokens=134 on, for 134 output tokens, the fewest grid")
     assert "134 output tokens · 1 request" in told
     assert " 0 tokens" not in told
     assert "max_tokens 134 to the token; with 133" in " ".join(told.split())
@@ -194,7 +195,8 @@ AXES = ("--grid", "attempts=0", "--grid", "max_tokens=4,64")
 
 def test_text_says_what_is_enough_for_all_turns_and_runs_it(two, inspector):
     told = inspector("tune", two, *AXES).out
-    assert told.startswith("2 OF 2 COMPLETE  at most, from attempts=0, max_tokens=13 on\n")
+    assert " ".join(told.split()).startswith(
+        "2 OF 2 COMPLETE at most, from attempts=0, max_tokens=13 (column 64) on, for 18 output tokens, the fewest grid")
     rows = " ".join(told[told.index("for all turns"):].split())
     assert "enough attempts=0, max_tokens=13 2 of 2 complete · 18 output tokens" in rows
     assert "grain: max_tokens 13 to the token; with 12 turn 1 ends as attempts after 12 output tokens in 1" in rows
@@ -207,7 +209,8 @@ def test_json_and_csv_say_what_is_enough_for_all_turns(two, inspector):
     assert enough == {
         "cell": 1, "completed": 2, "output_tokens": 18,
         "edge": {"max_tokens": 13, "grain": "to the token", "completed": 2, "output_tokens": 18, "requests": 2,
-                 "below": {"completed": 1, "output_tokens": 17, "requests": 2, "worse": [1]}}}
+                 "below": {"completed": 1, "output_tokens": 17, "requests": 2, "worse": [1]}},
+        "every_larger": True}
     rows = list(csv.DictReader(io.StringIO(inspector("tune", two, *AXES, "--csv", "-").out)))
     assert [(row["max_tokens"], row["turn"], row["enough_max_tokens"], row["enough_grain"]) for row in rows] == [
         ("4", "1", "", ""), ("4", "2", "", ""), ("64", "1", "13", "to the token"), ("64", "2", "13", "to the token")]

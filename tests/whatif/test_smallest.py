@@ -5,11 +5,14 @@ from __future__ import annotations
 from array import array
 
 from inspector.replay.case import open_case
+from inspector.report.lines.spans import plain, text_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from inspector.whatif.grid import UNDONE, Axis, End, Grid, TurnGrid, parse_axes
+from inspector.whatif.grid_lines import headline, reach, smallest_lines
+from inspector.whatif.grid_report import document
 from inspector.whatif.grid_run import TunedGrid, tune
-from inspector.whatif.smallest import knee, smallest, why_not
+from inspector.whatif.smallest import every_larger, from_here, knee, smallest, why_not
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
 
@@ -113,3 +116,54 @@ def test_the_same_spend_names_the_strictest_cell():
     made = grid_of([end(5, False), end(10), end(10)])
     assert smallest(made, 0).cell == 1
     assert knee(made).enough.cell == 1
+
+
+# -- what larger budgets do ------------------------------------------------------------------------------------------
+
+
+def plane_of(*rows: str) -> TunedGrid:
+    """One turn under attempts by max_tokens, the last as recorded: `x` completes for 10 tokens, `X` for 20."""
+    ends = {"x": end(10), "X": end(20), ".": end(0, False)}
+    kinds = "".join(rows)
+    places = tuple(dict.fromkeys(kinds))
+    turn = TurnGrid("t1", "-", tuple(ends[kind] for kind in places), array("I", map(places.index, kinds)))
+    budgets = *(100 * number for number in range(1, len(rows[0]))), None
+    axes = Axis("continuation_max_attempts", tuple(range(len(rows)))), Axis("max_tokens", budgets)
+    return TunedGrid(Grid(axes), (turn,), 1, 1)
+
+
+def test_on_is_said_where_every_larger_cell_completes():
+    made = plane_of("....", ".xX.", "XxX.")
+    assert from_here(made.grid, 5) == [5, 6, 9, 10], "as recorded is larger than no number"
+    assert every_larger(made, 5, 0)
+    assert every_larger(made, 5)
+    assert text_of(reach(made, 5, None, 0)) == "from attempts=1, max_tokens=200 on"
+    assert text_of(headline(made, knee(made))) == (
+        "1 OF 1 COMPLETE  at most, from attempts=1, max_tokens=200 on, for 10 output tokens, the fewest")
+
+
+def test_on_is_not_said_where_a_larger_cell_does_not_complete():
+    for rows in (("....", ".x.x", "XxXx"), ("....", ".xXx", "X.Xx"), ("....", ".xXx", "Xx.x")):
+        made = plane_of(*rows)
+        assert not every_larger(made, 5, 0)
+        assert not every_larger(made, 5)
+        assert text_of(headline(made, knee(made))) == (
+            "1 OF 1 COMPLETE  at most, with attempts=1, max_tokens=200, but not with every larger one, "
+            "for 10 output tokens, the fewest")
+        told = document(made)
+        assert told["enough"]["every_larger"] is False
+        assert told["turns"][0]["smallest"]["every_larger"] is False
+
+
+def test_a_cell_that_was_not_run_is_none_that_completes():
+    made = grid_of([end(5, False), end(10), None])
+    assert not every_larger(made, 1, 0)
+    assert not every_larger(made, 1)
+
+
+def test_smaller_values_that_complete_too_are_said_to_cost_no_less():
+    made = plane_of("..X.", "XxX.")
+    told = plain(list(smallest_lines(made, smallest(made, 0))))
+    assert "completes also, for no fewer output tokens, with: attempts=0 or max_tokens=100" in " ".join(told.split())
+    made = plane_of("....", ".xX.")
+    assert "completes also" not in plain(list(smallest_lines(made, smallest(made, 0))))

@@ -117,7 +117,7 @@ def test_a_turn_of_which_nothing_is_known_in_the_largest_cell_counts_no_tokens_t
 def test_the_sheet_says_the_answer_first_and_how_to_open_it():
     made = tuned("attempts=0..6")
     told = text(made, paths=[FIRST])
-    assert told.startswith("1 OF 2 COMPLETE  at most, from attempts=5 on\n")
+    assert told.startswith("1 OF 2 COMPLETE  at most, from attempts=5 on, for 280 output tokens, the fewest\n")
     assert "RECORDED in 7 cells · the recording ends first in 7:" in told
     assert "turn 1         ✓ attempts=5  (t1)" in told
     assert "to the unit: attempts 5, cont_tokens 201, cont_chars 768" in told
@@ -179,7 +179,7 @@ def test_a_cancel_leaves_the_turns_that_were_run():
     asked = iter([False, True])
     made = tuned("attempts=4,5", cancelled=lambda: next(asked, True))
     told = text(made)
-    assert told.startswith("1 OF 1 COMPLETE  at most, from attempts=5 on\n")
+    assert told.startswith("1 OF 1 COMPLETE  at most, from attempts=5 on, for 240 output tokens, the fewest\n")
     assert "1 of 2 parts were run" in told
     assert "1 turn not run" in told
     assert [line.split()[-2:] for line in plain(heat(made, "outcome")).split("\n")[1:]] == [["■", "0/1"], ["✓", "1/1"]]
@@ -216,7 +216,7 @@ def test_json_is_read_back_with_every_cell():
     assert turn["smallest"]["limits"]["continuation_max_attempts"] == 5
     assert told["turns"][1]["smallest"] is None
     assert "recording ends first" in told["turns"][1]["why_not"]
-    assert told["enough"] == {"cell": 1, "completed": 1, "output_tokens": 280, "edge": None}
+    assert told["enough"] == {"cell": 1, "completed": 1, "output_tokens": 280, "edge": None, "every_larger": True}
 
 
 HOSTILE = "=cmd|' /C calc'!A0\x1b[2J\u202e\n\"x\",y"
