@@ -218,8 +218,7 @@ class Branches(SessionPart):
         self.stage.note = copy_text(app, self.runnable(self.stage.runs.command(reading.api, reading.profile)))
 
     def runnable(self, command: str) -> str:
-        """A command for the paths of the session, preceded by the command that creates them if they are not files yet.
-        """
+        """A command for the paths of the session, behind the one that writes them if they are not files yet."""
         return f"{self.stage.opened.before} && {command}" if self.stage.opened.before else command
 
     # -- a grid of limits ----------------------------------------------------------------------------------------
@@ -237,9 +236,11 @@ class Branches(SessionPart):
         if self._table is None or node.key not in (self._table.run, *self._table.opened):
             whole = ", from the first step on" if view.replay.since else ""
             self._table = TuningTable(self.stage.runs.case, view.replay.settings, node.key, f"{node.path}{whole}",
-                                      view.replay.turn_at(self.stage.step))
+                                      self.stage.past_filter)
             self._table.paths, self._table.before, self._table.name = (
                 self.stage.runs.paths, self.stage.opened.before, name_of(view))
+        if node.key == self._table.run and not self.stage.for_view:
+            self._table.come_from(view.replay.turn_at(self.stage.step))
         self.stage.app.push_screen(TuneScreen(self._table), self._cell_chosen)
 
     def _cell_chosen(self, cell: int | None) -> None:
@@ -290,7 +291,8 @@ class Comparisons(SessionPart):
         original = runs.every[0].outline
         turn_files = {block.turn: original.file_of(block) for block in original.blocks}
         self.stage.app.push_screen(
-            PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin), turn_files), self._policy_chosen)
+            PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin), turn_files, self.stage.past_filter),
+            self._policy_chosen)
 
     def _policy_chosen(self, choice: tuple[Matrix, Place] | None) -> None:
         """Runs the session under the policy of a cell, and moves the cursor to the step of the cell's turn at which

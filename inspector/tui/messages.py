@@ -40,6 +40,10 @@ class PlacedScreen(Protocol):
         """The current place."""
 
 
+NO_FILTER = "filter not applied"
+"""What is said of a view over all turns that was opened from a table with a filter."""
+
+
 @runtime_checkable
 class ViewedScreen(Protocol):
     """A screen that may have been opened only to carry a view over it."""

@@ -22,7 +22,7 @@ from inspector.report.lines.header import FIDELITY
 from inspector.report.lines.spans import Line, Listed, Span, Tone, count_of, mark_matches, safe, spread_ends
 from inspector.sessions import redact
 from inspector.tui.lists import CursorTable, TableScreen
-from inspector.tui.messages import RowOpened
+from inspector.tui.messages import NO_FILTER, RowOpened
 from inspector.whatif import policies_report as lines
 from inspector.whatif.policies import Matrix, matrix
 
@@ -148,12 +148,15 @@ class PoliciesScreen(TableScreen):
 
     def __init__(
         self, case: Case, settings: Settings, run: str, command: str, turn_files: Mapping[int, str] | None = None,
+        past_filter: bool = False,
     ) -> None:
         self._cells = Cells(id="cells")
         super().__init__(self._cells)
         self._case, self._settings, self._run, self._command = case, settings, run, command
         self._turn_files = turn_files or {}
         """The name of each turn's file, if there are several files."""
+        self._past_filter = past_filter
+        """Whether the table of turns that it was opened from has a filter."""
 
     def on_mount(self) -> None:
         """Runs the session under every policy in a thread, since a long session takes a moment."""
@@ -178,7 +181,9 @@ class PoliciesScreen(TableScreen):
         if not made.rows:
             return [(title, Span("  no turns: nothing was read", Tone.WARN))]
         counts = f"  {count_of(len(made.rows), 'turn')} under {count_of(len(made.policies), 'policy', 'policies')}"
-        if width >= ROOMY:
+        if self._past_filter:
+            counts = f"  all {count_of(len(made.rows), 'turn')}, {NO_FILTER}"
+        elif width >= ROOMY:
             counts += f", {made.complete(self._cells.policy):,} complete"
         run = (Span("run ", Tone.DIM), safe(self._run), Span("  "),
                Span(made.fidelity.value, FIDELITY[made.fidelity]))

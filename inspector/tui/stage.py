@@ -207,6 +207,8 @@ class SessionStage(Screen[None]):
         self.for_view = False
         """Whether the screen was opened from the table only to carry a view, so that leaving the view leads back to the
         table."""
+        self.past_filter = False
+        """Whether the table that it was opened from has a filter, which does not apply to a view over all turns."""
         self.greeting = ""
         """The note shown when the session was opened; any other note replaces it."""
         self.set_reactive(SessionStage.outline, self.run.outline)

@@ -13,6 +13,7 @@ from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL, output
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, wrap_line
 from inspector.sessions import redact
+from inspector.tui.messages import NO_FILTER
 from inspector.whatif.grid import GridRequest
 from inspector.whatif.grid_lines import FEWEST, about, answers, cell_name, cell_sheet, headline, reach
 from inspector.whatif.grid_report import as_csv, document
@@ -58,10 +59,12 @@ class TuningTable:
     """One session, a grid over it, and the operator's position in it."""
 
     def __init__(self, case: Case, base: Settings, run: str = "", title: str = "original",
-                 here: int | None = None) -> None:
+                 past_filter: bool = False) -> None:
         self.case = case
-        self.here = here
-        """The current turn of the session; it is shown alone at the end of the run if no cell completes all turns."""
+        self.here: int | None = None
+        """The turn of the session from which the screen was opened last."""
+        self.past_filter = past_filter
+        """Whether the table of turns that it was opened from has a filter."""
         self.base, self.run, self.title = base, run, title
         """The settings, the key and the name of the run that the grid varies."""
         self.opened: set[str] = set()
@@ -72,9 +75,17 @@ class TuningTable:
         self.name = "session"
         """The name of the session in the names of exported files."""
         self.show = next(iter(SHOWS))
+        self.cell = 0
         self.turn: int | None = None
         """The turn that is shown alone; None for all turns."""
         self.ask(GridRequest())
+
+    def come_from(self, here: int) -> None:
+        """Shows the turn of the session from which the screen is opened, if it was opened from another one before."""
+        if here != self.here and len(self.case.recording.turns) > 1:
+            self.turn = here
+            self.cell = self.best()[0] if self.best() else self.cell
+        self.here = here
 
     def ask(self, request: GridRequest) -> None:
         """Chooses another grid, without running it."""
@@ -89,18 +100,9 @@ class TuningTable:
         self._answers: dict[int, tuple[SmallestLimits | None, list[Line]]] = {}
 
     def end(self, result: GridOutcome) -> None:
-        """Stores the results; moves the cursor to the best cell, unless the operator moved it.
-
-        If some turns complete in no cell, the best cell for all turns is marked so, and the current turn of the session
-        is shown alone if it completes in a cell.
-        """
+        """Stores the results; moves the cursor to the best cell, unless the operator moved it."""
         self.result = result
         self._answers.clear()
-        enough, here = result.bend and result.bend.enough, self.here
-        if here is not None and self.turn is None and enough and enough.completed < len(result.grid.turns):
-            found = self._told(here)[0]
-            self.turn = here if found is not None and found.cell is not None else None
-        self.here = None
         if self.cell == 0 and self.best():
             self.cell = self.best()[0]
 
@@ -167,10 +169,11 @@ class TuningTable:
         shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
         turns, single = self.tuning.turns, self.single
         if single is None:
-            who: Line = (Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG),)
+            past = f", {NO_FILTER}" if self.past_filter else ""
+            who: Line = (Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG), Span(past))
         else:
             who = (Span(f"turn {single + 1} of {len(turns):,}", Tone.STRONG), Span("  "),
-                   safe(turns[single].id, Tone.DIM, 40))
+                   safe(turns[single].id, Tone.DIM, 40), Span("  [ ] the others" if len(turns) > 1 else "", Tone.DIM))
         simulated = Span(f"simulation {'on' if self.asked.simulates else 'off'}", Tone.DIM)
         return spread_ends((*shows, Span("   "), *who), (simulated,), width)
 

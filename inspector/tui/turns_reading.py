@@ -20,7 +20,7 @@ from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow, name_of
 from inspector.sessions import intake
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
-from inspector.tui.turn_list import Section, rows_of_session
+from inspector.tui.turn_list import Section, TurnList, rows_of_session
 from loop_core.errors import LoopError
 
 BATCH = 0.1
@@ -59,6 +59,7 @@ class ReadingScreen(Screen[None]):
     named: bool
     """Whether the operator named the paths; they are then read whole, and sorted worst first."""
     reading: bool
+    listed: TurnList
 
     def take(self, batch: Sequence[tuple[str, list[TurnRow]]], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
@@ -176,6 +177,6 @@ def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
         return
     table.note = ""
     session = SessionScreen(read, None)
-    session.for_view = True
+    session.for_view, session.past_filter = True, table.listed.filter is not None
     table.app.push_screen(session)
     session.call_after_refresh(getattr(session, f"action_{view}"))

@@ -27,6 +27,7 @@ from inspector.tui.questions import AxesPrompt
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tuning_screen import TuneScreen
 from inspector.tui.tuning_table import TuningTable
+from inspector.tui.turns_screen import TurnsScreen
 from inspector.whatif import grid_run as grids
 from inspector.whatif.grid import ATTEMPTS
 from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen, until
@@ -88,6 +89,26 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
         screen.query_one("#cell" if size == SMALL else "#answers").scroll_end(animate=False)
         await pilot.pause()
         assert "4 cells · 2 turns" in page(pilot.app)
+
+
+async def test_it_opens_on_the_turn_at_the_cursor_also_where_it_was_open_before(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        view = session.run.view
+        second = next(step for step in range(len(view.steps)) if view.replay.turn_at(step) == 1)
+        session.go(second, "")
+        await pilot.press("u")
+        await settled(pilot)
+        assert "turn 2 of 2" in page(pilot.app)
+        assert "DOES NOT COMPLETE" in page(pilot.app), "it is shown although it completes nowhere"
+        await pilot.press("[", "q", "u")
+        assert "turn 1 of 2" in page(pilot.app), "the same turn again: the grid is as it was left"
+        await pilot.press("]", "q")
+        session.go(0, "")
+        await pilot.press("u")
+        assert "turn 1 of 2" in page(pilot.app), "another turn of the session"
+        assert "✓ done~◆◀" in page(pilot.app), "with the cursor on its best cell"
 
 
 async def test_it_opens_on_the_turn_at_hand_where_not_every_turn_completes(app_on: AppOn) -> None:
@@ -476,7 +497,7 @@ async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> Non
         await pilot.press("j", "l", "v", "]")
         assert values(screen) == (1, 128)
         assert "[spend]" in page(pilot.app)
-        assert "turn 1 of 2" in page(pilot.app)
+        assert "turn 2 of 2" in page(pilot.app)
         await pilot.press("b")
         assert "still running" in page(pilot.app)
         await pilot.press("x")
@@ -692,6 +713,24 @@ async def test_a_table_of_turns_is_tuned_and_laid_under_the_policies_as_a_whole(
         assert isinstance(app.screen, SessionScreen)
         await pilot.press("escape")
         assert app.screen is table
+
+
+async def test_views_over_all_turns_say_that_the_filter_of_the_table_does_not_apply() -> None:
+    app = LoopInspector([str(path) for path in sorted(SAMPLES.glob("0[12]*.jsonl"))])
+    async with app.run_test(size=SMALL) as pilot:
+        table = app.screen
+        assert isinstance(table, TurnsScreen)
+        await until(pilot, lambda: not table.reading)
+        for narrowed, says in (("verdict:truncated", True), ("", False)):
+            table._narrow(narrowed)
+            for key, kind in (("u", TuneScreen), ("p", PoliciesScreen)):
+                await pilot.press(key)
+                await until(pilot, lambda kind=kind: isinstance(app.screen, kind))
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+                assert "3 turns" in page(app)
+                assert ("all 3 turns, filter not applied" in page(app)) is says, (key, narrowed)
+                await pilot.press("escape")
 
 
 async def test_what_was_found_on_the_machine_is_no_one_session() -> None:
