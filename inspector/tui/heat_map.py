@@ -106,11 +106,11 @@ class HeatMap(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         if self._axes and width > 0:
             self._marks = self._made(False)
-            laid = plane(self._axes, self._marks, None)
+            laid = plane(self._axes, self._marks, None, self._best)
             self.full_width = laid.width
             if laid.width > width:
                 self._marks = self._made(True)
-                laid = plane(self._axes, self._marks, None)
+                laid = plane(self._axes, self._marks, None, self._best)
             self._plane = laid
             self.styles.height = max(1, min(laid.height, self.room))
             self.virtual_size = Size(width + laid.whole_columns(max(0, laid.width - width)), laid.height)

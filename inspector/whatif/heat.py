@@ -190,11 +190,15 @@ class Plane:
         return ", ".join(reversed(found))
 
 
-def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None) -> Plane:
-    """The positions of cells with these marks, at most `width` columns wide; None: as wide as they are."""
+def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best: Sequence[int] = ()) -> Plane:
+    """The positions of cells with these marks, at most `width` columns wide; None: as wide as they are.
+
+    Every cell has room for the mark of the cursor, and each of `best` for its own.
+    """
     rows, columns = (axes[-2], axes[-1]) if len(axes) > 1 else (axes[0], None)
     left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP
-    widest = max((len(mark.text) for mark in marks), default=0) + len(MARKED) + len(HERE)
+    told = max((len(mark.text) for mark in marks), default=0)
+    widest = max(told, *(len(marks[cell].text) + len(MARKED) for cell in best), 0) + len(HERE)
     heads = (len(columns.value_text(value)) for value in columns.values) if columns is not None else ()
     wide = max((widest, *heads)) + GAP
     every = len(columns.values) if columns is not None else 1

@@ -191,7 +191,7 @@ async def test_columns_that_do_not_fit_are_scrolled_to_under_fixed_names(app_on:
 
 
 async def test_no_column_is_cut_at_the_edge_and_no_heading_hidden_by_its_mark(app_on: AppOn) -> None:
-    """In the map of one turn each cell has a word, and only four of seven columns fit in 80."""
+    """In the map of one turn each cell has a word, and only five of seven columns fit in 80."""
     async with app_on().run_test(size=SMALL) as pilot:
         screen = await opened(pilot, "attempts=0..2 max_tokens=64,128,256,340,512,1024,recorded")
         await pilot.press("]", "g")
@@ -199,10 +199,10 @@ async def test_no_column_is_cut_at_the_edge_and_no_heading_hidden_by_its_mark(ap
         rows = seen(pilot.app)
         at = next(place for place, row in enumerate(rows) if row.split()[:1] == ["attempts"])
         shown = rows[at].split()
-        assert shown == ["attempts", "64", "128", "256", "340", ">"]
-        marks = [screen.table.marks(True)[cell].text for cell in range(4)]
+        assert shown == ["attempts", "64", "128", "256", "340", "512", ">"]
+        marks = [screen.table.marks(True)[cell].text for cell in range(5)]
         assert [mark for mark in marks if mark not in rows[at + 1]] == [], "every cell is whole"
-        assert sum(rows[at + 1].count(glyph) for glyph in "■∅✓") == 4, "no part of a fifth"
+        assert sum(rows[at + 1].count(glyph) for glyph in "■∅✓") == 5, "no part of a sixth"
         await pilot.press(*["l"] * 6)
         await pilot.pause()
         assert seen(pilot.app)[at].split()[-1] == "recorded"

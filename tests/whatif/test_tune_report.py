@@ -37,9 +37,9 @@ def test_the_map_says_in_each_cell_how_many_turns_complete():
     made = tuned("attempts=4,5", "tokens=100,1000")
     assert plain(heat(made, "outcome")).split("\n") == [
         "          cont_tokens",
-        "attempts  100     1,000",
-        "4         ■ 0/2   ■ 0/2",
-        "5         ■ 0/2   ∅ 1/2",
+        "attempts  100    1,000",
+        "4         ■ 0/2  ■ 0/2",
+        "5         ■ 0/2  ∅ 1/2",
     ]
 
 
@@ -67,15 +67,15 @@ def test_the_map_of_one_turn_names_the_limit_that_stopped_it():
         "",
         "attempts=4",
         "             cont_chars",
-        "cont_tokens  10              9,999",
-        "100          ■ cont_chars    ■ cont_tokens",
-        "1,000        ■ cont_chars    ■ attempts",
+        "cont_tokens  10             9,999",
+        "100          ■ cont_chars   ■ cont_tokens",
+        "1,000        ■ cont_chars   ■ attempts",
         "",
         "attempts=5",
         "             cont_chars",
-        "cont_tokens  10              9,999",
-        "100          ■ cont_chars    ■ cont_tokens",
-        "1,000        ■ cont_chars    ✓ done",
+        "cont_tokens  10             9,999",
+        "100          ■ cont_chars   ■ cont_tokens",
+        "1,000        ■ cont_chars   ✓ done",
     ]
 
 
