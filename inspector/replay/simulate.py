@@ -185,7 +185,12 @@ class SimulatedTurn:
         response = decode(output.last.api, body, http_status=output.last.http_status, words=self.words)
         stop = response.stop_reason
         seen = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized in FINISHED else None))
-        response = replace(response, stop_reason=stop._replace(evidence=(*stop.evidence, seen)))
+        # A word that stands for one that was not recorded is nobody's: what told the end is said in its place.
+        recorded = output.last.stop_reason
+        stands = taken.ended and ended_reason(output.last) is not recorded
+        origin = tuple(each._replace(at=None) for each in recorded.evidence) if stands else ()
+        stop = stop._replace(raw=None if stands else stop.raw, evidence=(*origin, *stop.evidence, seen))
+        response = replace(response, stop_reason=stop)
         # Judged with the cap of this request: "usage equals the cap" is evidence of a cut.
         judged = self.judge(response, replace(turn.request, max_tokens=send.max_tokens))
         if send.method is Method.PREFILL:

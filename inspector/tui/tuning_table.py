@@ -123,8 +123,8 @@ class TuningTable:
         grid, turns = self.grid, len(self.tuning.turns)
         size = f" · {count_of(grid.size, 'cell')} · {count_of(turns, 'turn')} · policy {grid.base.policy.name}"
         title = (Span("Tune", Tone.TITLE), Span("  run ", Tone.DIM), safe(self.title), Span(size, Tone.DIM))
-        told = wrap_line(self._state(progress, stopping), width)
-        return [spread_ends(title, self._trust(), width), *told, self._looked_at(width)]
+        state = wrap_line(self._state(progress, stopping), width)
+        return [spread_ends(title, self._trust(), width), *state, self._looked_at(width)]
 
     def _trust(self) -> Line:
         counts = self.result.trust if self.result is not None else ()

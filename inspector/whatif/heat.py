@@ -197,8 +197,8 @@ def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best
     """
     rows, columns = (axes[-2], axes[-1]) if len(axes) > 1 else (axes[0], None)
     left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP
-    told = max((len(mark.text) for mark in marks), default=0)
-    widest = max(told, *(len(marks[cell].text) + len(MARKED) for cell in best), 0) + len(HERE)
+    longest = max((len(mark.text) for mark in marks), default=0)
+    widest = max(longest, *(len(marks[cell].text) + len(MARKED) for cell in best), 0) + len(HERE)
     heads = (len(columns.value_text(value)) for value in columns.values) if columns is not None else ()
     wide = max((widest, *heads)) + GAP
     every = len(columns.values) if columns is not None else 1

@@ -20,6 +20,7 @@ from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
 from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
+from inspector.sessions.reasons import recorder_word
 from inspector.whatif import branch_report
 from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_report import document as document_of
@@ -316,9 +317,17 @@ def test_an_answer_whose_end_only_the_recorder_tells_completes_under_any_budget_
         (False, 40), (True, 46), (True, 46), (True, 46), (True, 46), (True, 46)]
     case = open_case(open_paths([str(tmp_path / "s.jsonl")]))
     answer = answers(replay(case, Settings(simulate=True, max_tokens=500)))[0]
-    assert answer.response.stop_reason.raw == "stop"
-    assert answer.response.stop_reason.evidence[-1].note.endswith(
-        "; the provider's word was not recorded, and 'stop' stands for it")
+    stop = answer.response.stop_reason
+    assert (stop.raw, recorder_word(stop), stop.evidence[0].at) == (None, "stop", None)
+    assert stop.evidence[-1].note.endswith("; the provider's word was not recorded, and 'stop' stands for it")
+
+
+def test_an_end_that_is_only_inferred_is_no_surer_when_it_is_simulated(tmp_path):
+    """No row says how the last answer ended: the next row of the operator shows it, and the verdict says so."""
+    content = recorders_words(last=None).rstrip("\n") + "\n" + json.dumps(
+        {"id": "e9", "parentId": "e4", "timestamp": "2026-05-12T01:03:00.000Z", **pi_user("Thanks.")}) + "\n"
+    made = tuned_transcript(tmp_path, content, "attempts=1", "max_tokens=40,46,500")
+    assert [(end.verdict, end.complete) for end in map(made.turns[0].end, range(3))] == [("END INFERRED", False)] * 3
 
 
 @pytest.mark.parametrize("last", ["error", "aborted", "something new"])
