@@ -345,3 +345,8 @@ def test_a_word_that_no_text_has_finds_nothing(text):
 ])
 def test_words_that_are_searched_are_known(text, searched):
     assert filters.parse(text).searched == searched
+
+
+@pytest.mark.parametrize("name", ["rejected", "held", "ready", "truncated", "complete"])
+def test_the_name_of_a_term_is_no_text_to_be_searched(name: str) -> None:
+    assert filters.parse(name).searched == ()

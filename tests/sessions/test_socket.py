@@ -264,3 +264,13 @@ def test_a_session_file_of_such_an_answer_reads_alike(tmp_path, opened):
     path.write_bytes(session_bytes(records([read])))
     (again,) = open_paths([str(path)]).exchanges
     assert (again.body, essence(again.response)) == (read.body, essence(read.response))
+
+
+@pytest.mark.parametrize("end", ["response.completed", "response.done"])
+def test_what_follows_an_end_belongs_to_the_next_answer(opened, end):
+    """Two answers are asked for at once, so that only the end of the first tells where the second begins."""
+    first, last = ended("one")
+    event = {**json.loads(last["data"]), "type": end}
+    seen = opened(har(socket(sent(**ASK), sent(**ASK), first, came(**event), *ended("two", "resp_2")))).exchanges
+    assert [each.response.text for each in seen] == ["one", "two"]
+    assert [each.response.stop_reason.normalized for each in seen] == [Stop.END_TURN, Stop.END_TURN]
