@@ -10,6 +10,7 @@ from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import view
+from inspector.report.lines.body_slices import events_of
 from inspector.sessions import open_paths
 from loop_core.values import ExchangePart, Stop, TransportEnd
 from tests.scenes.bodies import CHAT, GEMINI, MESSAGES, RESPONSES, chat_body, chat_stream, entry, har, user
@@ -186,6 +187,7 @@ def test_a_page_in_place_of_an_answer_is_a_failed_turn_with_its_bytes(opened):
     shown = view(replay(open_case(loaded), Settings(profile="vllm")))  # another profile decodes it again
     assert [turn.verdict.word for turn in shown.turns] == ["COMPLETE", "ERROR"]
     assert shown.turns[1].verdict.advice.text.startswith("look at what answered in the model's place")
+    assert events_of(exchange)[1] == "not an answer of this format"
 
 
 @pytest.mark.parametrize(("url", "sent"), [

@@ -14,6 +14,7 @@ from json import JSONDecoder
 from inspector.report.lines.slices import CHUNK, Slice
 from inspector.report.lines.spans import count_of, safe
 from inspector.report.times_and_costs import duration_text
+from inspector.sessions.reasons import is_unreadable
 from inspector.sessions.recording import Exchange
 from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
@@ -56,7 +57,8 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
         return rows, f"{count_of(len(rows), 'row')} of {exchange.recorder}"
     framing = framing_of(exchange)
     if framing is None:
-        return [Slice(0, len(exchange.body))], "one JSON value"
+        what = "not an answer of this format" if is_unreadable(exchange.response) else "one JSON value"
+        return [Slice(0, len(exchange.body))], what
     frames = [*framing.feed(exchange.body), *framing.flush()]
     found: list[Slice] = []
     ends = [chunk.end for chunk in exchange.chunks]
