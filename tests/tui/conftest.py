@@ -24,6 +24,8 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     for name in ("CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "OPENCLAW_STATE_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))  # nobody's own transcripts are read by a test
+    for kind in ("CACHE", "CONFIG", "DATA", "STATE"):  # these come before the home folder
+        monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("inspector.tui.session_files.state_file", lambda: tmp_path / "state" / "recent.json")
