@@ -40,6 +40,12 @@ class Stop(StrEnum):
     """`StopReason.detail` begins with retryable or fatal."""
 
 
+FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
+"""The words that say nothing was lost: a loop ends in peace, or goes on with the tools."""
+WORDLESS = FINISHED | {Stop.UNKNOWN}
+"""The same, with a missing or unknown word: what shows a cut shows it under these too."""
+
+
 class ExchangePart(StrEnum):
     """The part of an exchange that a fact was read from."""
 

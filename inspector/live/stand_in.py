@@ -20,10 +20,9 @@ from inspector.provider.scenarios import Intent, Story
 from inspector.replay import Replay, TurnRun
 from inspector.replay.rerun import start_of
 from loop_core.json_parser import from_json_prefix
-from loop_core.judge.classify import FINISHED
 from loop_core.turn.state import ProviderResponse, RunTools, Turn
 from loop_core.turn.trace import Step
-from loop_core.values import CallKind, Tool, ToolCall
+from loop_core.values import FINISHED, CallKind, Tool, ToolCall
 
 MADE_UP = "[the recording ends here, the rest is made up]"
 """Stands between what was recorded and what was not; also in arguments."""

@@ -30,7 +30,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.spans import cells as cells_of
 from inspector.report.table import GAP, Column, side_by_side
-from loop_core.judge.classify import FINISHED
+from loop_core.values import FINISHED
 
 COLUMNS = ("dialect", "raw word", "mapped", "effective", "seen by", "the call", "decision", "peers that differ")
 

@@ -36,10 +36,10 @@ from inspector.sessions.thread import thread
 from loop_core.client.outgoing import body_of
 from loop_core.errors import EncodeError
 from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
-from loop_core.judge.classify import FINISHED, Judgement
+from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import RunTools, State
-from loop_core.values import CallKind, Message, ReasoningPart, Request, ResponsePart, Role, TextPart, ToolCall
+from loop_core.values import FINISHED, CallKind, Message, ReasoningPart, Request, ResponsePart, Role, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
 from loop_core.wire.serving import CallFraming, Spelling

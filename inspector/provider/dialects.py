@@ -15,8 +15,7 @@ from inspector.provider import frames
 from inspector.provider.frames import Quirk
 from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
-from loop_core.judge.classify import FINISHED
-from loop_core.values import ProviderError, Stop
+from loop_core.values import FINISHED, ProviderError, Stop
 from loop_core.wire import wire
 from loop_core.wire.servers import CHAT, GEMINI, MESSAGES, OLLAMA, RESPONSES
 from loop_core.wire.serving import (

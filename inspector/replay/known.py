@@ -19,11 +19,10 @@ from typing import NamedTuple
 from inspector.replay.token_counts import text_of
 from inspector.replay.token_readings import Bounds
 from inspector.replay.tokens import TokenBasis, TokenMeasure, TokenStretch
-from loop_core.judge.classify import FINISHED
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.seam import join
 from loop_core.turn.state import ProviderResponse, RequestPlace
-from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
+from loop_core.values import FINISHED, CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
 
 KnownAnswer = tuple[RequestPlace, int, ProviderResponse]
 """A recorded answer: its place in the turn, its number among the answers at that place, and the response."""

@@ -23,11 +23,12 @@ from inspector.replay.tokens import TokenMeasure, measure, splitter, under_cap
 from inspector.sessions.reasons import inference_of, is_recorders
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
-from loop_core.judge.classify import FINISHED, Judgement
+from loop_core.judge.classify import Judgement
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.loop import RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, Recut, RequestPlace, RunTools, Send, Turn
 from loop_core.values import (
+    FINISHED,
     INTERRUPTED,
     CallKind,
     ChatResponse,
@@ -71,8 +72,7 @@ class SimulatedTurn:
     words: Mapping[str, StopRow] | None = None
     """The stop words of the profile."""
     word_at_cap: str | None = None
-    """The end-of-turn word with which this server is known to report an answer that the cap cut; None if none is
-    known."""
+    """The end-of-turn word by which this server is known to report a cut by the cap; None if no such word is known."""
     thinking_counts: bool = True
     """Whether thinking counts under the cap."""
     _known: dict[int, KnownOutput] = field(default_factory=dict)

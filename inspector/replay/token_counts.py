@@ -5,7 +5,7 @@ It needs no tokenizer: each token has at least one byte of text, and tokens with
 
 from __future__ import annotations
 
-from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
+from loop_core.values import FINISHED, CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall
 
 HIDDEN = 1 << 18
 """The most tokens without text (hidden reasoning) of an answer: twice the largest output cap of any model (128,000)."""
@@ -26,7 +26,7 @@ def text_bytes(response: ChatResponse) -> int:
 
 def ends_whole(response: ChatResponse) -> bool:
     """Whether the stop reason of an answer says that nothing of it is missing."""
-    return response.stop_reason.normalized in (Stop.END_TURN, Stop.TOOL_CALL)
+    return response.stop_reason.normalized in FINISHED
 
 
 def _hides(response: ChatResponse) -> bool:

@@ -21,7 +21,7 @@ from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
 from loop_core.turn.state import ProviderResponse, Recut, RequestPlace, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step
-from loop_core.values import Evidence, Message, Request, Stop
+from loop_core.values import FINISHED, Evidence, Message, Request, Stop
 
 # -- A simulated answer as an exchange -------------------------------------------------------------------------------
 # It has the bytes that the provider would have sent, and the request that led to them, so that code that shows or
@@ -151,7 +151,7 @@ class JudgedTurn(NamedTuple):
     def inferred(self) -> Evidence | None:
         """How the end of the turn's last response was inferred, if no stop word was recorded and it looks whole."""
         stop = self.answers[-1].judgement.stop
-        return inference_of(stop) if stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) else None
+        return inference_of(stop) if stop.normalized in FINISHED else None
 
     @property
     def ending(self) -> Ending | None:
@@ -264,7 +264,7 @@ def _ending(judgement: Judgement, turn: Turn) -> Ending | None:
 
 def _clean(judgement: Judgement, turn: Turn) -> bool:
     """Whether an answer ended well."""
-    return judgement.stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL) and _ending(judgement, turn) is None
+    return judgement.stop.normalized in FINISHED and _ending(judgement, turn) is None
 
 
 def _deciding(answers: Sequence[TurnAnswer], turn: Turn) -> int:

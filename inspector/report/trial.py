@@ -17,9 +17,9 @@ from inspector.report.findings import ANOTHER_WAY, ReportedFinding
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.sessions.recording import TurnPlace
 from loop_core.errors import LoopError
-from loop_core.judge.classify import FINISHED
 from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity
+from loop_core.values import FINISHED
 
 Good = Callable[[JudgedTurn], bool]
 """Tests whether a turn is complete without doubt."""

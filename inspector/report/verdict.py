@@ -30,7 +30,7 @@ from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
 from loop_core.judge.endings import Ending
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
-from loop_core.values import ChatResponse, Severity, Stop, TransportEnd
+from loop_core.values import FINISHED, ChatResponse, Severity, Stop, TransportEnd
 
 
 class VerdictRow(NamedTuple):
@@ -106,7 +106,6 @@ def _run_nothing(look: JudgedTurn) -> Situation:
 
 HOLDING = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
 """Stop reasons under which a held call matters most; a cut by a budget is the other case."""
-CLEAN = (Stop.END_TURN, Stop.TOOL_CALL)
 GOING_ON = ("retry_limit", "budget_exhausted")
 """Terminal reasons that leave a cut answer as it is, although it could be continued."""
 
@@ -177,9 +176,9 @@ ROWS: tuple[VerdictRow, ...] = (
         "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
     # Before TRUNCATED: the limit is the operator's own setting, and can be raised.
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
-        lambda look: (look.final_turn.terminal in GOING_ON and look.last_word in CLEAN)
+        lambda look: (look.final_turn.terminal in GOING_ON and look.last_word in FINISHED)
         or (look.limit is not None
-            and (look.simulated or (look.over and look.last_word in CLEAN and not look.foreign))),
+            and (look.simulated or (look.over and look.last_word in FINISHED and not look.foreign))),
         say.limit_reached, situation, of_end=True),
     # Sure only with the provider's word; tokens that reach the cap are strong evidence, but still an inference.
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,

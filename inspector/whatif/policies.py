@@ -27,7 +27,7 @@ from loop_core.turn.presets import POLICIES
 from loop_core.turn.seam import join
 from loop_core.turn.state import Evaluation, RunTools, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step, Trace, first_difference
-from loop_core.values import Severity, Stop
+from loop_core.values import FINISHED, Severity, Stop
 
 
 class PolicyRun:
@@ -150,7 +150,6 @@ def _held(look: PolicyRun) -> str:
     return f"{name} does not run; the turn ends with a notice ({look.turn.terminal})"
 
 
-_CLEAN = (Stop.END_TURN, Stop.TOOL_CALL)
 _UNFINISHED = CUT_WORDS | {Stop.PAUSED}
 _LIMITS = ("retry_limit", "budget_exhausted", "no_progress", "step_limit")
 
@@ -184,7 +183,7 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: f"{_name(look.lost_calls[0])} is whole and authorised; "
                           "the turn is taken for finished without it"),
     Decision("missed the reason", "missed", Severity.ERROR,
-             lambda look: look.completed and look.last not in _CLEAN,
+             lambda look: look.completed and look.last not in FINISHED,
              _taken),
     Decision("stopped at a limit", "limit", Severity.WARNING,
              lambda look: look.turn.terminal in _LIMITS,

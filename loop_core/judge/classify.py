@@ -14,6 +14,8 @@ from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, mean
 from loop_core.judge.endings import Ending, EndingSign, ending_of, has_calls, hit_stop_string, stop_string_unknown
 from loop_core.judge.signs import Sign, stops_in_the_middle
 from loop_core.values import (
+    FINISHED,
+    WORDLESS,
     ArgsForm,
     At,
     CallKind,
@@ -96,10 +98,6 @@ class Correction(NamedTuple):
 Rule = Callable[[JudgeCase, StopReason], Correction | None]
 """What was received and the reason as tightened so far -> a correction."""
 
-FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
-"""The words that would let a loop go on or end in peace; only these can be tightened further."""
-WORDLESS = frozenset({*FINISHED, Stop.UNKNOWN})
-"""With them a missing or unknown word: what shows a cut shows it under these too."""
 FAILING = frozenset({
     Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL,
     Stop.CANCELLED, Stop.INTERRUPTED, Stop.PAUSED,

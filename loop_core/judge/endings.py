@@ -13,6 +13,7 @@ from loop_core.formats import format_entry
 from loop_core.json_parser import from_json
 from loop_core.judge.signs import Leak, Sign, find_leak, only_thinks
 from loop_core.values import (
+    FINISHED,
     At,
     CallKind,
     ChatResponse,
@@ -152,7 +153,7 @@ class EndingMatch(NamedTuple):
 def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> EndingMatch | None:
     """Which ending a response has that looks finished and is not; None if it is what it looks like, or does not look
     finished."""
-    if stop.normalized not in (Stop.END_TURN, Stop.TOOL_CALL) or has_calls(response) or hit_stop_string(response):
+    if stop.normalized not in FINISHED or has_calls(response) or hit_stop_string(response):
         return None
     visible = has_content(response)
     heard = EndingCase(response, request, stop, False, visible, *_leak(response, request, visible))

@@ -18,6 +18,7 @@ from loop_core.judge.gate import NAMELESS, REMEDY, Admission, Verdict
 from loop_core.turn.continuation import AGAIN, EMPTY, HINT_POINTS, QUOTE_MARKS, Method, quote_request
 from loop_core.turn.seam import ANCHOR_CHARS
 from loop_core.values import (
+    FINISHED,
     CallKind,
     ChatResponse,
     Message,
@@ -62,7 +63,7 @@ def assistant_message(
     real = [call for call in response.tool_calls if not is_phantom(call)]
     # An opaque block (encrypted reasoning, a server's tool run) may contain or sign a call that was cut, and nobody can
     # look into it. It goes back only if nothing of the response was left out.
-    whole = word in (Stop.END_TURN, Stop.TOOL_CALL) and all(id(call) in kept_ids for call in real)
+    whole = word in FINISHED and all(id(call) in kept_ids for call in real)
     parts: list[MessagePart] = []
     for part in response.parts:
         if type(part) is ToolCall and part.kind is not CallKind.SERVER:

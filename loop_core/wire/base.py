@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 from loop_core.errors import DecodeError
 from loop_core.json_parser import from_json
 from loop_core.values import (
+    WORDLESS,
     At,
     ChatResponse,
     Evidence,
@@ -63,7 +64,6 @@ _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, Recur
 _JSON_MARKS = (b"{", b"}", b'"', b"[[")
 """One is in a frame that is JSON, or a piece of it; words such as `ping` or `[HEARTBEAT]` hold no answer."""
 _UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is not valid JSON")}
-_LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 _NOISE = ("frame.no_json", "a frame is a word that is not JSON")
 _LENIENT = frozenset({"frame.lenient", "body.lenient"})
 """Rules of what the fast parser refuses: only there may half a character stand."""
@@ -235,7 +235,7 @@ class Decoder:
         from loop_core.wire import wire
 
         row = wire(known.api).stop_reasons.get(word.strip().upper())
-        if row is None or row.stop in _LOOSE:
+        if row is None or row.stop in WORDLESS:
             return known.least, rule
         return row, f"{known.api}.stop_reasons"
 

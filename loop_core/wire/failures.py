@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from loop_core.values import Evidence, ProviderError, Quota, Stop, StopReason
+from loop_core.values import FINISHED, Evidence, ProviderError, Quota, Stop, StopReason
 
 
 class ErrorMark(NamedTuple):
@@ -158,15 +158,14 @@ def _text(value: Any) -> str:
 
 # -- A cut or a failure that a later word would hide -----------------------------------------------------------------
 
-_CLEAN = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
-_PASSING = _CLEAN | {Stop.UNKNOWN, Stop.PAUSED}
+_PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
 """What a later word takes back; one that says cut, filtered or failed stays."""
 
 
 def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> StopReason:
     """The reason of an answer that `said` several words: a clean one gives way to a cut or a failure before it."""
     before = next((each for each in said if each.normalized not in _PASSING), None)
-    if before is None or stop.normalized not in _CLEAN:
+    if before is None or stop.normalized not in FINISHED:
         return stop
     seen = Evidence(rule, before.evidence[0].at, before.raw or "")
     return stop._replace(normalized=before.normalized, detail=before.detail, evidence=(*stop.evidence, seen))

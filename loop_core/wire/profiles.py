@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json
-from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Stop, StopReason
+from loop_core.values import WORDLESS, At, ChatResponse, Evidence, ExchangePart, StopReason
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import StopRow
 from loop_core.wire.format import Prefill, Profile
@@ -35,7 +35,6 @@ PROFILES: Mapping[str, Profile] = {profile.name: _speaking(profile) for profile 
 
 UNSAID = frozenset({"none", "null"})
 """A router's way to write that there was no native word."""
-_LOOSE = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 
 
 class ProfileChoice(NamedTuple):
@@ -276,6 +275,6 @@ def _all_words() -> Mapping[str, StopRow]:
             # The second half of Responses' words (`incomplete:max_output_tokens`) is what routers pass on.
             for name in {word.casefold(), word.casefold().rpartition(":")[2]}:
                 known = words.get(name)
-                if known is None or (known.stop in _LOOSE and row.stop not in _LOOSE):
+                if known is None or (known.stop in WORDLESS and row.stop not in WORDLESS):
                     words[name] = row
     return words

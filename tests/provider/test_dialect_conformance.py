@@ -11,10 +11,9 @@ from inspector.provider.dialects import DIALECTS, PEER_MEANINGS, PEER_WORDS, PEE
 from inspector.provider.scenarios import COMPLETE, SCENARIOS
 from inspector.report.lines.spans import plain, text_of, width_of
 from loop_core.judge.arguments import ArgumentShape, parse
-from loop_core.judge.classify import FINISHED
 from loop_core.judge.gate import Admission
 from loop_core.turn.policy import STRICT
-from loop_core.values import ToolCall
+from loop_core.values import FINISHED, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES, choose
 from loop_core.wire.serving import Moment

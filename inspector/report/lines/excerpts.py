@@ -22,7 +22,7 @@ from inspector.sessions.build import without_pieces
 from inspector.sessions.provenance import readings
 from inspector.sessions.recording import Exchange
 from loop_core.judge.gate import Admission
-from loop_core.values import At, Evidence, ExchangePart, Stop
+from loop_core.values import FINISHED, At, Evidence, ExchangePart
 from loop_core.wire.json_values import path_of, pointer
 
 AROUND = 160
@@ -36,7 +36,6 @@ LEGEND = ("As they came, credentials masked: offset in the body, > before the de
 _REACH = 2_048
 """Bytes around an excerpt that are searched for credentials too, so that one that begins outside is masked inside."""
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
-_PLAIN = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 
 
 class ExcerptRow(NamedTuple):
@@ -67,7 +66,7 @@ def excerpts(view: View, turn: TurnFacts) -> Iterator[Excerpt]:
         answers.append(deciding)
     for facts in answers:
         held = any(verdict.admission is not Admission.READY for verdict in facts.verdicts)
-        if facts is deciding or held or facts.judgement.stop.normalized not in _PLAIN:
+        if facts is deciding or held or facts.judgement.stop.normalized not in FINISHED:
             yield from _of_evidence(facts)
             yield from _of_calls(facts)
             yield from _of_results(view, turn, facts)

@@ -24,7 +24,7 @@ from inspector.sessions.reasons import inference_of
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import RunTools, Send, State, Turn
 from loop_core.turn.trace import Step
-from loop_core.values import Severity, Stop
+from loop_core.values import FINISHED, Severity
 
 
 class Block(NamedTuple):
@@ -180,7 +180,6 @@ def _blocks(view: View) -> Iterator[Block]:
             yield Block(first, end, number, order, path)
 
 
-_PLAIN = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
 _STOPPING = frozenset({State.ABORT, State.ABORT_PARTIAL, State.UNRECORDED})
 
 
@@ -191,7 +190,7 @@ def is_interesting(step: Step) -> bool:
     seen = step.turn.evaluation
     if step.state is not State.EVALUATE_STOP or seen is None:
         return step.previous_state is None and step.run > 0
-    return seen.judgement.stop.normalized not in _PLAIN or any(v.admission is not Admission.READY
+    return seen.judgement.stop.normalized not in FINISHED or any(v.admission is not Admission.READY
                                                                for v in seen.verdicts)
 
 

@@ -36,6 +36,8 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLi
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import (
+    FINISHED,
+    WORDLESS,
     ArgsForm,
     At,
     CallKind,
@@ -61,7 +63,6 @@ OWN_WORDS = {
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
 }
 """Words that only the semantic conventions and the AI SDK have."""
-_CLEAN = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN})
 RESOURCES = ("resourceSpans", "resource_spans")
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")
@@ -311,7 +312,7 @@ class _Traces(ChatReader):
         answer.word_at = at
         said = [word for word in words if word is not None]
         # The span and its message may say two words: a clean one hides no cut.
-        word = next((word for word in said if row_of(word).stop not in _CLEAN), said[0] if said else None)
+        word = next((word for word in said if row_of(word).stop not in WORDLESS), said[0] if said else None)
         kind = known_text(self.spans[line.number].attributes.get("error.type"))
         if word is not None:
             # Instrumentations leave contents out by default.
@@ -350,7 +351,7 @@ def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: 
     row = row_of(word)
     answer.word = word
     answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
-    if empty and row.stop in (Stop.END_TURN, Stop.TOOL_CALL):
+    if empty and row.stop in FINISHED:
         answer.stop = missing_content_reason(answer.stop)
 
 

@@ -28,8 +28,7 @@ from inspector.sessions.stored_rows import row_bytes, row_size
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.wordings import known_hint, placeholder
 from loop_core.judge.arguments import ArgumentShape, parse
-from loop_core.judge.classify import FINISHED
-from loop_core.values import ArgsForm, At, CallKind, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
+from loop_core.values import FINISHED, ArgsForm, At, CallKind, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
 from loop_core.wire.base import StopRow
 
 CLAUDE = "anthropic_messages"  # only the id, since importing its package would slow down all transcripts

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from loop_core.values import (
+    FINISHED,
     At,
     ChatResponse,
     Evidence,
@@ -37,7 +38,6 @@ from loop_core.wire.openai_chat.table import (
     ERROR_WORDS,
     FILTERED,
     FILTERS,
-    FINISHED,
     FOREIGN_REASONS,
     PROMPT_FILTERS,
     REFUSAL,

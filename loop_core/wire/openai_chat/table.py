@@ -49,9 +49,6 @@ FOREIGN_REASONS: Mapping[str, ForeignWord] = {
 }
 """Words before a colon: `function_call_filter: MALFORMED_FUNCTION_CALL`, `content_filter: PROHIBITED_CONTENT`."""
 
-FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
-"""The words that say nothing was lost; what else the body says may only tighten them."""
-
 CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched_stop")
 """Fields of a choice that say more about the end: OpenRouter and routers; vLLM; SGLang."""
 
