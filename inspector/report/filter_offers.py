@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 
@@ -41,9 +42,9 @@ def term_of(name: str) -> str:
     """
     from inspector.report.verdict import ROWS
 
-    parts = {word.lower() for row in ROWS if " " in row.word for word in row.word.replace(",", "").split()}
-    term = _offers().get(name.lower(), "")
-    return "" if term.startswith("verdict:") and name.lower() in parts - {row.word.lower() for row in ROWS} else term
+    word = name.lower()
+    term = _offers().get(word, "")
+    return "" if term.startswith("verdict:") and all(word != row.word.lower() for row in ROWS) else term
 
 
 def slip(name: str) -> bool:
@@ -54,7 +55,8 @@ def slip(name: str) -> bool:
     return word in CONNECTIVES or (not begins and bool(nearest_term(name)))
 
 
-def _offers() -> dict[str, str]:
+@cache
+def _offers() -> Mapping[str, str]:
     """A word in lower case -> the term that finds it."""
     terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
     values = {value.lower(): spelled(term, value) for term, value in closed_values()}

@@ -181,9 +181,9 @@ def _searched_word(match: re.Match[str]) -> str:
     if match["bare"]:
         return _value(match["bare"])
     name = match["name"]
-    if not name or match["op"] is not None or name in FLAGS or name in WORDS or name in NUMBERS or term_of(name):
+    if not name or match["op"] is not None or term_of(name) or slip(name):
         return ""
-    return "" if slip(name) else name
+    return name
 
 
 def _term(match: re.Match[str], column: int) -> Test:
@@ -194,8 +194,8 @@ def _term(match: re.Match[str], column: int) -> Test:
         return _pattern(match["pattern"], _value(match["regex"]), column, match.start("regex") + 1)
     name, op = match["name"], match["op"]
     if op is None:
-        meant = "" if name in FLAGS or name in WORDS or name in NUMBERS else term_of(name)
-        return parse(meant).matches if meant else _flag(name, column)
+        meant = term_of(name)
+        return parse(meant).matches if meant not in ("", name) else _flag(name, column)
     value, value_column = _value(match["value"]), match.start("value") + 1
     if name in NUMBERS:
         return _number(name, op, value, value_column)
