@@ -38,7 +38,7 @@ NO_ROW = "transcript.no_row"
 INFERRED = "transcript.inferred."
 """The prefix of rules that infer the end from other rows."""
 NOT_RECORDED = "not_recorded"
-DAMAGED = "damaged_body"
+DAMAGED_RULE = "damaged_body"
 """The recorded body cannot be unpacked."""
 _WORD = 40
 """The most characters of a recorder's word; a longer text is a message."""
@@ -147,7 +147,7 @@ def missing_response(
     """The response of which the recording holds no body, or stops before it."""
     detail, rule, said = NOT_RECORDED, NOT_RECORDED, "the recording holds no body of this response"
     if raw.unreadable:
-        rule, said = DAMAGED, raw.unreadable
+        rule, said = DAMAGED_RULE, raw.unreadable
     elif raw.end is TransportEnd.CUT:
         detail, rule, said = RECORDING_CUT, RECORDING_CUT, "the recording stops before this response"
     return ChatResponse(
@@ -162,7 +162,7 @@ def missing_response(
 
 def why_missing(stop: StopReason) -> str:
     """Why the body of a response is not there, in words that a sentence goes on from."""
-    damaged = next((seen.note for seen in stop.evidence if seen.rule == DAMAGED), "")
+    damaged = next((seen.note for seen in stop.evidence if seen.rule == DAMAGED_RULE), "")
     return damaged or "the body was not recorded"
 
 

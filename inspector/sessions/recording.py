@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
-from inspector.sessions.intake import Room
+from inspector.sessions.intake import DAMAGED, Room
 from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
 from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.profiles import Profile
@@ -324,6 +324,10 @@ class RawExchange:
         """The same exchange as one that has no body, because what is recorded of it cannot be unpacked."""
         self.body, self.recorded, self.unreadable = b"", False, why
         return self
+
+    def after_failed_unpack(self, why: str) -> Self | str:
+        """This exchange without its body, where the body is damaged; else why it is skipped: it is too large."""
+        return self.without_body(why) if why == DAMAGED else why
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions import detection, traffic
-from inspector.sessions.intake import DAMAGED, Room, unpack
+from inspector.sessions.intake import Room, unpack
 from inspector.sessions.recording import (
     ODD,
     Chunk,
@@ -319,7 +319,7 @@ def _with_body(
             return raw.without_body("its body is not valid base64")
         unpacked = unpack(raw.body, _header(raw.headers, "content-encoding"), room)
         if isinstance(unpacked, str):
-            return raw.without_body(unpacked) if unpacked == DAMAGED else unpacked
+            return raw.after_failed_unpack(unpacked)
         raw.body = unpacked
     else:
         raw.body = text.encode("utf-8", "replace")

@@ -14,7 +14,7 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers.har import socket_exchanges
-from inspector.sessions.intake import DAMAGED, Room, unpack
+from inspector.sessions.intake import Room, unpack
 from inspector.sessions.recording import (
     ODD,
     FileReading,
@@ -192,7 +192,7 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     raw.duration_ms = _since(began, response.get("timestamp_end"))
     body = _body(response.get("content"), raw.headers, room)
     if isinstance(body, str):
-        return raw.without_body(body) if body == DAMAGED else body
+        return raw.after_failed_unpack(body)
     raw.body = body or b""
     # With `stream_large_bodies` mitmproxy passes a body through and stores null.
     raw.recorded = bool(raw.body) or says_enough(raw.status) or (body is not None and isinstance(failure, dict))

@@ -15,7 +15,7 @@ from typing import Any
 
 from inspector.sessions import redact, traffic
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.intake import DAMAGED, unpack
+from inspector.sessions.intake import unpack
 from inspector.sessions.recording import (
     ODD,
     FileReading,
@@ -357,7 +357,7 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
     except (binascii.Error, ValueError):
         return raw.without_body("its body is not valid base64")
     if isinstance(unpacked, str):
-        return raw.without_body(unpacked) if unpacked == DAMAGED else unpacked
+        return raw.after_failed_unpack(unpacked)
     raw.body = unpacked
     return raw
 

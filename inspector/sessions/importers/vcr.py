@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from inspector.sessions.importers.pairs import headers, moment
-from inspector.sessions.intake import DAMAGED, Room, too_large, unpack
+from inspector.sessions.intake import Room, too_large, unpack
 from inspector.sessions.recording import (
     ODD,
     FileReading,
@@ -185,7 +185,7 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     raw.headers = headers(response.get("headers"))
     body = _stored(response, "body" if "body" in response else "content", raw.headers, room, visited)
     if isinstance(body, str):
-        return raw.without_body(body) if body == DAMAGED else body
+        return raw.after_failed_unpack(body)
     raw.body = body or b""
     raw.recorded = bool(raw.body) or says_enough(raw.status)
     if raw.status is None and raw.body:
