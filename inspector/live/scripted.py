@@ -74,15 +74,13 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
     Raises:
         LoopError: an option cannot be used; then no server is left running.
     """
-    from inspector.provider.dialects import DIALECTS
+    from inspector.provider.dialects import has_dialect
 
     if options.api not in formats_of(story):
         raise CallerError(f"{options.api} cannot say what happens in {story.name}; {', '.join(formats_of(story))} can")
     own = parse_assignments(options.assignments)
     cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or PLENTY}"]
-    # Another profile has no dialect: the format's own behaviour is played.
-    known = any(dialect.profile == options.profile for dialect in DIALECTS)
-    server = ScriptedServer(story, options.profile if known else story.profile)
+    server = ScriptedServer(story, options.profile if has_dialect(options.profile) else story.profile)
     try:
         asked = replace(options, model=story.name, base=server.bases[options.api],
                         prompt=options.prompt or story.prompt, messages=None, tools=None, results=None, key_env=None,

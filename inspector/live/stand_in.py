@@ -15,7 +15,7 @@ from typing import Any
 from inspector.config.settings import Settings
 from inspector.live.branch_request import BranchRequest, branch_request
 from inspector.live.scripted import ScriptedServer
-from inspector.provider.dialects import DIALECTS
+from inspector.provider.dialects import has_dialect
 from inspector.provider.scenarios import Intent, Story
 from inspector.replay import Replay, TurnRun
 from inspector.replay.rerun import start_of
@@ -23,12 +23,13 @@ from loop_core.json_parser import from_json_prefix
 from loop_core.turn.state import ProviderResponse, RunTools, Turn
 from loop_core.turn.trace import Step
 from loop_core.values import FINISHED, CallKind, Tool, ToolCall
+from loop_core.wire.body import list_of, mapping_of
 
 MADE_UP = "[the recording ends here, the rest is made up]"
 """Stands between what was recorded and what was not; also in arguments."""
 LEAST = 200
 """Characters of a made-up rest, where less was recorded; else it is as long as what was recorded."""
-EMPTY: Mapping[str, Any] = {
+VALUE_OF_TYPE: Mapping[str, Any] = {
     "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}, "null": None,
 }
 """Type of a JSON schema -> the value of a required member that was not recorded; others are texts."""
@@ -44,11 +45,11 @@ def stand_in_request(
     """
     start = start_of(parent, since)
     opening = parent.case.recording.exchanges[start.opening.index]
-    known = any(dialect.profile == opening.profile.name for dialect in DIALECTS)  # others speak as their format says
-    server = ScriptedServer(stand_in(start.turn, start.number), opening.profile.name if known else None)
+    profile = opening.profile.name
+    server = ScriptedServer(stand_in(start.turn, start.number), profile if has_dialect(profile) else None)
     try:
         request = branch_request(parent, settings, since, environment, base=server.bases.get(opening.api, server.url),
-                                 profile=opening.profile.name)
+                                 profile=profile)
     except BaseException:
         server.close()
         raise
@@ -116,16 +117,11 @@ def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
 
 def _missing(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A value for each required member of an object's schema."""
-    members, required = schema.get("properties"), schema.get("required")
-    found = members if isinstance(members, Mapping) else {}
+    members = mapping_of(schema.get("properties"))
     return {
-        name: EMPTY.get(str(_of(found.get(name), "type")).lower(), MADE_UP)
-        for name in (required if isinstance(required, list) else []) if isinstance(name, str)
+        name: VALUE_OF_TYPE.get(str(mapping_of(members.get(name)).get("type")).lower(), MADE_UP)
+        for name in list_of(schema.get("required")) if isinstance(name, str)
     }
-
-
-def _of(schema: Any, name: str) -> Any:
-    return schema.get(name) if isinstance(schema, Mapping) else None
 
 
 def _marked(value: Any) -> Any:

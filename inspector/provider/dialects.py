@@ -220,6 +220,11 @@ DIALECTS: tuple[Dialect, ...] = tuple(row for api in FORMATS for row in _rows(ap
 """Every row; the first of a format is its own server."""
 
 
+def has_dialect(profile: str | None) -> bool:
+    """Whether rows say how this server speaks; for another one the scripted provider plays the format's own rows."""
+    return any(dialect.profile == profile for dialect in DIALECTS)
+
+
 def dialects_named(only: tuple[str, ...] = ()) -> tuple[Dialect, ...]:
     """The dialects that match any of these words: an api, a profile, `api/profile` or the whole name; all without
     words.

@@ -146,13 +146,15 @@ def about(request: BranchRequest) -> list[Line]:
         field("key", safe(target.key, Tone.PLAIN if target.variable else Tone.DIM)),
         field("at most", safe(most, Tone.STRONG)), *(more(safe(line, Tone.DIM)) for line in basis),
         field("calls", safe(tools_line(request))),
-        field("or", Span("p: "), Span(STAND_IN, Tone.DIM)),
+        field("or", Span("p: "), Span(WHAT_A_STAND_IN_SHOWS, Tone.DIM)),
     ]
     return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Tone.ERROR))] if target.open else [])]
 
 
-STAND_IN = ("a stand-in on this machine answers with what was recorded and a made-up rest, which shows what the loop "
-            "does, not what the model would say")
+WHAT_A_STAND_IN_SHOWS = (
+    "a stand-in on this machine answers with what was recorded and a made-up rest, which shows what the loop does, not "
+    "what the model would say"
+)
 
 
 # -- The run under way -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from inspector.config.settings import command, from_record, record_of
 from inspector.report.explain_document import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
-from inspector.report.lines.response import MADE_UP
+from inspector.report.lines.response import BY_A_STAND_IN
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
 from inspector.whatif.edited_inputs import edit_lines, edit_values
@@ -113,7 +113,7 @@ def live_sources(branch: Branch) -> list[str]:
 
 def made_up(branch: Branch) -> list[str]:
     """What is said of a run that a stand-in answered; empty for any other."""
-    return [MADE_UP] if any(facts.live and facts.simulated for facts in branch.view.responses) else []
+    return [BY_A_STAND_IN] if any(facts.live and facts.simulated for facts in branch.view.responses) else []
 
 
 def boundaries(branch: Branch) -> list[str]:

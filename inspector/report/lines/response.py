@@ -97,7 +97,7 @@ def _title(view: View, facts: ResponseFacts) -> Line:
     ])
 
 
-MADE_UP = "a stand-in of this program answered, and no provider: what was not recorded is made up"
+BY_A_STAND_IN = "a stand-in of this program answered, and no provider: what was not recorded is made up"
 """What is said of an answer of `inspector.live.stand_in`."""
 
 
@@ -105,7 +105,7 @@ def simulation_lines(facts: ResponseFacts) -> list[Line]:
     """How a simulated response was made; empty for a recorded one."""
     recut = facts.recut
     if recut is None:
-        made = MADE_UP if facts.live else "made from a table of dialects; nobody was asked"
+        made = BY_A_STAND_IN if facts.live else "made from a table of dialects; nobody was asked"
         return [field("SIMULATED", Span(made, Tone.WARN))] if facts.simulated else []
     cap = "no cap" if recut.budget is None else f"max_tokens {recut.budget:,}"
     made = f"the known output cut again: {count_of(recut.tokens, 'token')} under {cap}"
