@@ -158,13 +158,13 @@ def _text(value: Any) -> str:
 
 # -- A cut or a failure that a later word would hide -----------------------------------------------------------------
 
-_PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
+PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
 """What a later word takes back; one that says cut, filtered or failed stays."""
 
 
 def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> StopReason:
     """The reason of an answer that `said` several words: a clean one gives way to a cut or a failure before it."""
-    before = next((each for each in said if each.normalized not in _PASSING), None)
+    before = next((each for each in said if each.normalized not in PASSING), None)
     if before is None or stop.normalized not in FINISHED:
         return stop
     seen = Evidence(rule, before.evidence[0].at, before.raw or "")

@@ -346,6 +346,8 @@ def test_a_word_that_says_cut_is_not_taken_back_by_a_later_row(tmp_path):
     seen = shown(claude(*rows), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert [verdict.admission for verdict in seen.responses[0].verdicts] == ["held"]
+    filtered = (prompt("go"), block(text("I will."), stop="sensitive"), block(use(**WHOLE), stop="tool_use"))
+    assert stops(shown(claude(*filtered), tmp_path)) == ["safety_blocked"]
     paused = (prompt("go"), block(text("I will."), stop="pause_turn"), block(use(**WHOLE), stop="tool_use"))
     assert stops(shown(claude(*paused), tmp_path)) == ["tool_call"]
 

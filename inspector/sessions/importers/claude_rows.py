@@ -18,6 +18,8 @@ from inspector.sessions.transcripts.answer import (
 from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.wordings import interruption, interruption_in
 from loop_core.values import At, ProviderError, ToolResultPart, Usage
+from loop_core.wire.anthropic_messages.table import STOP_REASONS
+from loop_core.wire.failures import PASSING
 
 ENDED = frozenset({"stop_hook_summary", "turn_duration"})
 """System records that are written when the agent's loop has ended by itself."""
@@ -45,8 +47,8 @@ BLOCKED = re.compile(r"appears to violate our Usage Policy")
 """Its row if the provider refused to answer."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Its row if the user stopped a request before any output."""
-_LASTING = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
-"""Words that say cut or filtered."""
+_LASTING = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in PASSING)
+"""Words that say cut or filtered: a later row does not take them back."""
 _STATUS = re.compile(r"API Error:?\s*(?:\(?([1-5][0-9]{2})\b)?")
 
 
