@@ -87,6 +87,8 @@ class TextShape(NamedTuple):
     reason: str
     input_tokens: str = ""
     output_tokens: str = ""
+    calls: str = ""
+    """The list of calls beside the text, if there can be one."""
 
 
 TEXTS: tuple[TextShape, ...] = (
@@ -97,11 +99,11 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("", "outputText", "completionReason", "inputTextTokenCount", "totalOutputTextTokenCount"),  # its chunks
     TextShape("generations", "text", "finish_reason"),  # Cohere Command
     TextShape("", "completion", "stop_reason"),  # Claude up to 2.1, without messages
-    TextShape("", "text", "finish_reason"),  # Cohere Command R, and chunks of Command
+    TextShape("", "text", "finish_reason", calls="tool_calls"),  # Cohere Command R, and chunks of Command
 )
 """The first shape whose text is there counts."""
 _COMMAND_R = TEXTS[-1]
-"""The shape whose bodies may hold calls too, and whose chunks are events of Cohere's first version."""
+"""The shape whose chunks are events of Cohere's first version, of which not each holds a text."""
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
@@ -235,16 +237,17 @@ class Decoder(ConverseDecoder):
         return next((shape for shape in TEXTS if isinstance(_holder(shape, body).get(shape.text), str)), None)
 
     def _text(self, shape: TextShape, body: Mapping[str, Any], at: At | None, source: bytes) -> None:
-        """A body, or a chunk (which has a place), that is one text, and the calls of a Command R."""
+        """A body, or a chunk (which has a place), that is one text, with the calls beside it."""
         self._read_text = True
         holder = _holder(shape, body)
         self._texts.append(string(holder.get(shape.text)) or "")
-        json_text = source.decode("utf-8", "replace")
-        for number, call in enumerate(list_of(body.get("tool_calls")) if shape is _COMMAND_R else ()):
+        calls = list_of(body.get(shape.calls)) if shape.calls else []
+        json_text = source.decode("utf-8", "replace") if calls else ""
+        for number, call in enumerate(calls):
             if isinstance(call, dict):
-                arguments = slice_of(json_text, "tool_calls", number, "parameters")
+                arguments = slice_of(json_text, shape.calls, number, "parameters")
                 self._calls.append(ToolCall(None, string(call.get("name")) or "", arguments, closed=True,
-                                            form=ArgsForm.OBJECT, at=at or self.body_at(f"/tool_calls/{number}")))
+                                            form=ArgsForm.OBJECT, at=at or self.body_at(f"/{shape.calls}/{number}")))
         self._id = string(body.get("id")) or self._id
         reason = string(holder.get(shape.reason))
         if reason:

@@ -142,10 +142,8 @@ class Decoder(BaseDecoder):
     def _finish(self, response: Mapping[str, Any], status: str | None, terminal: str, at: At) -> None:
         if status is None:
             status = terminal or None
-        elif not terminal:
-            pass
         # Servers imitate the format badly (omlx PR#2817, hermes-agent #91770): the stricter of the two counts.
-        elif status == "completed" != terminal:
+        elif terminal and status == "completed" != terminal:
             self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, its status {status}", at)
             status = terminal
         elif terminal == "completed" != status:
