@@ -236,13 +236,14 @@ def build(
         try:
             response = _decoded(api, body, raw.status, headers, request, chosen.profile, raw.end)
         except DecodeError as why:
+            problem = f"not a response of {api}: {why}"
             if raw.end is TransportEnd.CUT:
                 raw.recorded, body = False, b""  # too little was recorded to decode anything
                 response = missing_response(raw, api, headers, request)
             elif _asks_a_model(raw, api, request):
-                response = unreadable_response(raw, api, body, f"not a response of {api}: {why}")
+                response = unreadable_response(raw, api, body, problem)
             else:
-                return UnbuiltExchange(f"not a response of {api}: {why}", undecodable=True)
+                return UnbuiltExchange(problem, undecodable=True)
         silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
         if silent and not traffic.by_content(body):
             what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"

@@ -133,7 +133,8 @@ class Exports(SessionPart):
         rows = [*((name, form.about) for name, form in FORMS.items()), *VIEWS.items()]
         view = self.stage.run.view
         # A report needs the provider's bytes, which an agent's rows do not hold.
-        agent = bool(view.steps) and view.responses[view.turn_of(self.stage.step).responses[0]].exchange.recorder
+        agent = bool(view.steps) and any(view.responses[index].exchange.recorder
+                                         for index in view.turn_of(self.stage.step).responses)
         start = [name for name, _ in rows].index("md" if agent else "bug")
         # Taken before the dialog opens, which would be part of the picture.
         screen = picture(self.stage.app)

@@ -268,7 +268,7 @@ class TextView(ScrollView, can_focus=True):
     @property
     def _pinned(self) -> int:
         """How many rows stay at the top while the rest is scrolled: the first lines of the sheet, if there is room."""
-        lines: int = getattr(self.sheet, "pinned", 0)
+        lines = self.sheet.pinned
         rows = self._row_of(lines) if lines <= len(self._ends) else 0
         return rows if rows * PINNED <= self.size.height else 0
 

@@ -334,6 +334,8 @@ class Sheet(Protocol):
 
     focus: int
     """The line that must be visible when the sheet is opened."""
+    pinned: int
+    """So many first lines stay in sight while the others are scrolled."""
 
     def __len__(self) -> int: ...
 
@@ -358,6 +360,8 @@ class Sheet(Protocol):
 
 class Listed:
     """A sheet over a list of lines."""
+
+    pinned = 0
 
     def __init__(self, lines: Sequence[Line], focus: int = 0, copy_text: Callable[[], str] | None = None) -> None:
         self.lines = lines
