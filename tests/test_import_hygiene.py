@@ -215,7 +215,8 @@ NAMES_A_FORMAT: dict[str, str] = {
         "importers/kimi", "importers/amp", "importers/pi", "importers/litellm",
         "importers/opencode", "transcripts/ending_rules", "transcripts/chat_messages", "importers/qwen",
         "transcripts/litellm_answers",
-        "importers/claude_code", "importers/gemini_cli", "importers/har", "importers/otlp", "importers/atif")},
+        "importers/claude_code", "importers/claude_rows", "importers/gemini_cli", "importers/har", "importers/otlp",
+        "importers/atif")},
 }
 """Module -> why it may name a wire format; every other fact of a format stands in its package."""
 
