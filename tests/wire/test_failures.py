@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from loop_core.values import ProviderError, Quota, Stop
+from loop_core.values import At, Evidence, ProviderError, Quota, Stop, StopReason
 from loop_core.wire import FORMATS, decode
-from loop_core.wire.failures import classify, read_error
+from loop_core.wire.failures import classify, keep_earlier, read_error
 
 
 def wrapped(message: str, kind: str | None = None, code: Any = None) -> dict[str, Any]:
@@ -303,3 +303,16 @@ def test_the_headers_that_are_a_standard_count_requests_and_what_is_no_number_st
     assert decode("openai_chat", b"{}", headers=[("RateLimit-Remaining", "59")]).quota_metadata == Quota(
         remaining_requests=59, headers={"ratelimit-remaining": "59"})
     assert decode("openai_chat", b"{}", headers=[("x-request-id", "r")]).quota_metadata is None
+
+
+# -- two words -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("earlier", list(Stop))
+def test_a_clean_word_takes_back_only_what_lost_nothing(earlier: Stop) -> None:
+    clean = StopReason(Stop.END_TURN, "STOP", None, (Evidence("table", At()),))
+    before = StopReason(earlier, "BEFORE", None, (Evidence("table", At(start=3, end=11)),))
+    found = keep_earlier(clean, (before, clean), "earlier")
+    taken_back = earlier in (Stop.END_TURN, Stop.TOOL_CALL, Stop.UNKNOWN, Stop.PAUSED)
+    assert found.normalized is (Stop.END_TURN if taken_back else earlier)
+    assert [seen.note for seen in found.evidence if seen.rule == "earlier"] == ([] if taken_back else ["BEFORE"])
