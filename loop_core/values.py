@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+EMPTY: Mapping[str, Any] = {}
+"""The empty mapping that values share; one for each would take 64 bytes."""
+
 
 class Stop(StrEnum):
     """Why a response stopped, in one vocabulary for all wire formats."""
@@ -272,7 +275,7 @@ class ChatResponse:
     http_status: int | None = None
     refusal: str | None = None
     error: ProviderError | None = None
-    native: Mapping[str, str] = field(default_factory=dict)
+    native: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     """Other words the provider sent about the end, verbatim: native_finish_reason, stop_sequence, blockReason, …"""
     continuation_token: str | None = None
     saw_stop_reason: bool = False
@@ -378,5 +381,5 @@ class Request:
     continuation_token: str | None = None
     """The token with which a provider goes on with an answer that it paused (Gemini `continuationToken`)."""
     background: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     """What else the body holds (temperature, thinking, response_format…), by the provider's own names, as JSON."""

@@ -3,15 +3,17 @@
 Judging (`case`) depends on the bytes alone and is done once; replaying depends on limits and policy, costs far less,
 and is done again for every what-if. If our machine ends a turn and the recorded agent went on, a further run of the
 same turn begins at the first exchange that was not reached, so that every response is examined.
+
+The steps of a long recording are not kept: those of a turn are made again when somebody looks at them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from inspector.config.settings import Settings, live_limits
 from inspector.replay.case import (
@@ -19,6 +21,7 @@ from inspector.replay.case import (
     Case,
     case_as_profile,
     has_unrecorded_answer,
+    is_long,
     limits_for,
     reach,
     seen_by_loop,
@@ -31,12 +34,39 @@ from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability
 from loop_core.turn.loop import Plan, TurnSource, opening_step, steps_from
 from loop_core.turn.policy import Signal, word_of
-from loop_core.turn.state import State
+from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, Trace
 from loop_core.values import Request
 
 if TYPE_CHECKING:
     from inspector.replay.simulate import SimulatedTurn
+
+
+RECENT = 64
+"""The number of turns whose steps a long recording keeps at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StepMaker:
+    """Makes the steps of the turns of a long recording when they are looked at.
+
+    They take 2 kB a turn, half of what 100,000 turns need in all, and 50 µs to make.
+    """
+
+    case: Case
+    settings: Settings
+    _recent: dict[int, tuple[Step, ...]] = field(default_factory=dict)
+    """Index of the first exchange of a turn -> its steps."""
+
+    def steps(self, record: TurnRecord) -> tuple[Step, ...]:
+        """The steps of a turn; of equal values, but not the same objects each time."""
+        found = self._recent.get(record.links[0].index)
+        if found is None:
+            found = tuple(play_runs(self.case, record, seen_by_loop(self.case, record), self.settings))
+            if len(self._recent) >= RECENT:
+                self._recent.clear()
+            self._recent[record.links[0].index] = found
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -50,8 +80,51 @@ class TurnRun:
     """The number of runs that examined its responses; more than 1 means that the recorded agent went another way."""
     decided: int
     """The step that ends the first run: what our machine decided about this turn."""
-    steps: tuple[Step, ...]
-    """The steps themselves. A what-if that does not change the turn shares these objects."""
+    made: tuple[Step, ...] | StepMaker
+    """The steps themselves, or what makes them. A what-if that does not change the turn shares this object."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps."""
+        return self.made.steps(self.record) if isinstance(self.made, StepMaker) else self.made
+
+    @property
+    def final_turn(self) -> Turn:
+        """The turn in the state in which the first run left it."""
+        return self.steps[self.decided - self.first].turn
+
+    def same_steps(self, other: TurnRun) -> bool:
+        """Whether two runs share their steps, so that nothing about them has to be compared."""
+        return self.made is other.made and (self.record is other.record or not isinstance(self.made, StepMaker))
+
+
+class StepsOfTurns(Sequence[Step]):
+    """The steps of all turns of a replay in order, of which some are made when they are looked at."""
+
+    __slots__ = ("_ends", "_turns")
+
+    def __init__(self, turns: Sequence[TurnRun], ends: Sequence[int]) -> None:
+        self._turns, self._ends = turns, ends
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+        places = range(len(self))[index]  # as a tuple reads it: negative numbers, and an IndexError beyond the end
+        return self._at(places) if isinstance(places, int) else tuple([self._at(place) for place in places])
+
+    def _at(self, place: int) -> Step:
+        turn = self._turns[bisect_right(self._ends, place)]
+        return turn.steps[place - turn.first]
+
+    def __iter__(self) -> Iterator[Step]:
+        return chain.from_iterable(turn.steps for turn in self._turns)
 
 
 class Stretch(NamedTuple):
@@ -127,10 +200,13 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
         # A file that is followed grows at its end, so the turns at the beginning are replayed once only.
         turns += before.turns[: _same_turns(before, case)]
         first = turns[-1].end if turns else 0
+    # A followed file grows by a few turns, which are kept: a maker for each growth would hold all cases of the file.
+    maker = StepMaker(case, settings) if is_long(case) and not turns else None
     for record in case.recording.turns[len(turns) :]:
         stop_if_asked()
         steps = play_runs(case, record, seen_by_loop(case, record), settings)
-        turns.append(place_steps(record, tuple(steps), first))
+        placed = place_steps(record, tuple(steps), first)
+        turns.append(placed if maker is None else replace(placed, made=maker))
         first = turns[-1].end
     return join_runs(case, settings, turns)
 
@@ -158,8 +234,13 @@ def join_runs(
     case: Case, settings: Settings, turns: Sequence[TurnRun], since: int = 0, earlier: tuple[Stretch, ...] = ()
 ) -> Replay:
     """The runs of all turns, in order."""
-    steps = tuple(chain.from_iterable([turn.steps for turn in turns]))
-    return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, tuple([turn.end for turn in turns]))
+    ends = tuple([turn.end for turn in turns])
+    steps: Sequence[Step]
+    if any(isinstance(turn.made, StepMaker) for turn in turns):
+        steps = StepsOfTurns(turns, ends)
+    else:
+        steps = tuple(chain.from_iterable([turn.steps for turn in turns]))
+    return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, ends)
 
 
 def place_steps(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:

@@ -236,8 +236,19 @@ def reach(case: Case, links: Sequence[Link], answers: int) -> int:
     return len(links)
 
 
+LONG = 20_000
+"""The number of exchanges from which a recording is long: what can be made again from them is then not kept."""
+
+
+def is_long(case: Case) -> bool:
+    """Whether a recording is long."""
+    return len(case.recording.exchanges) >= LONG
+
+
 def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     """The source for a run over the answers of `links`: recorded ones, then those of a live run."""
+    if is_long(case):
+        return _recorded(case, record, links)
     where = (record.live_run, links[0].index, len(links))
     found = case.sources.get(where)
     if found is None:

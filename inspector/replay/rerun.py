@@ -216,14 +216,12 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
     turns: list[TurnRun] = []
     first, same = 0, True
     for old in parent.turns:
-        record = old.record
+        record, steps = old.record, None
         if asked is not None and old is asked.turn:
             record, steps = asked.record, asked.steps
-        elif old.end <= since:
-            steps = old.steps
-        else:
-            steps = _shared(old.steps, _again(case, old, settings, max(0, since - old.first)))
-        if steps is not old.steps:
+        elif old.end > since:
+            steps = _changed_steps(old.steps, _again(case, old, settings, max(0, since - old.first)))
+        if steps is not None:
             turns.append(place_steps(record, steps, first))
             same = False
         else:
@@ -302,15 +300,15 @@ def edit_step(replay: Replay, edit: TurnEdit) -> int:
     raise CallerError(f"input {edit.input} of turn {edit.turn}, {given.what}: this run ends before it is given")
 
 
-def _shared(old: tuple[Step, ...], new: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The new steps, with the old ones in their place up to the first that differs.
+def _changed_steps(old: tuple[Step, ...], new: tuple[Step, ...]) -> tuple[Step, ...] | None:
+    """The new steps, with the old ones in their place up to the first that differs; None if none differs.
 
     A shared step is viewed, compared and stored once: without this a what-if over 1,385 exchanges takes 120 ms instead
     of 80 ms.
     """
     count = next((index for index, (one, other) in enumerate(zip(old, new, strict=False)) if not _same(one, other)),
                  min(len(old), len(new)))
-    return old if count == len(old) == len(new) else (*old[:count], *new[count:])
+    return None if count == len(old) == len(new) else (*old[:count], *new[count:])
 
 
 # A step may be shared although it was made under other settings: `Replay.effective_step` shows those in force.

@@ -110,14 +110,17 @@ class TurnFacts:
     run: TurnRun
     conversation: str
     responses: tuple[int, ...]
-    final_turn: Turn
-    """The turn in the state in which the engine left it."""
     final_state: State
     """Where it was decided (`Turn.outcome`)."""
     joined_text: JoinedText
     verdict: TurnVerdict
     findings: tuple[ReportedFinding, ...] = ()
     """The findings of this turn."""
+
+    @property
+    def final_turn(self) -> Turn:
+        """The turn in the state in which the engine left it."""
+        return self.run.final_turn
 
     @property
     def id(self) -> str:
@@ -146,7 +149,7 @@ class View:
     findings: tuple[ReportedFinding, ...]
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> Sequence[Step]:
         """All steps, in order."""
         return self.replay.trace.steps
 
@@ -252,12 +255,10 @@ def _parents(replay: Replay) -> set[int | None]:
 
 
 def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...]) -> TurnFacts:
-    record = run.record
-    ended = replay.trace.steps[run.decided].turn
+    record, ended = run.record, run.final_turn
     indices = tuple(link.index for link in (*record.links, *record.remainder))
-    verdict = judge_turn(replay, run, findings)
-    final = ended.outcome or ended.state
-    return TurnFacts(run, record.conversation, indices, ended, final, ended.joined_answer(), verdict, findings)
+    return TurnFacts(run, record.conversation, indices, ended.outcome or ended.state, ended.joined_answer(),
+                     judge_turn(replay, run, findings), findings)
 
 
 def _beside(replay: Replay, other: View) -> View:
@@ -270,7 +271,7 @@ def _beside(replay: Replay, other: View) -> View:
         if run is old.run:
             turns.append(old)
             continue
-        if run.steps is old.run.steps:
+        if run.same_steps(old.run):
             # The same steps at another index: an earlier turn of this run is longer or shorter.
             turns.append(replace(old, run=run))
             for index in old.responses:

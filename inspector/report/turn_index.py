@@ -32,7 +32,7 @@ from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
-SCHEMA = 3
+SCHEMA = 4
 """The version of the tables; a database of another one, or of another version of the program, is created again."""
 WAIT = 0.2
 """Seconds to wait for another process that writes."""
@@ -247,7 +247,7 @@ def _verdict(verdict: TurnVerdict) -> TurnVerdict:
 
 def _answer(record: AnswerRecord) -> AnswerRecord:
     return AnswerRecord(tuple(map(tuple, record.words)), frozenset(record.flags), tuple(record.numbers),
-                        tuple(record.shares), record.texts)
+                        tuple(record.shares), tuple(record.texts))
 
 
 # -- The rows of files: from the index if they are unchanged, else by reading the files one after another ------------

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from typing import NamedTuple, TypeVar
 
 from inspector.report.facts import TurnFacts, View
@@ -38,20 +38,22 @@ TITLE = 400
 
 
 SessionKey = tuple[tuple[str, ...], str]
-Shared = TypeVar("Shared", tuple[str, ...], frozenset[str])
+Shared = TypeVar("Shared", bound=Hashable)
 
 
 class AnswerRecord(NamedTuple):
     """The values that filters test of one answer, as of reading the session."""
 
     words: tuple[tuple[str, ...], ...]
-    """The values of each row of `WORDS`, in its order; for words of a step, the values at all steps of the answer."""
+    """The values of each row of `WORDS`, in its order; for words of a step, the values at all steps of the answer. None
+    for words that the row itself has (`OF_ROW`)."""
     flags: frozenset[str]
     numbers: tuple[float | None, ...]
     """The value of each row of `NUMBERS`, in their order, at the answer's last step."""
     shares: tuple[float | None, ...]
-    texts: Mapping[str, str]
-    """The texts by their letter in `PATTERNS`."""
+    """The same as a percentage of the limit, of those rows that have one (`SHARES`)."""
+    texts: tuple[str, ...]
+    """The texts of `TEXTS`, in its order."""
 
 
 class TurnRow(NamedTuple):
@@ -74,6 +76,8 @@ class TurnRow(NamedTuple):
     """Why the input was not read, if there is no verdict."""
     agent: str = ""
     model: str = ""
+    conversation: str = ""
+    """The id of its conversation."""
     raw: str | None = None
     """The provider's word."""
     effective: str = ""
@@ -126,7 +130,8 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
     firsts: dict[str, str] = {}
     for turn in view.turns:
         firsts.setdefault(view.path_of(turn), turn.run.record.user_text)
-    turns = [_row(view, turn, number, tuple(paths), firsts) for number, turn in enumerate(view.turns, start=1)]
+    file_at = cache(partial(_file, view, tuple(paths), firsts))
+    turns = [_row(view, turn, number, file_at) for number, turn in enumerate(view.turns, start=1)]
     unread = (row for given in view.inputs for row in unread_rows(given, tuple(paths) or (given.path,)))
     return [*turns, *unread]
 
@@ -147,9 +152,22 @@ def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
                           why=f"{count:,} {'entry' if count == 1 else 'entries'} skipped: {why}")
 
 
-def _row(
-    view: View, turn: TurnFacts, number: int, paths: tuple[str, ...], firsts: Mapping[str, str]
-) -> TurnRow:
+class _File(NamedTuple):
+    """What the rows of one file share, so that each of them refers to the same values."""
+
+    paths: tuple[str, ...]
+    name: str
+    about: SessionAbout
+    turns: int
+    """The number of turns of the whole recording."""
+
+
+def _file(view: View, paths: tuple[str, ...], firsts: Mapping[str, str], path: str) -> _File:
+    about = next((given.about for given in view.inputs if given.path == path and given.about), SessionAbout())
+    return _File(paths or (path,), name_of(path, view.inputs, firsts.get(path, "")), about, len(view.turns))
+
+
+def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _File]) -> TurnRow:
     step = view.deciding_step(turn)
     answers = [view.responses[index] for index in turn.responses]
     index = view.steps[step].response
@@ -160,14 +178,13 @@ def _row(
     start = moment(times.started)
     message = turn.run.record.user_text
     verdict = turn.verdict
-    file = name_of(exchange.path, view.inputs, firsts.get(exchange.path, ""))
-    name = f"{file} {exchange.session}" if is_below_file(exchange.session) else exchange.session or file
-    about = next((given.about for given in view.inputs if given.path == exchange.path and given.about), SessionAbout())
-    model = exchange.model or ""
+    file = file_at(exchange.path)
+    name = f"{file.name} {exchange.session}" if is_below_file(exchange.session) else exchange.session or file.name
     text = searched_text(turn, answers, turn.joined_text.text, (name, exchange.path))
     return TurnRow(
-        paths or (exchange.path,), exchange.path, name, number, len(view.turns), step, verdict,
-        agent=facts.agent, model=model, raw=stop.raw, effective=stop.normalized.value,
+        file.paths, exchange.path, name, number, file.turns, step, verdict,
+        agent=facts.agent, model=exchange.model or "", conversation=turn.conversation, raw=stop.raw,
+        effective=stop.normalized.value,
         noted=recorder_word(stop) or "",
         cap=request.max_tokens if request else None, tokens=usage.output_tokens if usage else None,
         held=sum(verdict.admission is Admission.HELD for each in answers for verdict in each.verdicts),
@@ -175,7 +192,7 @@ def _row(
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
         started=None if start is None else start / 1e9,
         title=one_line(message, TITLE), text=text, answers=tuple(_records(view, turn)),
-        session_id=about.id, parent_id=about.parent,
+        session_id=file.about.id, parent_id=file.about.parent,
     )
 
 
@@ -220,9 +237,18 @@ def short_file(path: str) -> str:
 # -- Testing a row with a filter -------------------------------------------------------------------------------------
 
 _NUMBER_AT = {name: at for at, name in enumerate(NUMBERS)}
+SHARES = tuple(name for name, row in NUMBERS.items() if row.share is not None)
+"""The rows of `NUMBERS` that are a share of a limit."""
+_SHARE_AT = {name: at for at, name in enumerate(SHARES)}
 _WORD_AT = {name: at for at, name in enumerate(WORDS)}
+OF_ROW: Mapping[str, Callable[[TurnRow], str]] = {
+    "session": lambda row: row.name,
+    "conversation": lambda row: row.conversation,
+}
+"""The words that the row itself has: they differ from turn to turn, and all others together are the same for many."""
 TEXTS = ("t", "r", "a")
-"""The texts that a row stores; other texts can be searched only in an open session."""
+"""The letters in `PATTERNS` of the texts that a row stores; other texts can be searched only in an open session."""
+_TEXT_AT = {name: at for at, name in enumerate(TEXTS)}
 
 
 @lru_cache(maxsize=65_536)
@@ -243,15 +269,15 @@ def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
             before = []
     for places in groups.values():
         last = places[-1]
-        words = tuple(
+        words = _same(tuple(() if name in OF_ROW else
             _same(tuple(dict.fromkeys(last.words(name) if row.of_response is not None else
                                       (word for place in places for word in place.words(name)))))
-            for name, row in WORDS.items())
+            for name, row in WORDS.items()))
         flags = _same(frozenset(name for name, row in FLAGS.items() if any(
             place.flag(name) for place in (places if row.of_response is None else places[-1:]))))
         numbers = tuple(last.number(name, share=False) for name in NUMBERS)
-        shares = tuple(last.number(name, share=True) for name in NUMBERS)
-        yield AnswerRecord(words, flags, numbers, shares, {name: last.text(name) for name in TEXTS})
+        shares = _same(tuple(last.number(name, share=True) for name in SHARES))
+        yield AnswerRecord(words, flags, numbers, shares, tuple(last.text(name) for name in TEXTS))
 
 
 class RowAnswer(NamedTuple):
@@ -265,7 +291,8 @@ class RowAnswer(NamedTuple):
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
-        return (self.row.name,) if name == "session" else self.row.answers[self.answer].words[_WORD_AT[name]]
+        own = OF_ROW.get(name)
+        return self.row.answers[self.answer].words[_WORD_AT[name]] if own is None else (own(self.row),)
 
     def flag(self, name: str) -> bool:
         """Whether a flag of `FLAGS` holds."""
@@ -274,11 +301,12 @@ class RowAnswer(NamedTuple):
     def number(self, name: str, share: bool) -> float | None:
         """The value of a row of `NUMBERS`, or its percentage of the limit."""
         record = self.row.answers[self.answer]
-        return (record.shares if share else record.numbers)[_NUMBER_AT[name]]
+        return record.shares[_SHARE_AT[name]] if share and name in _SHARE_AT else record.numbers[_NUMBER_AT[name]]
 
     def text(self, name: str) -> str:
         """The text of a row of `PATTERNS`; empty if rows do not store it."""
-        return self.row.answers[self.answer].texts.get(name, "")
+        at = _TEXT_AT.get(name)
+        return "" if at is None else self.row.answers[self.answer].texts[at]
 
     def searched(self) -> str:
         """The text of the row in which a search looks."""
@@ -294,7 +322,7 @@ def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
     """The terms and the values that occur in rows; what many answers have in common comes once."""
     known: set[tuple[str, tuple[str, ...]]] = set()
     for row in rows:
-        yield "session", row.name
+        yield from ((name, own(row)) for name, own in OF_ROW.items() if own(row))
         for answer in row.answers:
             fresh = [pair for pair in zip(WORDS, answer.words, strict=True) if pair not in known]
             known.update(fresh)

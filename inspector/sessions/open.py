@@ -350,7 +350,10 @@ def decode_reading(
     """The result of an importer for one file, with its raw exchanges decoded."""
     exchanges = list(reading.exchanges)
     refused: list[tuple[RawExchange, UnbuiltExchange]] = []
-    for raw in reading.raws:
+    raws = reading.raws[::-1]
+    reading.raws.clear()
+    while raws:
+        raw = raws.pop()  # freed once it is decoded: it takes as much room as what it becomes
         try:
             built = (build_one or build)(raw, path, options, reading.masked)
         except ODD as why:
@@ -370,10 +373,7 @@ def decode_reading(
         notices.remove(error)
     name = "standard input" if path == STDIN else path
     source = Input(
-        path,
-        format_name,
-        len(exchanges),
-        tuple(skipped),
+        path, format_name, len(exchanges), tuple(skipped),
         # Importers quote the file, so credentials are masked in notices too.
         tuple(f"{name}: {redact.text(notice)}" for notice in notices),
         f"{name}: {redact.text(error)}" if error else None,

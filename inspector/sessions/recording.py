@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from inspector.sessions.intake import DAMAGED, Room
-from loop_core.values import ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
+from loop_core.values import EMPTY, ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
 from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.profiles import Profile
 
@@ -90,7 +90,7 @@ class Exchange:
     """The place that the recorder states for the request; None if it states none."""
     simulated: bool = False
     """Whether the answer was made from a table of dialects and no provider was asked."""
-    refusals: Mapping[str, str] = field(default_factory=dict)
+    refusals: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     """Id of a call that the recorder says did not run -> why."""
     session: str = ""
     """The name of its session, if the file has several."""

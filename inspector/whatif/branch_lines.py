@@ -73,7 +73,7 @@ def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
     None if no turn differs.
     """
     changed = [new for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
-               if old.run.steps is not new.run.steps and first_difference_of(old.run, new.run) is not None]
+               if not old.run.same_steps(new.run) and first_difference_of(old.run, new.run) is not None]
     if step is not None and branch.view.steps:
         here = branch.view.turn_of(min(step, len(branch.view.steps) - 1))
         if any(turn is here for turn in changed):

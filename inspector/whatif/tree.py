@@ -97,10 +97,10 @@ def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
     made = rerun(run, settings, since)
     steps, turns = 0, []
     for index, (old, new) in enumerate(zip(run.turns, made.turns, strict=True)):
-        if old.steps is new.steps:
+        if old.same_steps(new):
             continue
         steps += sum(not row.same for row in step_pairs(old, new))
-        then, now = run.trace.steps[old.decided].turn, made.trace.steps[new.decided].turn
+        then, now = old.final_turn, new.final_turn
         ends = [(turn.outcome or turn.state, turn.terminal, turn.joined_answer().text) for turn in (then, now)]
         if ends[0] != ends[1]:
             turns.append(index)
@@ -283,8 +283,8 @@ def move_key(step: Step) -> tuple[Any, ...]:
 
 def step_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
     """Every step of one turn in two runs, in order."""
-    if left.steps is right.steps:
-        return [StepPair(left.first + at, right.first + at, True) for at in range(len(left.steps))]
+    if left.same_steps(right):
+        return [StepPair(left.first + at, right.first + at, True) for at in range(left.end - left.first)]
 
     def same(one: int, other: int) -> bool:
         before, after = left.steps[one], right.steps[other]

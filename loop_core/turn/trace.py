@@ -253,7 +253,7 @@ class Step(NamedTuple):
 class Trace:
     """All steps of one or more turns, in order."""
 
-    steps: tuple[Step, ...] = ()
+    steps: Sequence[Step] = ()
 
     @property
     def departure(self) -> int | None:

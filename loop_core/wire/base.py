@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 from loop_core.errors import DecodeError
 from loop_core.json_parser import from_json
 from loop_core.values import (
+    EMPTY,
     WORDLESS,
     At,
     ChatResponse,
@@ -33,7 +34,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire.body import mend_parts
-from loop_core.wire.failures import classify, keep_earlier, read_error, read_quota, redirect
+from loop_core.wire.failures import classify, keep_earlier, mapped_reason, read_error, read_quota, redirect
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
 from loop_core.wire.json_values import JSONArray, byte_span, path_of
 from loop_core.wire.reads import See
@@ -224,7 +225,7 @@ class Decoder:
             row, rule = self._foreign(raw, rule)
         if row is None:
             return StopReason(Stop.UNKNOWN, raw, None, (Evidence("unknown_word", at, raw),))
-        return StopReason(row.stop, raw, row.detail, (Evidence(rule or f"{self.api}.stop_reasons", at, raw),))
+        return mapped_reason(row.stop, raw, row.detail, rule or f"{self.api}.stop_reasons", at)
 
     def _foreign(self, raw: str, rule: str | None) -> tuple[StopRow | None, str | None]:
         """What `content_filter: RECITATION` says, and the table that says it; a filter is never loosened."""
@@ -357,8 +358,8 @@ class Decoder:
                 return
         error = read_error(body, self.http_status)
         if error is not None:
-            self.fail(error,
-                      At(ExchangePart.BODY, start, end, "/error" if isinstance(body, dict) and "error" in body else ""))
+            pointer = "/error" if isinstance(body, dict) and "error" in body else ""
+            self.fail(error, At(ExchangePart.BODY, start, end, pointer))
         if isinstance(body, dict):
             try:
                 self.on_body(body)
@@ -387,13 +388,10 @@ class Decoder:
             seen = Evidence(RECORDING_CUT, At(ExchangePart.BODY, self.size, self.size), "the recording stops here")
             stop = StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, seen))
         elif self.cut and stop.raw is None:
-            stop = stop._replace(
-                evidence=(*stop.evidence, Evidence("cut", At(ExchangePart.BODY, self.size, self.size))))
+            seen = Evidence("cut", At(ExchangePart.BODY, self.size, self.size))
+            stop = stop._replace(evidence=(*stop.evidence, seen))
         return replace(
             response, stop_reason=stop, streaming=self.streaming, http_status=self.http_status, error=self.error,
-            quota_metadata=read_quota(self.headers),
-            saw_done=self.saw_done,
-            transport_end=self.transport_end,
-            findings=tuple(self.findings),
-            size=self.size,
+            native=response.native or EMPTY, quota_metadata=read_quota(self.headers), saw_done=self.saw_done,
+            transport_end=self.transport_end, findings=tuple(self.findings), size=self.size,
         )

@@ -18,6 +18,7 @@ from typing import Any
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
 from loop_core.values import (
+    EMPTY,
     CallKind,
     Message,
     OpaquePart,
@@ -62,7 +63,7 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
 # -- bodies ----------------------------------------------------------------------------------------------------------
 
 
-def rest(body: Mapping[str, Any], *taken: str) -> dict[str, Any]:
+def rest(body: Mapping[str, Any], *taken: str) -> Mapping[str, Any]:
     """The fields of a body that no reader uses; `a.b` is a field of an object, which goes with its last one."""
     left = {name: value for name, value in body.items() if name not in taken}
     for path in taken:
@@ -72,7 +73,7 @@ def rest(body: Mapping[str, Any], *taken: str) -> dict[str, Any]:
             left[outer] = {name: item for name, item in value.items() if name != inner}
             if not left[outer]:
                 del left[outer]
-    return left
+    return left or EMPTY
 
 
 def merge(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,16 +3,18 @@
 The shapes and the marks are tables. An error is `error` unless its words name a content filter or the context length;
 retryable is read from the error's own type and code, and else from the HTTP status.
 
-Further down: a failure that a later word would hide; rate-limit headers -> Quota (seed 000 `quota_metadata`).
+Further down: the reason that a stop word means; a failure that a later word would hide; rate-limit headers -> Quota
+(seed 000 `quota_metadata`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from loop_core.values import FINISHED, Evidence, ProviderError, Quota, Stop, StopReason
+from loop_core.values import FINISHED, At, Evidence, ProviderError, Quota, Stop, StopReason
 
 
 class ErrorMark(NamedTuple):
@@ -156,7 +158,13 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)[:2000]
 
 
-# -- A cut or a failure that a later word would hide -----------------------------------------------------------------
+# -- The reason that a word means, and a cut or a failure that a later word would hide -------------------------------
+
+@lru_cache(maxsize=256)  # whole bodies of one server have the word at the same place, and share these 0.3 kB
+def mapped_reason(stop: Stop, raw: str, detail: str | None, rule: str, at: At | None) -> StopReason:
+    """The reason that a stop word means by a table; `rule` names the table, `at` is the place of the word."""
+    return StopReason(stop, raw, detail, (Evidence(rule, at, raw),))
+
 
 PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
 """What a later word takes back; one that says cut, filtered or failed stays."""

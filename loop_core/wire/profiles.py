@@ -77,7 +77,7 @@ def choose(
         found = ProfileChoice(GENERIC, (Evidence("profile.generic"),))
     if model is None and (found.profile.prefill_models or found.profile.contexts):
         model = _model(_values(body))
-    return ProfileChoice(for_model(found.profile, model), found.evidence)
+    return ProfileChoice(for_model(found.profile, model), _shared(found.evidence))
 
 
 def for_model(profile: Profile, model: str | None) -> Profile:
@@ -112,6 +112,12 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
         if row is not None:
             return StopReason(row.stop, word, row.detail)
     return None
+
+
+@lru_cache(maxsize=256)
+def _shared(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    """The same object for equal evidence: all answers of one server share theirs."""
+    return evidence
 
 
 # -- the signs, strongest first --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes
 from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
 from loop_core.values import (
+    EMPTY,
     At,
     ChatResponse,
     Evidence,
@@ -107,10 +108,6 @@ class TreePlace(NamedTuple):
         return self if row.mark == "ended" else TreePlace(self.answer, (self.since, row))
 
 
-_NOTHING: Mapping[str, Any] = {}
-"""An empty mapping that all answers share; one for each would take 64 bytes."""
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class TranscriptAnswer:
     """A model's answer while its file is read."""
@@ -197,7 +194,7 @@ class TranscriptAnswer:
         findings = (*self.findings, told) if told is not None else tuple(self.findings)
         response = ChatResponse(
             self.api, self._closed(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
-            error=self.error, native=_NOTHING, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
+            error=self.error, native=EMPTY, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
         )
         return Exchange(
             path, self.line - 1, self.api, "", profile, evidence, self._request(), None, response, self._content(),
@@ -226,7 +223,7 @@ class TranscriptAnswer:
         """Id of a call that did not run -> why, by its result."""
         denied = {part.call_id for row in self.after if row.denied for part in row.results}
         return {key: why for key, part in self.results.items()
-                if (why := why_refused(part, key in denied)) is not None} or _NOTHING
+                if (why := why_refused(part, key in denied)) is not None} or EMPTY
 
     # -- what the user did to it -----------------------------------------------------------------------------------
 
@@ -287,7 +284,7 @@ class TranscriptAnswer:
         model = self.model or next((later.model for later in self.next), None)
         return Request(
             self.api, tuple(messages), model, max_tokens=self.cap, previous_id=before.id if before else None,
-            extra=_NOTHING,
+            extra=EMPTY,
         )
 
     def answers(self) -> list[ToolAnswer]:

@@ -254,7 +254,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     if NOVA.search(model):
         return converse_request(replace(request, api="bedrock_converse"))
     if MISTRAL_CHAT.search(model):
-        return rest(chat_request(replace(request, api="openai_chat", model=None, stream=False)), "stream")
+        return dict(rest(chat_request(replace(request, api="openai_chat", model=None, stream=False)), "stream"))
     for pattern, cap, write in ((LLAMA, "max_gen_len", llama_prompt), (MISTRAL, "max_tokens", mistral_prompt)):
         if pattern.search(model):
             one_choice(request, API)
