@@ -7,6 +7,7 @@ no meaning depends on colour.
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Callable, Sequence
+from sys import intern
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
@@ -326,7 +327,8 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
             end = f"; {look.final_turn.notice}"
         live = replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
         said = f"{'LIVE' if live else 'SIMULATED'}: {said}{end}"
-    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, said,
+    # Interned: most turns of a recording have the same sentence.
+    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, intern(said),
                        advice, row.sure(look), row.answer(look))
 
 

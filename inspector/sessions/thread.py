@@ -6,7 +6,7 @@ The time is nearly linear in the size of the histories.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -52,7 +52,6 @@ class _Turn:
     conversation: object
     user_text: str
     links: list[Link] = field(default_factory=list)
-    counts: Counter[TurnPlace] = field(default_factory=Counter)
 
 
 class _Step(NamedTuple):
@@ -147,8 +146,7 @@ class _Threader:
         self.index.remove(one)
         self.seated.pop((one.exchange.path, one.exchange.entry), None)
         turn = self.turns[one.turn]
-        link = turn.links.pop()
-        turn.counts[link.place] -= 1
+        turn.links.pop()
         if not turn.links:
             self.turns.pop()
         for parent in self.index.ids.get(one.exchange.request.previous_id or "", []) if one.exchange.request else []:
@@ -280,10 +278,9 @@ class _Threader:
         self, turn: int, index: int, where: TurnPlace, why: str, ambiguous: tuple[int, ...],
         parent: SeatedExchange | None, gap: bool = False,
     ) -> None:
-        held = self.turns[turn]
-        held.counts[where] += 1
-        follows = parent.index if parent else None
-        held.links.append(Link(index, where, held.counts[where], intern(why), ambiguous, follows, gap))
+        links, follows = self.turns[turn].links, parent.index if parent else None
+        number = next((link.ordinal for link in reversed(links) if link.place is where), 0) + 1
+        links.append(Link(index, where, number, intern(why), ambiguous, follows, gap))
 
     def _by_previous_id(self, waiting: list[tuple[int, Exchange]]) -> None:
         """Assigns requests that name the response they continue, each after the exchange with that response."""
