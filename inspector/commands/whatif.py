@@ -291,7 +291,7 @@ def run_live_branch(
     start.view.replay.case.live_runs[name] = heard
     node, _ = tree.add(start, settings, since)
     ended = node.view.turns[look.turn]
-    commands.say(filter(None, [ended.final_turn.notice]))
+    commands.say(filter(None, [ended.notice]))
     end = ended.terminal
     return node, EXITS[end]
 

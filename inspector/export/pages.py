@@ -105,8 +105,8 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
         yield Paragraph(f"What to change: {verdict.advice.text}")
     path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
     yield Paragraph(f"Our machine: {' → '.join(path)}; ends in {end_words(turn.final_turn)}")
-    if turn.final_turn.notice:
-        yield Paragraph(turn.final_turn.notice, Severity.WARNING)
+    if turn.notice:
+        yield Paragraph(turn.notice, Severity.WARNING)
     times, cost = turn_times(view, turn), turn_cost(view, turn)
     told = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
     if any(told):

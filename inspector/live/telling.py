@@ -77,7 +77,8 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
     replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run),
                     ends=(*old.ends, run.end))
     none = TurnVerdict(turn.id, 0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
-    facts = TurnFacts(run, NAME, (), turn.state, turn.joined_answer(), none)
+    facts = TurnFacts(
+        run, NAME, (), turn.state, turn.terminal or "", turn.notice, turn.spend, turn.joined_answer(), none)
     return View(replay, view.inputs, view.responses, (*view.turns, facts), view.findings)
 
 SHOWN = 4_000

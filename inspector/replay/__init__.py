@@ -21,7 +21,6 @@ from inspector.replay.case import (
     Case,
     case_as_profile,
     has_unrecorded_answer,
-    is_long,
     limits_for,
     reach,
     seen_by_loop,
@@ -201,7 +200,7 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
         turns += before.turns[: _same_turns(before, case)]
         first = turns[-1].end if turns else 0
     # A followed file grows by a few turns, which are kept: a maker for each growth would hold all cases of the file.
-    maker = StepMaker(case, settings) if is_long(case) and not turns else None
+    maker = StepMaker(case, settings) if case.long and not turns else None
     for record in case.recording.turns[len(turns) :]:
         stop_if_asked()
         steps = play_runs(case, record, seen_by_loop(case, record), settings)

@@ -80,9 +80,15 @@ class Case:
     """Path -> why its recorder sent no further request although the turn was not over."""
     cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
     """File and exchange at which an operator cancelled -> True if its answer was used, False if it was given up."""
+    long: bool = False
+    """Whether it has so many exchanges that what can be made again from them is not kept."""
 
 
-def open_case(recording: Loaded, before: Case | None = None) -> Case:
+LONG = 20_000
+"""The number of exchanges from which a recording is long."""
+
+
+def open_case(recording: Loaded, before: Case | None = None, long_from: int = LONG) -> Case:
     """Judges every response once; those that `before` has at the same position are reused."""
     brought = {
         given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
@@ -99,7 +105,8 @@ def open_case(recording: Loaded, before: Case | None = None) -> Case:
     verdicts = (*(known.verdicts[:same] if known else ()),
                 *map(gate_exchange, recording.exchanges[same:], judged[same:]))
     unasked = {given.path: why for given in recording.inputs if (why := _unasked(given))}
-    return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels)
+    return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels,
+                long=len(recording.exchanges) >= long_from)
 
 
 def _given_up(cancels: Mapping[tuple[str, int | None], bool]) -> set[tuple[str, int | None]]:
@@ -193,7 +200,7 @@ def case_beside(
     """The case with other exchanges in the same places."""
     loaded = case.recording._replace(exchanges=exchanges)
     return Case(loaded, judged, verdicts, case.limits_by_path, root=case.root or case, live_runs=case.live_runs,
-                silent=case.silent, end_causes=case.end_causes, cancels=case.cancels)
+                silent=case.silent, end_causes=case.end_causes, cancels=case.cancels, long=case.long)
 
 
 # -- A recorded turn as a source -------------------------------------------------------------------------------------
@@ -236,18 +243,9 @@ def reach(case: Case, links: Sequence[Link], answers: int) -> int:
     return len(links)
 
 
-LONG = 20_000
-"""The number of exchanges from which a recording is long: what can be made again from them is then not kept."""
-
-
-def is_long(case: Case) -> bool:
-    """Whether a recording is long."""
-    return len(case.recording.exchanges) >= LONG
-
-
 def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     """The source for a run over the answers of `links`: recorded ones, then those of a live run."""
-    if is_long(case):
+    if case.long:
         return _recorded(case, record, links)
     where = (record.live_run, links[0].index, len(links))
     found = case.sources.get(where)

@@ -159,10 +159,10 @@ def _turn(
                 yield "  without a key: the same with --stand-in in place of --live; the rest is made up then"
     path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
     yield f"  our machine: {' > '.join(path)}"
-    spent = turn.final_turn.spend
+    spent = turn.spend
     yield f"  ends in {end_words(turn.final_turn)}; continuations {spent.continuations}; {output(spent)}"
-    if turn.final_turn.notice:
-        yield f"  notice: {one_line(turn.final_turn.notice)}"
+    if turn.notice:
+        yield f"  notice: {one_line(turn.notice)}"
     times = turn_times(view, turn)
     took = "" if times is None else took_phrase(times)
     if took:

@@ -29,7 +29,8 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
 def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
     """The document with iterators in place of its long lists: each value is made when it is written (`document_text`).
     """
-    left = view.replay.trace.departure
+    simulates = any(each.settings.simulate for each in view.replay.stretches)
+    left = view.replay.trace.departure if simulates else None  # it looks at every step
     answers = () if left is None else answers_of(view, left, len(view.steps))
     simulated = [facts for _, facts in answers if facts.recut is not None]
     return {
@@ -158,11 +159,11 @@ def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
         "final_state": turn.final_state.value,
         "terminal_reason": turn.terminal,
         "merged_text": turn.joined_text.text,
-        "continuations": turn.final_turn.spend.continuations,
-        "requests": turn.final_turn.spend.requests,
-        "output_tokens": turn.final_turn.spend.output_tokens,
-        "continuation_tokens": turn.final_turn.spend.continuation_tokens,
-        "notice": turn.final_turn.notice,
+        "continuations": turn.spend.continuations,
+        "requests": turn.spend.requests,
+        "output_tokens": turn.spend.output_tokens,
+        "continuation_tokens": turn.spend.continuation_tokens,
+        "notice": turn.notice,
         "verdict": _verdict(turn.verdict),
         **({"times": {name: value for name, value in known.items() if value is not None}} if known else {}),
         **_cost_of(turn_cost(view, turn), view.prices),

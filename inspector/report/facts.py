@@ -22,6 +22,7 @@ from inspector.sessions.recording import Exchange, Input, Link, TurnPlace
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import JoinedText
+from loop_core.turn.limits import Spend
 from loop_core.turn.state import ProviderResponse, Recut, State, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Evidence
@@ -112,6 +113,9 @@ class TurnFacts:
     responses: tuple[int, ...]
     final_state: State
     """Where it was decided (`Turn.outcome`)."""
+    terminal: str
+    notice: str | None
+    spend: Spend
     joined_text: JoinedText
     verdict: TurnVerdict
     findings: tuple[ReportedFinding, ...] = ()
@@ -119,18 +123,13 @@ class TurnFacts:
 
     @property
     def final_turn(self) -> Turn:
-        """The turn in the state in which the engine left it."""
+        """The turn in the state in which the engine left it; of a long recording it is made again."""
         return self.run.final_turn
 
     @property
     def id(self) -> str:
         """The turn's id, unique in the session."""
         return self.run.record.id
-
-    @property
-    def terminal(self) -> str:
-        """The terminal reason of the turn."""
-        return self.final_turn.terminal or ""
 
     @property
     def segments(self) -> int:
@@ -257,8 +256,9 @@ def _parents(replay: Replay) -> set[int | None]:
 def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...]) -> TurnFacts:
     record, ended = run.record, run.final_turn
     indices = tuple(link.index for link in (*record.links, *record.remainder))
-    return TurnFacts(run, record.conversation, indices, ended.outcome or ended.state, ended.joined_answer(),
-                     judge_turn(replay, run, findings), findings)
+    return TurnFacts(
+        run, record.conversation, indices, ended.outcome or ended.state, ended.terminal or "", ended.notice,
+        ended.spend, ended.joined_answer(), judge_turn(replay, run, findings), findings)
 
 
 def _beside(replay: Replay, other: View) -> View:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from inspector.report.followed_view import FollowedView
 
 RECENT = 12
+LONG = 5_000
+"""The number of exchanges from which a recording is long in the app, which holds it for hours (`open_case`)."""
 STDIN = "-"
 
 
@@ -102,7 +104,7 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
         return load_followed(paths, FollowedView(paths, reading.api, reading.profile, reading.settings))
     stdin = standard_input() if STDIN in paths else None
     loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
-    return session_of(open_case(loaded), paths, reading.settings)
+    return session_of(open_case(loaded, long_from=LONG), paths, reading.settings)
 
 
 def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
@@ -137,7 +139,7 @@ def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession
         loaded = open_beginning(paths[0], size, api=reading.api, profile=reading.profile)
         if loaded is not None and len(loaded.turns) >= SCREENFUL:
             break
-    return None if loaded is None else session_of(open_case(loaded), paths, reading.settings)
+    return None if loaded is None else session_of(open_case(loaded, long_from=LONG), paths, reading.settings)
 
 
 @without_collector

@@ -160,7 +160,7 @@ def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
     lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Tone.DIM),
                        Span(ending(new), ending_role(new)), Span(f"  {fidelity(branch.view, new)}", Tone.DIM)))
     if new.final_state is State.UNRECORDED:
-        lines.append(more(safe(new.final_turn.notice or "the recording ends here", Tone.WARN)))
+        lines.append(more(safe(new.notice or "the recording ends here", Tone.WARN)))
     was, now = old.segments, new.segments
     lines.append(field("segments", *(change_line(str(was), str(now)) if was != now else (Span(str(now)),))))
     lines.append(field("spent", *spend(branch.original.end_of(old), branch.view.end_of(new))))
@@ -169,8 +169,8 @@ def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
 
 def differs(old: TurnFacts, new: TurnFacts) -> bool:
     """Whether a turn took another course."""
-    return (old.final_state, old.terminal, old.final_turn.spend, old.run.runs, old.joined_text.text) != (
-        new.final_state, new.terminal, new.final_turn.spend, new.run.runs, new.joined_text.text)
+    return (old.final_state, old.terminal, old.spend, old.run.runs, old.joined_text.text) != (
+        new.final_state, new.terminal, new.spend, new.run.runs, new.joined_text.text)
 
 
 def fidelity(view: View, turn: TurnFacts) -> str:
@@ -271,7 +271,7 @@ def run_line(name: str, view: View, number: int | None, branch: Branch | None, h
     return (mark, title, Span("  "), which, *join_groups([
         (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
         (Span(count_of(count, "segment"), Tone.DIM),),
-        (Span(f"{turn.final_turn.spend.output_tokens:,} output tokens", Tone.DIM),),
+        (Span(f"{turn.spend.output_tokens:,} output tokens", Tone.DIM),),
         *([] if branch is None else [(Span(_parts(branch, turn), Tone.DIM),)]),
     ]))
 

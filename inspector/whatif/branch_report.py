@@ -59,8 +59,8 @@ def _lines(branch: Branch) -> Iterator[str]:
         yield f"{which}: {_became(was, ends) or f'{ends}, as before'}"
         yield f"  segments: {_became(then.segments, now.segments) or now.segments}"
         yield f"  spent: {spend(branch.view.end_of(now))}"
-        if now.final_turn.notice:
-            yield f"  notice: {one_line(now.final_turn.notice)}"
+        if now.notice:
+            yield f"  notice: {one_line(now.notice)}"
         yield from (f"  {line}" for line in merged_diff(then, now))
     if alike:
         yield ""
@@ -197,8 +197,8 @@ def values(branch: Branch) -> dict[str, Any]:
                 "id": now.id,
                 "before": {"final_state": then.final_state.value, "terminal_reason": then.terminal},
                 "after": {"final_state": now.final_state.value, "terminal_reason": now.terminal},
-                "spent": {"requests": now.final_turn.spend.requests,
-                          "output_tokens": now.final_turn.spend.output_tokens,
+                "spent": {"requests": now.spend.requests,
+                          "output_tokens": now.spend.output_tokens,
                           **{short: spent for _, short, spent, _ in limit_usage(now.final_turn)}},
                 "limits": {short: limit for _, short, _, limit in limit_usage(branch.view.end_of(now))},
                 "unrecorded": now in branch.unrecorded,

@@ -192,9 +192,9 @@ FACTS = (
     ("verdict", _verdict),
     ("stop", _stop),
     ("segments", lambda side: _count(side.turn.segments)),
-    ("tokens out", lambda side: _count(side.turn.final_turn.spend.output_tokens)),
+    ("tokens out", lambda side: _count(side.turn.spend.output_tokens)),
     ("max_tokens", _cap),
-    ("requests", lambda side: _count(side.turn.final_turn.spend.requests)),
+    ("requests", lambda side: _count(side.turn.spend.requests)),
     ("calls", _calls),
     ("text", lambda side: (Span(f"{len(side.turn.joined_text.text):,} characters"),)),
 )
@@ -212,7 +212,7 @@ def pair_values(pair: TurnPair, paths: Sequence[str]) -> dict[str, Any]:
         {"path": path, "turn": side.view.number(side.turn), "id": side.turn.id, "verdict": side.turn.verdict.word,
          "sentence": side.turn.verdict.sentence, "final_state": side.turn.final_state.value,
          "terminal_reason": side.turn.terminal, "segments": side.turn.segments,
-         "output_tokens": side.turn.final_turn.spend.output_tokens, "requests": side.turn.final_turn.spend.requests,
+         "output_tokens": side.turn.spend.output_tokens, "requests": side.turn.spend.requests,
          "max_tokens": side.turn.final_turn.request.max_tokens, "merged_text": side.turn.joined_text.text}
         for path, side in zip(paths, (pair.left, pair.right), strict=True)
     ]

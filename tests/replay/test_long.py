@@ -10,7 +10,6 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.replay import RECENT, Replay, StepMaker, replay
-from inspector.replay import case as cases
 from inspector.replay.case import open_case
 from inspector.replay.rerun import rerun
 from inspector.report.explain_document import document
@@ -26,12 +25,10 @@ SAMPLES = sorted(str(path) for path in (Path(__file__).parents[2] / "sample_sess
 RAISED = Settings(Limits(continuation_max_attempts=9))
 
 
-def both(monkeypatch: pytest.MonkeyPatch, path: str | None, data: bytes = b"") -> tuple[Replay, Replay]:
+def both(path: str | None, data: bytes = b"") -> tuple[Replay, Replay]:
     """The same recording, replayed as a short and as a long one."""
-    case = open_case(open_paths([path or "-"], stdin=data))
-    short = replay(case)
-    monkeypatch.setattr(cases, "LONG", 0)
-    long = replay(open_case(open_paths([path or "-"], stdin=data)))
+    loaded = open_paths([path or "-"], stdin=data)
+    short, long = replay(open_case(loaded)), replay(open_case(loaded, long_from=1))
     assert all(isinstance(turn.made, StepMaker) for turn in long.turns)
     assert not any(isinstance(turn.made, StepMaker) for turn in short.turns)
     return short, long
@@ -43,16 +40,16 @@ def turns(count: int) -> bytes:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
-def test_the_document_and_the_rows_are_the_same(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    short, long = both(monkeypatch, path)
+def test_the_document_and_the_rows_are_the_same(path: str) -> None:
+    short, long = both(path)
     one, other = view(short), view(long)
     assert json.dumps(document(one)) == json.dumps(document(other))
     assert rows_of(one) == rows_of(other)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
-def test_a_what_if_finds_the_same_differences(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    short, long = both(monkeypatch, path)
+def test_a_what_if_finds_the_same_differences(path: str) -> None:
+    short, long = both(path)
     assert preview(short, RAISED) == preview(long, RAISED)
     made, again = (branch(view(one), RAISED) for one in (short, long))
     assert [turn.id for turn in made.changed_turns] == [turn.id for turn in again.changed_turns]
@@ -60,8 +57,8 @@ def test_a_what_if_finds_the_same_differences(path: str, monkeypatch: pytest.Mon
     assert json.dumps(document(made.view)) == json.dumps(document(again.view))
 
 
-def test_its_steps_are_read_as_a_tuple_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    short, long = both(monkeypatch, None, turns(5) + lines(*continued(*PARTS)))
+def test_its_steps_are_read_as_a_tuple_is() -> None:
+    short, long = both(None, turns(5) + lines(*continued(*PARTS)))
     told, steps = [key(step) for step in short.trace.steps], long.trace.steps
     assert [key(step) for step in steps] == told
     assert len(steps) == len(told)
@@ -76,20 +73,18 @@ def key(step: Step) -> tuple[object, ...]:
     return step.turn.id, step.state, step.signal, step.run, step.turn.spend, step.turn.terminal, step.response
 
 
-def test_a_turn_that_no_setting_changes_is_known_to_be_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, long = both(monkeypatch, None, turns(3) + lines(*continued(*PARTS)))
+def test_a_turn_that_no_setting_changes_is_known_to_be_the_same() -> None:
+    _, long = both(None, turns(3) + lines(*continued(*PARTS)))
     made = rerun(long, RAISED)
     assert [old.same_steps(new) for old, new in zip(long.turns, made.turns, strict=True)] == [True, True, True, False]
     assert not long.turns[0].same_steps(long.turns[1])
 
 
-def test_few_of_its_steps_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_of_its_steps_are_kept() -> None:
     """Without this, 100,000 turns take more than twice as much memory."""
-    monkeypatch.setattr(cases, "LONG", 0)
     loaded = open_paths(["-"], stdin=turns(10 * RECENT))
-    long = kept(lambda: view(replay(open_case(loaded))))
-    monkeypatch.setattr(cases, "LONG", 1_000_000)
     short = kept(lambda: view(replay(open_case(loaded))))
+    long = kept(lambda: view(replay(open_case(loaded, long_from=1))))
     assert short - long > 1_500 * 9 * RECENT
 
 
@@ -104,11 +99,10 @@ def kept(make: object) -> int:
     return after
 
 
-def test_a_followed_recording_keeps_the_turns_that_it_grows_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cases, "LONG", 0)
+def test_a_followed_recording_keeps_the_turns_that_it_grows_by() -> None:
     loaded = open_paths(["-"], stdin=turns(4))
     first = loaded._replace(exchanges=loaded.exchanges[:3], conversations=loaded.conversations[:3])
-    before = replay(open_case(first))
-    after = replay(open_case(loaded), before=before)
+    before = replay(open_case(first, long_from=1))
+    after = replay(open_case(loaded, before.case, long_from=1), before=before)
     assert [turn.made is before.turns[0].made for turn in after.turns] == [True, True, True, False]
     assert not isinstance(after.turns[3].made, StepMaker)
