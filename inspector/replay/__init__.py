@@ -27,6 +27,7 @@ from inspector.replay.case import (
     source_of,
     stops_at_edit,
 )
+from inspector.replay.token_counts import BoundedSource
 from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Link, TurnRecord, common_beginning
 from loop_core.turn import costs, moves
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from inspector.replay.simulate import SimulatedTurn
 
 
+TOKENS = "continuation_max_total_completion_tokens"
 RECENT = 64
 """The number of turns whose steps a long recording keeps at a time."""
 
@@ -326,7 +328,11 @@ def run(
     left = after is not None and _recuts(after)  # a run that has left the recording does not return to it
     recorded = source_of(case, record, links)
     simulate = (settings.simulate or left) and recorded.answers
-    source: TurnSource = _simulated(case, record, links, settings) if simulate else recorded
+    source: TurnSource = recorded
+    if simulate:
+        source = _simulated(case, record, links, settings)
+    elif TOKENS in settings.explicit:
+        source = BoundedSource(recorded, case.recording.exchanges)
     if settings.edits:
         from inspector.replay.edits import edited_source, pending_edits
 

@@ -1,11 +1,19 @@
 """How many output tokens an answer can have, and whether the provider's count of them is possible.
 
 It needs no tokenizer: each token has at least one byte of text, and tokens without any text have a bound of their own.
+
+Further down: recorded answers that are larger than the rest of a bound on tokens.
 """
 
 from __future__ import annotations
 
-from loop_core.values import FINISHED, CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from inspector.sessions.recording import Exchange
+from loop_core.turn.loop import RecordedSource
+from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RunTools, Send, Turn
+from loop_core.values import FINISHED, CallKind, ChatResponse, Message, ReasoningPart, ResponsePart, TextPart, ToolCall
 
 HIDDEN = 1 << 18
 """The most tokens without text (hidden reasoning) of an answer: twice the largest output cap of any model (128,000)."""
@@ -54,3 +62,50 @@ def text_of(part: ResponsePart | None) -> str:
     if type(part) is ToolCall and part.kind is not CallKind.SERVER:
         return part.arguments or ""
     return ""
+
+
+# -- Recorded answers under a bound on tokens ------------------------------------------------------------------------
+# A loop asks for no more tokens than are left of its bound. Where an operator sets one, a larger recorded answer was an
+# answer to another request: without this, a bound would seem to be enough although it cuts the last answer.
+
+
+class BoundedSource(NamedTuple):
+    """A recorded turn under a bound on tokens that the operator set."""
+
+    recorded: RecordedSource
+    exchanges: Sequence[Exchange]
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The recorded answer, if what is left of the bound has room for it.
+
+        The first answer of a run is always given: whether it is cut is what a what-if is about.
+        """
+        event, room = self.recorded.respond(send, turn), turn.room
+        if not isinstance(event, ProviderResponse) or room is None or turn.spend.requests < 2 or event.live:
+            return event
+        tokens = tokens_under_cap(event, self.exchanges)
+        if tokens is None or tokens <= room:
+            return event
+        return NotRecorded(f"This loop asks for at most {room:,} tokens here, and the recorded answer has {tokens:,}.")
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The recorded results."""
+        return self.recorded.run_tools(effect, turn)
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """What the recording has: nothing."""
+        return self.recorded.follow_up(turn)
+
+
+def tokens_under_cap(answer: ProviderResponse, exchanges: Sequence[Exchange]) -> int | None:
+    """The tokens that a request must ask for, so that a recorded answer can be its answer; None if that is not known.
+
+    Reasoning does not count, since not every server counts it under the cap, nor what exceeds the recorded cap.
+    """
+    usage = answer.response.usage
+    tokens = None if usage is None or impossible(answer.response) is not None else (
+        usage.output_tokens if usage.visible_tokens is None else usage.visible_tokens)
+    request = exchanges[answer.index].request if answer.index is not None else None
+    if tokens is None or request is None or request.max_tokens is None:
+        return tokens
+    return min(tokens, request.max_tokens)

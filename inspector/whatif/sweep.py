@@ -16,10 +16,11 @@ from inspector.config.settings import INITIAL
 from inspector.replay import bounded_by, first_run
 from inspector.replay.case import Case, case_as_profile, limits_for
 from inspector.replay.known import is_cut
+from inspector.replay.token_counts import tokens_under_cap
 from inspector.report.findings import ReportedFinding
 from inspector.report.judged_turn import judge_steps
 from inspector.report.verdict import verdict_word
-from inspector.sessions.recording import TurnRecord
+from inspector.sessions.recording import Exchange, TurnRecord
 from inspector.whatif.grid import APART, TOKENS, End, Grid, Group, Value, size_of
 from loop_core.turn.limits import GUARDS, Limits, Spend, exceeded_guard, least_cap, token_stop
 from loop_core.turn.machine import TRANSITIONS
@@ -81,9 +82,11 @@ class Stem:
     """Whether no budget cut an answer, and none was asked for again."""
     lacks: Container[str]
     """The guards that the policy does not have."""
+    least_total: int
+    """The smallest total under which its recorded answers are answers to its requests (`BoundedSource`)."""
 
 
-def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
+def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool = False) -> Stem:
     """The stem of a run; the total spend of a `simulated` one is unknown, since its answers depend on it."""
     looks = tuple(look for number, step in enumerate(steps) if (look := _look(step, number)) is not None)
     turn = steps[-1].turn
@@ -97,13 +100,24 @@ def stem(steps: Sequence[Step], simulated: bool = False) -> Stem:
     answers = [step.event for step in steps if isinstance(step.event, ProviderResponse)]
     needs = () if last < len(looks) * len(GUARDS) else _needs(
         looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
+    total = 0 if "room" in lacks or "tokens" in lacks else _least_total(steps, exchanges)
+    needs = tuple((name, max(least, total) if name == TOKENS else least) for name, least in needs)
     if simulated or _largest(answers) is None:  # and an answer that tells no tokens is charged with its cap
         needs = tuple(each for each in needs if each[0] != TOKENS)
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
     unseen = any(answer.cut_unseen for answer in answers)
     end = End(state, turn.terminal or "", limit, segments(turn), turn.spend, fidelity, needs, unseen)
     uncut = not unseen and all(look.place == "tools" for look in looks) and not any(map(is_cut, answers))
-    return Stem(steps, looks, end, last, _largest(answers), uncut, lacks)
+    return Stem(steps, looks, end, last, _largest(answers), uncut, lacks, 0 if simulated else total)
+
+
+def _least_total(steps: Sequence[Step], exchanges: Sequence[Exchange]) -> int:
+    totals = [0]
+    for step in steps:
+        if isinstance(step.event, ProviderResponse) and step.before is not None and step.before.spend.requests > 1:
+            tokens = tokens_under_cap(step.event, exchanges)
+            totals.append(0 if tokens is None else step.before.spend.continuation_tokens + tokens)
+    return max(totals)
 
 
 def _largest(answers: Sequence[ProviderResponse]) -> int | None:
@@ -287,21 +301,28 @@ class Sweep:
             values[TOKENS] = total
         if INITIAL in values:
             values[INITIAL] = initial
-        return stem(first_run(self.case, self.record, self.grid.settings_with(values)), self.grid.base.simulate)
+        steps = first_run(self.case, self.record, self.grid.settings_with(values))
+        return stem(steps, self.case.recording.exchanges, self.grid.base.simulate)
 
     def _stems(self, groups: Sequence[Group]) -> list[Stem]:
         """A stem for each group, as few as will do."""
         if self.grid.base.simulate:
             return [self._simulated(group) for group in groups]
         # Over a recording max_tokens changes only the derived cap, and the total only which guard stops the turn,
-        # unless answers do not tell their tokens.
+        # unless answers do not tell their tokens, or a total leaves no room for one of them.
         alike: dict[Value, list[Group]] = {}
         for group in groups:
             alike.setdefault(group.fixed.get("min_progress_chars"), []).append(group)
         shared = {value: self._run(members) for value, members in alike.items()}
         made = [shared[group.fixed.get("min_progress_chars")] for group in groups]
-        return [each if each.largest is not None else self._run([group])
+        return [each if each.largest is not None and not self._bounds(group, each) else self._run([group])
                 for each, group in zip(made, groups, strict=True)]
+
+    def _bounds(self, group: Group, stem: Stem) -> bool:
+        """Whether the total of a group is set, and leaves no room for a recorded answer of the stem."""
+        total = self._total(group)
+        stated = TOKENS in self.grid.names or TOKENS in self.grid.base.explicit
+        return stated and total is not None and total < stem.least_total
 
     def _simulated(self, group: Group) -> Stem:
         """The stem under one budget. What no budget cuts is the same under every larger one, and needs no run there.

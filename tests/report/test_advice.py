@@ -155,9 +155,9 @@ def test_a_limit_is_raised_no_further_than_the_recording_needs() -> None:
 
 
 def test_limits_that_end_a_turn_one_after_the_other_are_raised_together() -> None:
-    """Four answers of 40 tokens spend 160; the bound is 4 x 20, and it has to be more than what is spent."""
+    """Four answers of 40 tokens spend 160; the bound is 4 x 20, and has to leave room for the 5 of the last answer."""
     advice = advised(shown(*continued(*PARTS, tokens=40, max_tokens=20)))
-    assert advice.set == {"continuation_max_attempts": "4", "continuation_max_total_completion_tokens": "161"}
+    assert advice.set == {"continuation_max_attempts": "4", "continuation_max_total_completion_tokens": "165"}
     assert advice.basis is Basis.RECORDED
 
 

@@ -277,8 +277,8 @@ def test_a_token_budget_that_the_recorded_agent_did_not_have():
     word, severity, sentence, advice = verdict(*continued(*PARTS[:3], tokens=40, max_tokens=20))
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
     assert "continuation_max_total_completion_tokens (80 of 80) ended the turn" in sentence
-    # The third answer is whole: the turn goes on to it where the 80 tokens of the first two leave room.
-    assert advice == ("raise continuation_max_total_completion_tokens to 81: a replay of the recording "
+    # The third answer is whole, and has 5 tokens: it is the answer where the 80 of the first two leave room for them.
+    assert advice == ("raise continuation_max_total_completion_tokens to 85: a replay of the recording "
                       "then completes the turn")
 
 

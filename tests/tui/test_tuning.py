@@ -76,7 +76,7 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
 ) -> None:
     """Turn 1 was cut five times at 64 tokens under a cap of 256: five continuations, 5 times 64 and the last 20."""
     async with app_on().run_test(size=size) as pilot:
-        screen = await opened(pilot, "attempts=4,5 tokens=100,1000")
+        screen = await opened(pilot, "attempts=4,5 tokens=128,1000")
         shown = page(pilot.app)
         assert "1 OF 2 COMPLETE  at most, from attempts=5, cont_tokens=1,000 on" in shown
         assert "4         ■ 0/2" in shown
@@ -396,7 +396,7 @@ async def test_the_grid_is_over_the_run_at_hand(app_on: AppOn) -> None:
 @BOTH
 async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on().run_test(size=size) as pilot:
-        screen = await opened(pilot, "attempts=1,5 tokens=100,1000")
+        screen = await opened(pilot, "attempts=1,5 tokens=128,1000")
         rows = seen(pilot.app)
         y = next(at for at, row in enumerate(rows) if row.split()[:2] == ["1", "■"])
         x = rows[y].index("0/2", rows[y].index("0/2") + 3)
@@ -563,12 +563,12 @@ async def test_several_processes_give_the_same(app_on: AppOn, monkeypatch: pytes
 
 async def test_y_copies_the_command_of_the_grid_and_shift_y_that_of_the_cell(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot, "attempts=1..3 tokens=100,1000")
+        screen = await opened(pilot, "attempts=1..3 tokens=128,1000")
         path = screen.table.paths[0]
         await pilot.press("v", "y")
         assert "copied" in page(pilot.app)
         assert shlex.split(pilot.app.clipboard) == [
-            "inspector", "tune", path, "--grid", "attempts=1..3", "--grid", "cont_tokens=100,1000", "--show", "spend"]
+            "inspector", "tune", path, "--grid", "attempts=1..3", "--grid", "cont_tokens=128,1000", "--show", "spend"]
         await pilot.press("G", "Y")
         assert pilot.app.clipboard == command([path], screen.table.grid.settings(5))
         assert shlex.split(pilot.app.clipboard)[-4:] == [

@@ -25,13 +25,13 @@ def tuned(number: str, *specs: str) -> TunedGrid:
 
 def test_the_first_sample_needs_five_attempts():
     """README of the samples: turn 1 needs five continuations; every response spends the whole 40 tokens."""
-    made = tuned("01", "attempts=0..6", "tokens=160,200,201,1000")
+    made = tuned("01", "attempts=0..6", "tokens=160,200,239,240,1000")
     first, second = (smallest(made, number) for number in (0, 1))
-    assert made.grid.values(first.cell) == (5, 201)
-    assert first.by_axis == (5, 201)
+    assert made.grid.values(first.cell) == (5, 240)
+    assert first.by_axis == (5, 240)
     needs = dict(first.end.needs)
     assert needs["continuation_max_attempts"] == 5
-    assert needs["continuation_max_total_completion_tokens"] == 5 * 40 + 1, "the guard stops at what is spent"
+    assert needs["continuation_max_total_completion_tokens"] == 6 * 40, "with less, the last request asks for less"
     assert (first.end.segments, first.end.spend.output_tokens) == (6, 6 * 40)
     assert second.cell is None
     assert why_not(made, second.end) == "the recording ends first: what would be asked next was never recorded"

@@ -184,7 +184,8 @@ bases = st.builds(
 
 STOPPED = {
     "continuation_max_attempts": (["cut text", "cut text", "answer"], {0: 1, 1: 2, 2: 3}),
-    "continuation_max_total_completion_tokens": (["cut text", "cut text", "answer"], {20: 1, 21: 2, 40: 2, 41: 3}),
+    "continuation_max_total_completion_tokens": (["cut text", "cut text", "answer"],
+                                                 {20: 1, 39: 1, 40: 2, 59: 2, 60: 3}),
     "continuation_max_output_chars": (["cut text", "cut text", "answer"], {24: 1, 25: 2, 48: 2, 49: 3}),
     "continuation_tool_repair_attempts": (["cut call", "cut call", "call", "answer"], {0: 1, 1: 2, 2: 4}),
     "max_tool_steps": (["call", "call", "answer"], {0: 1, 1: 2, 2: 3}),

@@ -46,25 +46,25 @@ def tree():
 
 def grown(tree):
     one, _ = tree.add(tree.original, setting(tree.original, continuation_max_attempts=5))
-    two, _ = tree.add(one, setting(one, continuation_max_total_completion_tokens=25))
+    two, _ = tree.add(one, setting(one, continuation_max_total_completion_tokens=30))
     three, _ = tree.add(tree.original, setting(tree.original, continuation_max_attempts=1), 6)
     return one, two, three
 
 
 def test_a_branch_is_named_by_what_it_changes_against_its_parent(tree):
     one, two, three = grown(tree)
-    assert [node.name for node in tree.every] == [ORIGINAL, "attempts=5", "tokens=25", "attempts=1 from step 7"]
-    assert two.path == "attempts=5 / tokens=25"
+    assert [node.name for node in tree.every] == [ORIGINAL, "attempts=5", "tokens=30", "attempts=1 from step 7"]
+    assert two.path == "attempts=5 / tokens=30"
     assert (tree.original.depth, one.depth, two.depth, three.depth) == (0, 1, 2, 1)
     assert two.branch.original is one.view
     drawing = [tree_prefix(follows) + node.name for node, follows in tree.rows()]
-    assert drawing == [ORIGINAL, "├ attempts=5", "│ └ tokens=25", "└ attempts=1 from step 7"]
+    assert drawing == [ORIGINAL, "├ attempts=5", "│ └ tokens=30", "└ attempts=1 from step 7"]
 
 
 def test_the_same_run_is_not_made_twice(tree):
     one, two, three = grown(tree)
     assert tree.add(tree.original, setting(tree.original, continuation_max_attempts=5)) == (one, False)
-    both = setting(tree.original, continuation_max_attempts=5, continuation_max_total_completion_tokens=25)
+    both = setting(tree.original, continuation_max_attempts=5, continuation_max_total_completion_tokens=30)
     assert tree.add(tree.original, both) == (two, False)
     assert tree.add(one, one.view.replay.settings, 3) == (one, False)
     assert tree.add(tree.original, Settings()) == (tree.original, False)
@@ -88,7 +88,7 @@ def test_a_run_is_found_by_its_name_its_path_or_its_key(tree):
     one, two, three = grown(tree)
     assert tree.find(ORIGINAL) is tree.original
     assert tree.find("attempts=5") is one
-    assert tree.find("tokens=25") is tree.find("attempts=5 / tokens=25") is two
+    assert tree.find("tokens=30") is tree.find("attempts=5 / tokens=30") is two
     assert tree.find(three.key) is tree.find(three.key[:6]) is three
     with pytest.raises(CallerError, match="run 'hope': there is none; the runs are original, attempts=5, "):
         tree.find("hope")
@@ -114,13 +114,13 @@ def test_any_two_runs_are_compared(tree):
     made = tree.beside(three, two)
     assert (made.original, made.view) == (two.view, three.view)
     assert made.name == "attempts=1 from step 7"
-    # One continuation is all that three allows; two has 25 tokens, which three cut answers of 10 use up.
+    # One continuation is all that three allows; two has 30 tokens, which three cut answers of 10 use up.
     assert three.view.turns[0].joined_text.text == "".join(PARTS[:2])
     assert two.view.turns[0].joined_text.text == "".join(PARTS[:3])
-    assert made.difference == 0, "25 tokens in all are what the first request may ask for"
+    assert made.difference == 0, "30 tokens in all are what the first request may ask for"
     assert tree.beside(two, one) is two.branch
     assert tree.beside(two, two) is two.branch
-    assert tree.beside(two, tree.original).name == "attempts=5, tokens=25"
+    assert tree.beside(two, tree.original).name == "attempts=5, tokens=30"
     assert tree.beside(tree.original, tree.original).difference is None
     said = "\n".join("".join(span.text for span in line) for line in against_original(made).lines)
     assert PARTS[2].strip() in said

@@ -34,10 +34,10 @@ def tuned(*specs, paths=(FIRST,), **more):
 
 
 def test_the_map_says_in_each_cell_how_many_turns_complete():
-    made = tuned("attempts=4,5", "tokens=100,1000")
+    made = tuned("attempts=4,5", "tokens=80,1000")
     assert plain(heat(made, "outcome")).split("\n") == [
         "          cont_tokens",
-        "attempts  100    1,000",
+        "attempts  80     1,000",
         "4         ■ 0/2  ■ 0/2",
         "5         ■ 0/2  ∅ 1/2",
     ]
@@ -62,19 +62,19 @@ def test_a_cell_of_one_turn_is_one_word(end, said):
 
 
 def test_the_map_of_one_turn_names_the_limit_that_stopped_it():
-    made = tuned("attempts=4,5", "tokens=100,1000", "chars=10,9999")
+    made = tuned("attempts=4,5", "tokens=80,1000", "chars=10,9999")
     assert plain(heat(made, "outcome", turn=0)).split("\n") == [
         "",
         "attempts=4",
         "             cont_chars",
         "cont_tokens  10             9,999",
-        "100          ■ cont_chars   ■ cont_tokens",
+        "80           ■ cont_chars   ■ cont_tokens",
         "1,000        ■ cont_chars   ■ attempts",
         "",
         "attempts=5",
         "             cont_chars",
         "cont_tokens  10             9,999",
-        "100          ■ cont_chars   ■ cont_tokens",
+        "80           ■ cont_chars   ■ cont_tokens",
         "1,000        ■ cont_chars   ✓ done",
     ]
 
@@ -101,7 +101,7 @@ def test_maps_keep_to_eighty_columns_and_to_ascii(show, ascii_only):
 
 
 def test_the_marked_cell_stands_out_without_colour():
-    lines = plain(heat(tuned("attempts=4,5", "tokens=100,1000"), "outcome", here=3)).split("\n")
+    lines = plain(heat(tuned("attempts=4,5", "tokens=80,1000"), "outcome", here=3)).split("\n")
     assert [line.count("◀") for line in lines] == [0, 0, 0, 1]
     assert lines[3].endswith("∅ 1/2◀")
 
@@ -120,7 +120,7 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
     assert told.startswith("1 OF 2 COMPLETE  at most, from attempts=5 on, for 280 output tokens, the fewest\n")
     assert "RECORDED in 7 cells · the recording ends first in 7:" in told
     assert "turn 1         ✓ attempts=5  (t1)" in told
-    assert "to the unit: attempts 5, cont_tokens 201, cont_chars 768" in told
+    assert "to the unit: attempts 5, cont_tokens 240, cont_chars 768" in told
     assert told.endswith(f"\n\ninspector replay {FIRST} --set continuation_max_attempts=5\n")
     opened = settings_of(parse_assignments(["continuation_max_attempts=5"]), made.grid.base)
     assert opened == made.grid.settings(5)

@@ -1,0 +1,54 @@
+"""A bound on tokens that an operator sets: a larger recorded answer is no answer to a request that asks for less."""
+
+from __future__ import annotations
+
+import pytest
+
+from inspector.config.settings import settings_of
+from inspector.replay import Settings, replay
+from inspector.replay.case import open_case
+from inspector.sessions.open import open_paths
+from loop_core.turn.state import State
+from tests.scenes.recordings import PARTS, continued, lines
+
+TOTAL = "continuation_max_total_completion_tokens"
+
+
+def ended(total: int | None, *, tokens: int = 10, cap: int | None = None, policy: str = "strict"):
+    """The end of a turn of five answers, of which each cut one has `tokens` and the last 5, under a bound."""
+    case = open_case(open_paths(["-"], stdin=lines(*continued(*PARTS, tokens=tokens, max_tokens=cap))))
+    named = {"continuation_max_attempts": "9", "policy": policy, **({} if total is None else {TOTAL: str(total)})}
+    return replay(case, settings_of(named, Settings())).turns[0].final_turn
+
+
+@pytest.mark.parametrize(("total", "segments", "state"), [
+    (9, 1, State.ABORT_PARTIAL),  # the first answer is given whatever the bound
+    (10, 1, State.ABORT_PARTIAL),
+    (11, 1, State.UNRECORDED),
+    (19, 1, State.UNRECORDED),
+    (20, 2, State.ABORT_PARTIAL),
+    (44, 4, State.UNRECORDED),
+    (45, 5, State.COMPLETE),
+    (None, 5, State.COMPLETE),
+])
+def test_an_answer_that_the_bound_leaves_no_room_for_is_not_given(
+    total: int | None, segments: int, state: State
+) -> None:
+    turn = ended(total)
+    assert (sum(map(len, turn.answers)), turn.outcome) == (segments, state)
+
+
+def test_the_notice_says_how_many_tokens_were_asked_for() -> None:
+    assert ended(44).notice == "This loop asks for at most 4 tokens here, and the recorded answer has 5."
+
+
+def test_what_an_answer_has_beyond_its_recorded_cap_does_not_count() -> None:
+    """A server that counts reasoning apart reports more tokens than were asked for."""
+    assert ended(45, tokens=30, cap=10).outcome is State.ABORT_PARTIAL, "the guard goes by what was spent"
+    assert ended(70, tokens=30, cap=10).notice is not None
+    assert sum(map(len, ended(70, tokens=30, cap=10).answers)) == 3
+
+
+@pytest.mark.parametrize("policy", ["zeroclaw-rfi", "zeroclaw-merged"])
+def test_a_policy_that_asks_without_a_bound_is_given_every_answer(policy: str) -> None:
+    assert ended(44, policy=policy).outcome is State.COMPLETE
