@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from inspector.whatif.tree import branch, preview
 from loop_core.turn.limits import Limits
 from loop_core.turn.trace import Step
 from tests.scenes.recordings import PARTS, asked, chat, continued, lines, user
+from tests.whatif.test_rerun import kept
 
 SAMPLES = sorted(str(path) for path in (Path(__file__).parents[2] / "sample_sessions").glob("*.jsonl"))
 RAISED = Settings(Limits(continuation_max_attempts=9))
@@ -86,17 +86,6 @@ def test_few_of_its_steps_are_kept() -> None:
     short = kept(lambda: view(replay(open_case(loaded))))
     long = kept(lambda: view(replay(open_case(loaded, long_from=1))))
     assert short - long > 1_500 * 9 * RECENT
-
-
-def kept(make: object) -> int:
-    assert callable(make)
-    make()  # what is imported and cached once
-    tracemalloc.start()
-    made = make()
-    after = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert made.turns
-    return after
 
 
 def test_a_followed_recording_keeps_the_turns_that_it_grows_by() -> None:
