@@ -18,8 +18,9 @@ from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
+from loop_core.turn.loop import WENT_ON
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
-from loop_core.turn.state import ProviderResponse, Recut, RequestPlace, Send, State, Turn
+from loop_core.turn.state import NotRecorded, ProviderResponse, Recut, RequestPlace, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import FINISHED, Evidence, Message, Request, Stop
 
@@ -104,6 +105,8 @@ class JudgedTurn(NamedTuple):
     """Whether the run ended because an input of the turn was edited."""
     unanswered: bool = False
     """Whether the run ended before any answer, because its first request is not in the recording."""
+    given_up: bool = False
+    """Whether this program's own live run recorded that it could not go on."""
 
     @property
     def exchange(self) -> Exchange:
@@ -135,6 +138,12 @@ class JudgedTurn(NamedTuple):
         """Whether the engine has evaluated the turn's last response."""
         seen = self.final_turn.evaluation
         return seen is not None and seen.response is self.answers[-1].exchange.response
+
+    @property
+    def awaits_result(self) -> bool:
+        """Whether a run stopped at a whole call for which it has no result, or no answer to the result."""
+        stopped = self.final_turn.outcome is State.UNRECORDED and self.over
+        return stopped and self.last_word is Stop.TOOL_CALL and (self.simulated or self.given_up)
 
     @property
     def foreign(self) -> bool:
@@ -207,12 +216,16 @@ def judge_steps(
     calls = tuple((places[index], call) for index, call in ran if index is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held_calls(each.verdicts))
     worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, turn)
-    given_up = simulated and turn.terminal == "cancelled"
-    # A run that was given up has no bad last answer; without this word its verdict would be that of the answer before.
-    word = Stop.CANCELLED if given_up else answers[worst].word
+    cancelled = simulated and turn.terminal == "cancelled"
+    # A run that was cancelled has no bad last answer; without this word its verdict would be that of the answer before.
+    word = Stop.CANCELLED if cancelled else answers[worst].word
     last = record.links[-1].index
     stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in findings)
-    return JudgedTurn(turn, answers, simulated, rules, calls, worst, word, stopped, limit, edited, unanswered)
+    event = steps[-1].event
+    # A recording of another loop gives no reason of its own for its end.
+    given_up = isinstance(event, NotRecorded) and event.why not in ("", WENT_ON)
+    return JudgedTurn(
+        turn, answers, simulated, rules, calls, worst, word, stopped, limit, edited, unanswered, given_up)
 
 
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)

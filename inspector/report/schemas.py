@@ -49,7 +49,7 @@ class VerdictModel(_Model):
                     pattern="^[a-z0-9]+(_[a-z0-9]+)*$")
     text: str
     severity: Literal["error", "warning", "info"]
-    sure: bool = Field(description="False where what it says is inferred, not known.")
+    sure: bool = Field(description="False where the end of the turn is inferred, or the run did not reach it.")
     advice: AdviceModel | None
 
 

@@ -59,6 +59,26 @@ def ending_words(look: JudgedTurn) -> str:
     return f"{who(look)} ended with {budget(look)}"
 
 
+TOOLS_NAMED = 2
+"""The largest number of tools that a sentence names; of more it says how many calls there are."""
+
+
+def asking(look: JudgedTurn) -> str:
+    """The remark that the recording holds nothing after the calls of the last answer; empty if it makes none."""
+    calls = look.answers[-1].exchange.response.tool_calls
+    if look.last_word is not Stop.TOOL_CALL or not calls:
+        return ""
+    names = list(dict.fromkeys(call.name or "a tool without a name" for call in calls))
+    told = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
+    return f"; the answer is whole and asks for {told}, and no answer after it is recorded"
+
+
+def notice(look: JudgedTurn) -> str:
+    """The notice with which a run ended, as the end of a sentence."""
+    text = look.final_turn.notice or ""
+    return f"{text[:1].lower()}{text[1:].removesuffix('.')}"
+
+
 def cut_words(look: JudgedTurn) -> str:
     """Who cut the answer and how, and the limit that then ended the turn."""
     known = look.word is Stop.MAX_TOKENS and not ended_below(look)  # that one says itself who cut it

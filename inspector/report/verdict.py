@@ -46,7 +46,7 @@ class VerdictRow(NamedTuple):
     advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
     """What to change: a text, or the situation that decided the turn, for which settings may be tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
-    """Whether the verdict is known, not inferred; an inferred one never counts as complete."""
+    """Whether the end of the turn is known; one that is inferred, or was not reached, never counts as complete."""
     of_last: bool = False
     """Whether it is about the last answer of the turn, not the deciding one."""
     of_end: bool = False
@@ -90,7 +90,7 @@ class TurnVerdict(NamedTuple):
 
 
 def is_complete(severity: Severity, sure: bool) -> bool:
-    """Whether a turn with this verdict is complete: it needs no attention, and nothing was inferred."""
+    """Whether a turn with this verdict is complete: it needs no attention, and its end is known."""
     return severity is Severity.INFO and sure
 
 
@@ -281,6 +281,12 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)}: no stop reason was recorded{say.cut_before(look)}; {look.last_word.value} is "
         f"inferred: {look.inferred.note if look.inferred else ''}",
         sure=lambda look: False, of_last=True),
+    # A recording may stop after any answer, so its last one counts. A run that stops at a call has not ended its turn.
+    VerdictRow("AWAITS RESULT", "▷", ">", Severity.INFO,
+        lambda look: look.awaits_result,
+        lambda look: f"{say.ending_words(_of_last(look))}; the answer is whole, but the turn is not finished; "
+        f"{say.notice(look)}",
+        sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{say.who(look)} sent a call that was held; asked again, it sent the whole call "
@@ -290,13 +296,19 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)})"),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
-        lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}",
+        lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}"
+        f"{say.asking(look)}",
         of_last=True),
     VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
-        lambda look: say.ending_words(look._replace(worst=len(look.answers) - 1, word=look.last_word)), of_last=True),
+        lambda look: f"{say.ending_words(_of_last(look))}{say.asking(look)}", of_last=True),
 )
 """The verdicts, worst first; the last row always holds."""
+
+
+def _of_last(look: JudgedTurn) -> JudgedTurn:
+    """The turn as if its last answer decided it."""
+    return look._replace(worst=len(look.answers) - 1, word=look.last_word)
 
 
 def _unanswered(response: ChatResponse) -> bool:
@@ -322,7 +334,8 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
     rank, row = row_of(look)
     said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
     if look.simulated and not look.edited and not look.unanswered:
-        end = "; what it asks for next was never recorded" if look.final_turn.outcome is State.UNRECORDED else ""
+        open_end = look.final_turn.outcome is State.UNRECORDED and not look.awaits_result  # that row says it itself
+        end = "; what it asks for next was never recorded" if open_end else ""
         if end and asked_anew(replay, turn):
             end = f"; {look.final_turn.notice}"
         live = replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE

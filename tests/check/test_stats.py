@@ -10,7 +10,9 @@ from html.parser import HTMLParser
 import pytest
 
 from inspector.check import check_file, merge
-from inspector.check.stats import FORMS, as_csv, document, page, text
+from inspector.check.stats import _GOOD, FORMS, as_csv, document, page, text
+from inspector.report.verdict import ROWS
+from loop_core.values import Severity
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
 
 WHOLE = asked(ASKS, chat("All of it.", tokens=10), max_tokens=50)
@@ -36,6 +38,11 @@ def test_the_numbers_are_those_of_the_turns(report):
     assert [(row["name"], row["turns"]) for row in value["by_day"]] == [("2026-03-04", 2), ("not recorded", 1)]
     assert sum(row["turns"] for row in value["by_agent"]) == 3
     assert {row["name"] for row in value["by_ending"]} == {"COMPLETE", "TRUNCATED", "BLOCKED"}
+
+
+def test_the_page_draws_as_complete_what_the_verdict_counts_as_complete():
+    never = {row.word for row in ROWS if row.severity is not Severity.INFO}
+    assert never | {"END INFERRED", "AWAITS RESULT"} == {row.word for row in ROWS} - set(_GOOD)
 
 
 def test_text_has_bars(report):

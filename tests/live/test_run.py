@@ -542,6 +542,9 @@ def test_what_the_format_cannot_carry_ends_the_turn_and_keeps_what_was_heard(
     assert "This could not be asked: bedrock_converse: a history with calls needs its tools declared." in done.stdout
     assert len(fake.got) == 1
     assert json.loads(Path(record).read_text().splitlines()[-1])["end_state"] == "unrecorded"
+    assert "AWAITS RESULT" in done.stdout, "the run itself says that its turn was not finished"
+    assert "not finished; this could not be asked: bedrock_converse" in done.stdout
+    assert "COMPLETE" not in done.stdout
 
 
 def test_a_server_that_is_not_there_is_told_as_that(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from inspector.whatif.branch_report import text, values
 from inspector.whatif.tree import ORIGINAL, Branch, Tree
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
-from loop_core.values import ToolCall
+from loop_core.values import Severity, ToolCall
 from tests.scenes.live_branch import PATIENT, asked_body, completion, entry, har, read
 
 KEY = "sk-live-0123456789abcdefghij"
@@ -81,6 +81,13 @@ def test_a_cut_call_is_brought_to_an_end_and_is_never_run(tmp_path: Path) -> Non
     assert turn.terminal == "unrecorded"
     assert "no result is recorded for it" in (turn.final_turn.notice or "")
     assert not any(message.results for message in turn.final_turn.history)
+    seen = turn.verdict
+    assert (seen.word, seen.glyph, seen.severity, seen.complete) == ("AWAITS RESULT", "▷", Severity.INFO, False)
+    assert seen.sentence.endswith(
+        "; the answer is whole, but the turn is not finished; the turn stops at a call of save: no result is recorded "
+        "for it with these arguments, and none is invented")
+    assert branch.view.complete == 0
+    assert values(branch)["explain"]["verdict"]["sure"] is False
 
 
 def test_arguments_that_look_whole_in_a_cut_answer_are_marked_too(tmp_path: Path) -> None:

@@ -76,6 +76,11 @@ def alone(body, **more):
     return verdict(asked(ASKS, body, **more))
 
 
+def awaiting(**more):
+    """A turn whose only answer asks for a tool."""
+    return asked(ASKS, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS, **more)
+
+
 def contents(*parts, reason="STOP", **more):
     """A Gemini body."""
     content = {"content": {"role": "model", "parts": list(parts)}} if parts else {}
@@ -716,3 +721,63 @@ def test_the_verdict_on_a_paused_turn_that_ended_well_is_about_its_last_answer()
     (turn,) = seen.turns
     assert turn.verdict.word == "COMPLETE"
     assert seen.steps[seen.deciding_step(turn)].turn.evaluation.judgement.stop.normalized is Stop.END_TURN
+
+
+# -- the last answer asks for a tool ----------------------------------------------------------------------------------
+
+ASKING = "; the answer is whole and asks for write_file, and no answer after it is recorded"
+
+
+def test_a_recording_that_ends_with_a_whole_call_says_what_it_does_not_hold():
+    word, severity, sentence, advice = verdict(awaiting())
+    assert (word, severity, advice) == ("COMPLETE", Severity.INFO, "")
+    assert sentence.endswith(ASKING)
+
+
+def test_a_call_that_was_answered_is_not_said_to_wait():
+    after = [*ASKS, assistant(None, call(WHOLE)), result()]
+    word, _, sentence, _ = verdict(awaiting(), asked(after, chat("It is written."), tools=TOOLS))
+    assert word == "COMPLETE"
+    assert "asks for" not in sentence
+
+
+def test_a_request_that_was_sent_again_says_it_too():
+    failed = exchange(awaiting()["request"]["body"], {"error": {"message": "busy"}}, status=503)
+    word, _, sentence, _ = verdict(failed, awaiting())
+    assert word == "RETRIED"
+    assert sentence.endswith(ASKING)
+
+
+@pytest.mark.parametrize(("names", "said"), [
+    (("a", "b"), "asks for a and b, and"), (("a", "a"), "asks for a, and"),
+    (("a", "b", "c"), "asks for 3 tool calls, and"),
+])
+def test_few_tools_are_named_and_more_are_counted(names, said):
+    calls = [call("{}", f"call_{at}", name) for at, name in enumerate(names)]
+    assert said in alone(chat(None, "tool_calls", *calls))[2]
+
+
+def test_a_simulated_turn_that_stops_at_a_call_is_not_complete():
+    played = shown(*repaired_call()[:2], settings=Settings(max_tokens=400, simulate=True))
+    seen = only(played).verdict
+    assert (seen.word, seen.id, seen.severity, seen.sure) == ("AWAITS RESULT", "awaits_result", Severity.INFO, False)
+    assert (seen.complete, seen.clean, seen.advice) == (False, True, None)
+    assert seen.sentence == (
+        'SIMULATED: openai_chat (openai) ended with "tool_calls", 19 of 400 tokens; the answer is whole, but the turn '
+        "is not finished; the recording ends here: what this loop asks for next was never recorded")
+    assert header.head_of(played, only(played))[0].role is Tone.PLAIN, "never the colour of success"
+    assert "✓" not in text_of(header.verdict(played))
+    assert played.complete == 0
+
+
+def test_a_simulated_turn_that_goes_on_after_its_call_is_complete():
+    played = shown(*repaired_call(), settings=Settings(max_tokens=400, simulate=True))
+    assert (only(played).verdict.word, played.complete) == ("COMPLETE", 1)
+
+
+def test_a_simulated_turn_that_stops_at_its_second_call_is_not_complete():
+    first, again, after = repaired_call()
+    asks = after["request"]["body"]["messages"]
+    second = asked(asks, chat(None, "tool_calls", call(WHOLE, "call_z")), tools=TOOLS, max_tokens=40)
+    played = shown(first, again, second, settings=Settings(max_tokens=400, simulate=True))
+    assert (only(played).verdict.word, only(played).segments) == ("AWAITS RESULT", 2)

@@ -26,6 +26,7 @@ from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_report import document as document_of
 from inspector.whatif.grid_report import text as text_of_grid
 from inspector.whatif.grid_run import tune
+from inspector.whatif.policies import matrix
 from inspector.whatif.smallest import knee, smallest
 from inspector.whatif.tree import branch
 from loop_core.judge.gate import Admission
@@ -165,6 +166,17 @@ def test_a_repaired_call_comes_at_once_where_the_budget_allows():
     states = [step.state.value for step in played.trace.steps]
     assert states == ["Request", "EvaluateStop", "ExecuteTools", "Request", "EvaluateStop", "Complete"]
     assert [step.fidelity.value for step in played.trace.steps] == ["RECORDED"] + ["SIMULATED"] * 5
+
+
+def test_no_budget_completes_a_turn_that_stops_at_a_call_whose_result_was_not_recorded():
+    case = case_of(*repaired_call()[:2])
+    made = tune(case, Grid(parse_axes(["max_tokens=40,400"]), Settings(simulate=True)), jobs=1)
+    ends = [made.turns[0].end(cell) for cell in range(made.grid.size)]
+    assert [(end.verdict, end.complete) for end in ends] == [("CALL HELD", False), ("AWAITS RESULT", False)]
+    assert made.completed == [0, 0]
+    seen = matrix(case, Settings(max_tokens=400, simulate=True))
+    assert seen.complete(0) == 0
+    assert seen.rows[0][0].decision.word == "goes on"
 
 
 def test_a_branch_changes_nothing_that_another_sees():
