@@ -64,13 +64,16 @@ TOOLS_NAMED = 2
 
 
 def asking(look: JudgedTurn) -> str:
-    """The remark that the recording holds nothing after the calls of the last answer; empty if it makes none."""
+    """The remark that the turn's last answer asks for tools; empty if it does not.
+
+    A later turn may still be recorded, for instance if the user spoke before the result came.
+    """
     calls = look.answers[-1].exchange.response.tool_calls
     if look.last_word is not Stop.TOOL_CALL or not calls:
         return ""
     names = list(dict.fromkeys(call.name or "a tool without a name" for call in calls))
     told = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
-    return f"; the answer is whole and asks for {told}, and no answer after it is recorded"
+    return f"; the answer is whole and asks for {told}, and no later answer of this turn is recorded"
 
 
 def notice(look: JudgedTurn) -> str:

@@ -725,7 +725,7 @@ def test_the_verdict_on_a_paused_turn_that_ended_well_is_about_its_last_answer()
 
 # -- the last answer asks for a tool ----------------------------------------------------------------------------------
 
-ASKING = "; the answer is whole and asks for write_file, and no answer after it is recorded"
+ASKING = "; the answer is whole and asks for write_file, and no later answer of this turn is recorded"
 
 
 def test_a_recording_that_ends_with_a_whole_call_says_what_it_does_not_hold():
@@ -739,6 +739,14 @@ def test_a_call_that_was_answered_is_not_said_to_wait():
     word, _, sentence, _ = verdict(awaiting(), asked(after, chat("It is written."), tools=TOOLS))
     assert word == "COMPLETE"
     assert "asks for" not in sentence
+
+
+def test_a_turn_that_the_user_left_at_a_call_speaks_of_itself_alone():
+    """The next turn has an answer, so the sentence must not say that the recording holds nothing more."""
+    later = [*ASKS, assistant(None, call(WHOLE)), user("Never mind. What is 2 + 2?")]
+    first, second = shown(awaiting(), asked(later, chat("4."), tools=TOOLS)).turns
+    assert first.verdict.sentence.endswith(ASKING)
+    assert (second.verdict.word, "asks for" in second.verdict.sentence) == ("COMPLETE", False)
 
 
 def test_a_request_that_was_sent_again_says_it_too():
