@@ -86,7 +86,8 @@ class BoundedSource(NamedTuple):
         tokens = tokens_under_cap(event, self.exchanges)
         if tokens is None or tokens <= room:
             return event
-        return NotRecorded(f"This loop asks for at most {room:,} tokens here, and the recorded answer has {tokens:,}.")
+        allowed = "1 token" if room == 1 else f"{room:,} tokens"
+        return NotRecorded(f"This loop asks for at most {allowed} here, and the recorded answer has {tokens:,}.")
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The recorded results."""

@@ -14,7 +14,7 @@ from inspector.replay.case import TURN_PLACES, Case, has_unrecorded_answer, stop
 from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
 from inspector.sessions.reasons import inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
-from loop_core.judge.classify import Judgement
+from loop_core.judge.classify import Judgement, maybe_cut_at_cap
 from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
@@ -74,6 +74,8 @@ class TurnAnswer(NamedTuple):
     place: TurnPlace
     cut_unseen: bool = False
     """Whether a simulated budget cut it, and nothing in it shows that."""
+    recut: bool = False
+    """Whether a simulation made it, which knows whether it is cut."""
 
     @property
     def word(self) -> Stop:
@@ -138,6 +140,13 @@ class JudgedTurn(NamedTuple):
         """Whether the engine has evaluated the turn's last response."""
         seen = self.final_turn.evaluation
         return seen is not None and seen.response is self.answers[-1].exchange.response
+
+    @property
+    def at_cap(self) -> bool:
+        """Whether the turn's last answer ended cleanly just where its cap would have cut it."""
+        last = self.answers[-1]
+        return not last.recut and last.word in FINISHED and maybe_cut_at_cap(
+            last.exchange.response, last.exchange.request)
 
     @property
     def awaits_result(self) -> bool:
@@ -267,7 +276,8 @@ def _answered(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator
             index = event.index
             opening = exchanges[record.links[0].index]
             exchange = exchange_of(opening, event, step.before) if index is None else exchanges[index]
-            yield TurnAnswer(exchange, event.judgement, seen.verdicts, place_of(step.before), event.cut_unseen)
+            yield TurnAnswer(exchange, event.judgement, seen.verdicts, place_of(step.before), event.cut_unseen,
+                             event.recut is not None)
 
 
 def _ending(judgement: Judgement, turn: Turn) -> Ending | None:

@@ -281,6 +281,12 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)}: no stop reason was recorded{say.cut_before(look)}; {look.last_word.value} is "
         f"inferred: {look.inferred.note if look.inferred else ''}",
         sure=lambda look: False, of_last=True),
+    # Some servers report a cut answer as finished, and few answers end by chance at exactly their cap.
+    VerdictRow("MAYBE CUT", "≈", "~", Severity.INFO,
+        lambda look: look.at_cap,
+        lambda look: f"{say.ending_words(_of_last(look))}; it used every token that its request allows, so it may be "
+        "cut, although nothing else shows that",
+        sure=lambda look: False, of_last=True),
     # A recording may stop after any answer, so its last one counts. A run that stops at a call has not ended its turn.
     VerdictRow("AWAITS RESULT", "▷", ">", Severity.INFO,
         lambda look: look.awaits_result,

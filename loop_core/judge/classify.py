@@ -228,6 +228,11 @@ def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int
     return usage.output_tokens, cap
 
 
+def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
+    """Whether a response used all allowed tokens, none of them seen to be reasoning, so that it may be cut."""
+    return spent_cap(response, request) is not None and not (_reasoned(response) or hit_stop_string(response))
+
+
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The response used all allowed tokens: a sign of a cut. It is proof if the text stops in the middle, or if the
     last call lacks required members."""

@@ -62,7 +62,8 @@ def chat(
 ) -> dict[str, Any]:
     half = len(text) // 2
     asks = {"model": "gpt-5-mini", "messages": messages, "max_tokens": cap, **more}
-    return entry(url, asks, chunks(delta(text[:half]), delta(text[half:]), delta(reason=reason)))
+    tokens = 20 if reason == "length" else 19
+    return entry(url, asks, chunks(delta(text[:half]), delta(text[half:]), delta(reason=reason), tokens=tokens))
 
 
 def chat_call(messages: list[Any], arguments: str, reason: str = "length", cap: int = 20) -> dict[str, Any]:

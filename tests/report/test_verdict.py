@@ -789,3 +789,35 @@ def test_a_simulated_turn_that_stops_at_its_second_call_is_not_complete():
     second = asked(asks, chat(None, "tool_calls", call(WHOLE, "call_z")), tools=TOOLS, max_tokens=40)
     played = shown(first, again, second, settings=Settings(max_tokens=400, simulate=True))
     assert (only(played).verdict.word, only(played).segments) == ("AWAITS RESULT", 2)
+
+
+# -- A clean end just at the cap --------------------------------------------------------------------------------------
+
+
+def thought(tokens: int) -> dict[str, object]:
+    """An answer of so many tokens, of which all but three are reasoning."""
+    body = chat("The plan is written.", tokens=tokens)
+    body["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens - 3}
+    return body
+
+
+@pytest.mark.parametrize(("exchanges", "word"), [
+    ([asked(ASKS, chat("The plan is written.", tokens=30), max_tokens=30)], "MAYBE CUT"),
+    ([asked(ASKS, chat("The plan is written.", tokens=29), max_tokens=30)], "COMPLETE"),
+    ([asked(ASKS, chat("The plan is written.", tokens=30))], "COMPLETE"),
+    ([asked(ASKS, thought(30), max_tokens=30)], "COMPLETE"),  # not every server counts reasoning under the cap
+    (continued("The plan is long, ", "and this is its end.", max_tokens=5), "MAYBE CUT"),
+    (continued("The plan is long, ", "and this is its end.", max_tokens=6), "CUT, COMPLETED"),
+])
+def test_an_answer_that_ends_cleanly_at_its_cap_may_be_cut(exchanges: list[object], word: str) -> None:
+    turn = only(shown(*exchanges))
+    assert turn.verdict.word == word
+    assert turn.verdict.complete is (word != "MAYBE CUT")
+    assert turn.verdict.severity is Severity.INFO
+
+
+def test_a_simulated_answer_that_fits_its_cap_is_known_to_be_whole() -> None:
+    said = "One two three four five."
+    settings = Settings(max_tokens=24, simulate=True)
+    turn = only(shown(asked(ASKS, chat(said, tokens=24), max_tokens=200), settings=settings))
+    assert turn.verdict.word == "COMPLETE"
