@@ -49,12 +49,12 @@ class VerdictRow(NamedTuple):
     """Whether the end of the turn is known; one that is inferred, or was not reached, never counts as complete."""
     of_last: bool = False
     """Whether it is about the last answer of the turn, not the deciding one."""
-    of_end: bool = False
+    of_end: Callable[[JudgedTurn], bool] = lambda look: False
     """Whether it is about how the engine ended the turn, not about an answer."""
 
     def answer(self, look: JudgedTurn) -> int | None:
         """The position of the answer that the verdict is about; None if it is about the end."""
-        return None if self.of_end else len(look.answers) - 1 if self.of_last else look.worst
+        return None if self.of_end(look) else len(look.answers) - 1 if self.of_last else look.worst
 
 
 class TurnVerdict(NamedTuple):
@@ -180,11 +180,13 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: (look.final_turn.terminal in GOING_ON and look.last_word in FINISHED)
         or (look.limit is not None
             and (look.simulated or (look.over and look.last_word in FINISHED and not look.foreign))),
-        say.limit_reached, situation, of_end=True),
+        say.limit_reached, situation, of_end=lambda look: True),
     # Sure only with the provider's word; tokens that reach the cap are strong evidence, but still an inference.
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
         lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.repaired,
-        say.cut_words, situation, lambda look: look.word is Stop.MAX_TOKENS),
+        say.cut_words, situation, lambda look: look.word is Stop.MAX_TOKENS,
+        # The engine never evaluated an answer that the recorded agent asked for after the limit.
+        of_end=lambda look: look.limit is not None and not look.over),
     VerdictRow("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
         lambda look: say.ending_words(look) if look.exchange.response.error is None

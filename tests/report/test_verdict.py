@@ -715,6 +715,18 @@ def test_a_verdict_leads_to_the_step_of_the_answer_that_it_is_about():
     assert repaired.steps[at].turn.evaluation.verdicts[0].admission.value == "held"
 
 
+def test_a_verdict_that_a_limit_ended_the_turn_leads_to_that_end_and_not_to_what_the_agent_did_later():
+    seen = shown(*continued(*(f"Part {number} of the plan. " for number in range(5)), last="length"))
+    turn = only(seen)
+    assert turn.verdict.word == "TRUNCATED"
+    assert "this loop's limit continuation_max_attempts (3 of 3) ended the turn" in turn.verdict.sentence
+    step = seen.steps[seen.deciding_step(turn)]
+    assert (step.state, step.response) == (State.ABORT_PARTIAL, 3)
+    assert seen.deciding_step(turn) < turn.run.decided < turn.run.end - 1
+    within = only(shown(*continued("One. ", "Two. ", "Three. ", "Four. ", last="length")))
+    assert within.verdict.answer == 3  # the answer that the limit stood behind is still shown where it was evaluated
+
+
 def test_the_verdict_on_a_paused_turn_that_ended_well_is_about_its_last_answer():
     sample = next(each for each in samples() if "13-pause-turn" in str(each.path))
     seen = open_view([str(sample.path)], None, None, Settings())[1]

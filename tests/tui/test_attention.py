@@ -40,6 +40,19 @@ async def test_a_session_opens_where_its_worst_turn_was_decided(app_on: AppOn) -
         assert session(pilot).step == 0
 
 
+async def test_a_session_that_a_limit_ended_opens_on_that_end_with_all_that_was_joined(app_on: AppOn) -> None:
+    entries = continued()[:-1]  # all of them cut; this loop asks for three continuations, the agent asked for more
+    async with app_on(entries, begins=None).run_test(size=(80, 40)) as pilot:
+        shown = page(pilot.app)
+        assert "TRUNCATED" in shown
+        assert "segment 4 · 64 tokens" in shown
+        assert "AbortPartial, retry_limit" in shown
+        await pilot.press(":", "1", "6", "enter")
+        shown = page(pilot.app)
+        assert "segment 4" not in shown
+        assert "our machine stopped at step 14; what the recorded agent did then:" in shown
+
+
 @pytest.mark.parametrize("size", [(60, 20), (80, 24)])
 async def test_the_keys_stand_beside_what_is_said_at_the_opening(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on(begins=None).run_test(size=size) as pilot:

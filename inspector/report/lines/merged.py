@@ -212,6 +212,9 @@ def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = N
     if rule is not turn.policy.seam:
         every = [change for segments in turn.answers for change in changes(segments, turn.policy.seam, rule)]
         laid.extend(SegmentLine(-1, line) for line in tried_lines(turn.policy.seam, rule, every))
+    if block.run:
+        ended = f"our machine stopped at step {block.first}; what the recorded agent did then:"
+        laid.append(SegmentLine(-1, (Span(ended, Tone.WARN),)))
     for order, answer in enumerate(answers(view, block)):
         if len(turn.answers) > 1:
             laid.append(SegmentLine(-1, (Span(f"answer {order + 1} of {len(turn.answers)}", Tone.TITLE),)))
