@@ -21,6 +21,7 @@ from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import reading_of
 from inspector.tui.session_panes import Panes
 from inspector.tui.stage import SessionPart, SessionStage
+from inspector.whatif.tree import parting_step
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.policy import STRICT
 
@@ -244,23 +245,22 @@ class Branches(SessionPart):
         self.stage.app.push_screen(TuneScreen(self._table), self._cell_chosen)
 
     def _cell_chosen(self, cell: int | None) -> None:
-        """Shows the run of a cell, at its first difference from the original."""
+        """Shows the run of a cell, at its first difference from the original in the turn that the grid shows."""
         if cell is None or self._table is None:
             return
         self.stage.for_view = False
-        stage, runs = self.stage, self.stage.runs
-        nodes = runs.tree.every
-        runs.index = next((at for at, node in enumerate(nodes) if node.key == self._table.run), 0)
+        stage, runs, shown = self.stage, self.stage.runs, self._table.single
+        runs.index = next((at for at, node in enumerate(runs.tree.every) if node.key == self._table.run), 0)
         index, _ = runs.with_settings(self._table.grid.settings(cell), 0)
-        self._table.opened.add(nodes[index].key)
-        self.switch(index, compare=True)
-        made, view = stage.run.branch, stage.run.view
-        if made is None or made.difference is None:
-            stage.note = self.lost_or("nothing differs · u goes back to the grid")
-            return
-        stage.go(made.difference, "")
-        turn = view.turn_of(stage.step)
-        stage.note = self.lost_or(f"turn {view.number(turn)} parts here · u goes back to the grid")
+        self._table.opened.add(runs.tree.every[index].key)
+        run = runs.every[index]
+        view, parts = run.view, None if run.branch is None else parting_step(run.branch, shown)
+        self.switch(index, compare=parts is not None)
+        turn = view.turn_of(stage.step if parts is None else parts) if shown is None else view.turns[shown]
+        stage.step = view.deciding_step(turn) if parts is None else parts
+        number = view.number(turn)
+        told = f"nothing differs in turn {number}" if parts is None else f"turn {number} parts here"
+        stage.note = self.lost_or(f"{told} · u goes back to the grid")
 
 
 # -- Side by side ----------------------------------------------------------------------------------------------------

@@ -177,6 +177,10 @@ class StepList(RowList):
         return text_of(self.row(self.cursor)).strip()
 
 
+TAB_FORMS = ((" ", None), ("", None), ("", 4), ("", 3), ("", 0))
+"""Forms of the tabs, the longest first: what follows the number, and how many letters of a title that is not open."""
+
+
 class Tabs(Panel):
     """One row of tabs."""
 
@@ -197,33 +201,39 @@ class Tabs(Panel):
 
     def make(self, width: int) -> Sequence[Line]:
         """The tabs, and the fidelity on the right."""
-        trust: Line = self._fidelity(self.step)
-        line = self._tabs(" ")
-        if width_of(line) + width_of(trust) + 1 > width:
-            line = self._tabs("")
-        return [spread_ends(line, trust, width)]
+        trust = self._fidelity(self.step)
+        return [spread_ends(self._fitting(trust, width), trust, width)]
 
     def _fidelity(self, step: int) -> Line:
+        """The fidelity of a step; named as the step's where its turn ends with another one."""
         if self.outline is None or not self.outline.view.steps:
             return ()
-        at = self.outline.view.steps[min(step, len(self.outline.view.steps) - 1)]
-        return (fidelity(at, self.live),)
+        view = self.outline.view
+        step = min(step, len(view.steps) - 1)
+        at, end = view.steps[step], view.steps[view.turn_of(step).run.decided]
+        whose: Line = (Span("step ", Tone.DIM),) if at.fidelity is not end.fidelity else ()
+        return (*whose, fidelity(at, self.live))
 
-    def _tabs(self, pad: str) -> Line:
+    def _fitting(self, trust: Line, width: int) -> Line:
+        """The tabs in the longest form that leaves room for the fidelity."""
+        forms = (self._tabs(pad, letters) for pad, letters in TAB_FORMS)
+        return next((line for line in forms if width_of(line) + width_of(trust) < width), self._tabs("", 0))
+
+    def _tabs(self, pad: str, letters: int | None) -> Line:
         spans: list[Span] = []
         for tab in TABS:
             if tab.name != "steps" or self.steps:
                 shown = tab.name == self.tab
                 number = f"[{tab.key}" if shown else f" {tab.key}"
+                title = tab.title if shown else tab.title[:letters]
                 spans.append(Span(f"{number}{pad}", Tone.HERE if shown else Tone.DIM))
-                spans.append(Span(f"{tab.title}{']' if shown else ' '}", Tone.HERE if shown else Tone.PLAIN))
+                spans.append(Span(f"{title}{']' if shown else ' '}", Tone.HERE if shown else Tone.PLAIN))
         return tuple(spans)
 
     def on_click(self, event: Click) -> None:
         """Opens the tab that was clicked."""
-        pad = " " if width_of(self._tabs(" ")) + 10 <= self.size.width else ""
         position = 0
-        spans = self._tabs(pad)
+        spans = self._fitting(self._fidelity(self.step), self.size.width)
         shown = [tab for tab in TABS if tab.name != "steps" or self.steps]
         for tab, number, title in zip(shown, spans[::2], spans[1::2], strict=True):
             position += len(number.text) + len(title.text)

@@ -321,6 +321,16 @@ def first_difference_of(left: TurnRun, right: TurnRun) -> StepPair | None:
     return next((pair for pair in step_pairs(left, right) if not pair.same), None)
 
 
+def parting_step(branch: Branch, turn: int | None = None) -> int | None:
+    """The first step of a run that differs from the other run: of the turn with this index, or of any; None if none."""
+    if turn is None:
+        return branch.difference
+    run = branch.view.turns[turn].run
+    found = first_difference_of(branch.original.turns[turn].run, run)
+    # A turn that is only shorter parts at its last step.
+    return None if found is None else run.end - 1 if found.right is None else found.right
+
+
 def _groups(steps: Sequence[Step]) -> list[range]:
     """The steps in groups, each but the first beginning with the evaluation of a response."""
     starts = [index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP]

@@ -357,6 +357,30 @@ async def test_enter_opens_the_cell_as_a_run_where_it_first_differs_and_u_comes_
         assert len(session.runs.every) == 3, "a cell that was opened is the run that is there"
 
 
+async def test_enter_stays_with_the_turn_that_the_grid_shows(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await opened(pilot, "max_tokens=16,60")
+        for keys, turn in (("]]", 2), ("[", 1)):
+            await pilot.press(*keys, "g", "enter")
+            await pilot.pause()
+            session = pilot.app.screen
+            assert isinstance(session, SessionScreen)
+            view = session.run.view
+            assert view.number(view.turn_of(session.step)) == turn
+            assert f"turn {turn} parts here" in page(pilot.app)
+            assert f"turn {turn} of 2 · SIMULATED" in page(pilot.app)
+            assert "step RECORDED" in page(pilot.app), "the request was recorded; the answer to it is simulated"
+            await pilot.press("u")
+        await opened(pilot, "attempts=1,5")
+        await pilot.press(":", "2", "enter", "g", "enter")
+        await pilot.pause()
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        view = session.run.view
+        assert session.step == view.deciding_step(view.turns[1])
+        assert "nothing differs in turn 2 · u goes back to the grid" in page(pilot.app)
+
+
 async def test_a_simulated_cell_opens_as_a_simulated_run(app_on: AppOn) -> None:
     async with app_on().run_test(size=WIDE) as pilot:
         screen = await opened(pilot, "max_tokens=40")
