@@ -55,10 +55,12 @@ class ScriptedTurn:
 
     start: LiveStart
     server: ScriptedServer
+    plays: str
+    """The scenario that the server plays, and how it speaks."""
     runs: bool = False
     """Whether it runs to its end without waiting for keys."""
-    blind: bool = False
-    """Whether its first answer is cut, and the bytes of it look the same as those of a finished one."""
+    blind: str = ""
+    """Why its first answer, which is cut, has the same bytes as a finished one; empty if it has not."""
 
 
 def formats_of(story: Story) -> tuple[str, ...]:
@@ -92,7 +94,8 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
     except BaseException:
         server.close()
         raise
-    return ScriptedTurn(replace(begun, request=request, server=keyless, answers=answers), server)
+    return ScriptedTurn(replace(begun, request=request, server=keyless, answers=answers), server,
+                        f"{story.name} as {options.profile or options.api}")
 
 
 def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
@@ -117,7 +120,7 @@ def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
         server.close()
         raise
     begun = LiveStart(request, speaker, settings, answers, new_recording(row.dialect.api))
-    return ScriptedTurn(begun, server, runs=True, blind=bool(row.blind))
+    return ScriptedTurn(begun, server, f"{row.play.scenario.name} as {row.name}", runs=True, blind=row.blind)
 
 
 def _tools(declared: Sequence[DeclaredTool]) -> tuple[tuple[Tool, ...], Answers]:

@@ -75,7 +75,7 @@ class Attention(SessionPart):
         turn = outline.view.turns[block.turn] if block is not None else None
         lines = verdict_lines(outline, turn, header.source(stage.opened.label, outline.view, stage.run.name,
                                                            outline.file_of(block) if block is not None else ""))
-        stage.app.push_screen(VerdictSheet(lines))
+        stage.app.push_screen(VerdictSheet([*lines, *([EMPTY, *stage.known] if stage.known else [])]))
 
 
 def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> list[Line]:

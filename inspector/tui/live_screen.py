@@ -18,11 +18,11 @@ from inspector.live.headless import EXITS, LiveStart
 from inspector.live.scripted import ScriptedTurn
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
-from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet
+from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet, Span, Tone, field, more
 from inspector.tui.key_words import name_of
 from inspector.tui.live_controls import MEANS, TurnControls
 from inspector.tui.live_run import LiveAttempt
-from inspector.tui.panels import Status, VerdictPanel
+from inspector.tui.panels import Status, VerdictPanel, WrappedLines
 from inspector.tui.session_files import OpenSession, ScreenPlace, remember, run_of, session_of
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
@@ -39,13 +39,23 @@ FRAME = 1 / 12
 STAY, LEAVE = "stay", "leave"
 
 
-BLIND = "⚠ the provider cut this answer, and no byte that it sent shows that: the verdict cannot know it"
-"""The note at the end of a turn in which the scripted provider played a cut that looks like a finished answer."""
+BUILT_IN = "the built-in provider answers:"
+BLIND = "⚠ it cuts this answer, and no byte shows it: no verdict can know"
+"""What is said of the scripted provider where it plays a cut that looks like a finished answer."""
+
+
+def known_of(turn: ScriptedTurn) -> list[Line]:
+    """What is known of the scripted provider that answers a turn: what it plays, what no byte shows, and, dimmed, why.
+    """
+    server = field("server", Span(f"{BUILT_IN} {turn.plays}"))
+    beware = (field("beware", Span(BLIND, Tone.WARN)), more(Span(turn.blind, Tone.DIM)))
+    return [server, more(Span("no real server is asked", Tone.DIM)), *(beware if turn.blind else ())]
 
 
 class LiveScreen(SessionScreen):
     """One live run and, after its end, its recording."""
 
+    DEFAULT_CSS = "#played { padding: 0 1; background: $surface; }"
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (TurnControls, *SessionScreen.PARTS)
     BINDINGS: ClassVar[list[BindingType]] = [*TurnControls.BINDINGS]
 
@@ -63,6 +73,8 @@ class LiveScreen(SessionScreen):
         self._left_to_wait = ""
         self._drawn: tuple[object, ...] = ()
         super().__init__(self._as_it_stands(), ScreenPlace(()))
+        if self._scripted is not None:
+            self.known = known_of(self._scripted)
         self.controls = TurnControls(self, self.driver, self._changed)
         self.adopt(self.controls)
         self.action_give_up = self._give_up
@@ -99,6 +111,10 @@ class LiveScreen(SessionScreen):
     def on_mount(self) -> None:
         """Shows the waiting effect first."""
         super().on_mount()
+        if self.known:
+            played = WrappedLines(id="played")
+            played.set_reactive(WrappedLines.lines, [line[1:] for line in self.known if line[1].role is not Tone.DIM])
+            self.mount(played, before="#body")
         self.query_one(Status).data_bind(LiveScreen.coming)
         self._frames = self.set_interval(FRAME, self._frame, pause=True)
         self._renew()
@@ -285,8 +301,7 @@ class LiveScreen(SessionScreen):
         self.refresh_bindings()
         if not problem:
             self.restore()
-        blind = self._scripted is not None and self._scripted.blind
-        self.note = problem or (BLIND if blind else f"recorded in {path}")
+        self.note = problem or f"recorded in {path}"
 
     async def _end(self) -> None:
         await self.driver.close()

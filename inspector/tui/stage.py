@@ -6,7 +6,7 @@ saved when it opens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.actions import parse
@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.config.settings import Settings, settings_of
-from inspector.report.lines.spans import Sheet
+from inspector.report.lines.spans import Line, Sheet
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.session_files import OpenSession, Run, run_of
 from inspector.tui.text_view import NOTHING
@@ -209,6 +209,8 @@ class SessionStage(Screen[None]):
         table."""
         self.past_filter = False
         """Whether the table that it was opened from has a filter, which does not apply to a view over all turns."""
+        self.known: Sequence[Line] = ()
+        """What is known of the session that its bytes do not say; the sheet of the verdict shows it."""
         self.greeting = ""
         """The note shown when the session was opened; any other note replaces it."""
         self.set_reactive(SessionStage.outline, self.run.outline)
