@@ -48,8 +48,9 @@ def _response(scope: ExportScope) -> ResponseFacts:
 
 
 def _number(facts: ResponseFacts) -> str:
-    """What tells files of different responses apart; a simulated one has no index, but a step."""
-    return str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}"
+    """What tells files of different responses apart; one without an index has a step, a made one says so."""
+    made = f"{facts.fidelity.value.lower()}_" if facts.is_made else ""
+    return made + (str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}")
 
 
 def _html(scope: ExportScope) -> Mapping[str, str]:
@@ -92,12 +93,10 @@ def _fixture(scope: ExportScope) -> Mapping[str, str]:
 
 
 def _session(scope: ExportScope) -> Mapping[str, str]:
-    from inspector.export.exchange_files import session_of
+    from inspector.export.exchange_files import session_of, session_responses
 
-    wanted = scope.view.responses if scope.turn is None else [
-        scope.view.responses[index] for index in scope.turn.responses]
-    made = session_of([facts.exchange for facts in wanted], scope.name)
-    return {f"{scope.name}.jsonl": made.decode("utf-8")}
+    turns = scope.view.turns if scope.turn is None else (scope.turn,)
+    return {f"{scope.name}.jsonl": session_of(session_responses(scope.view, turns), scope.name).decode("utf-8")}
 
 
 def _otlp(scope: ExportScope) -> Mapping[str, str]:

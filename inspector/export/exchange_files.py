@@ -11,22 +11,28 @@ import binascii
 import json
 import platform
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from inspector.config.settings import Settings, command
 from inspector.export.pages import Block, Heading, Items, Paragraph, Quote, blocks, markdown
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
+from inspector.report.judged_turn import JudgedTurn, judged_turn_of
+from inspector.report.lines.spans import count_of
+from inspector.report.made_runs import cut_again, fidelity_of, used_responses
 from inspector.sessions import open_paths, redact
 from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.native import session_bytes
 from inspector.sessions.recording import Exchange
 from loop_core.errors import CallerError
+from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity, TransportEnd
 
 KEY = "API_KEY"
@@ -42,8 +48,8 @@ def curl(facts: ResponseFacts) -> str:
         CallerError: the recording holds no request, or no address to send it to.
     """
     exchange = facts.exchange
-    if facts.recut is not None:
-        raise CallerError(f"{facts.name}: nothing was sent for it; choose a recorded response")
+    if facts.recut is not None or (facts.live and facts.simulated):
+        raise CallerError(f"{facts.name}: no provider was asked for it; choose a recorded response")
     if exchange.request_json is None or not exchange.url.startswith(("http://", "https://")):
         raise CallerError(f"{facts.name}: its request was not recorded, so there is nothing to send")
     address = redact.url(exchange.url)
@@ -79,7 +85,7 @@ def fixture(facts: ResponseFacts) -> str:
     words = f", words=named({exchange.profile.name!r}).words" if exchange.profile.words else ""
     status = "" if response.http_status is None else f", http_status={response.http_status}"
     return "\n".join([
-        f'"""{"Recorded: " if facts.recut is None else ""}{exchange.api}, {facts.name}."""',
+        f'"""{"" if facts.is_made else "Recorded: "}{exchange.api}, {facts.name}."""',
         "",
         "from loop_core import decode_response",
         *(["from loop_core.wire.profiles import named"] if words else []),
@@ -87,7 +93,7 @@ def fixture(facts: ResponseFacts) -> str:
         f"BODY = {_pieces(exchange.body)}",
         "",
         "",
-        "def test_recorded_response():",
+        f"def test_{facts.fidelity.value.lower()}_response():",
         f"    response = decode_response({exchange.api!r}, [BODY]{status}{words})",
         f"    assert response.raw_stop_reason == {stop.raw!r}",
         f"    assert response.stop_reason.normalized == {stop.normalized.value!r}",
@@ -161,29 +167,62 @@ MOST_TRIALS = 64
 """Re-readings that the search for a smaller session may take; exchanges of long turns are then dropped by halves."""
 
 Shows = Callable[[View], bool]
+T = TypeVar("T")
 
 
 def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     """The files of a bug report: the report and its session; name -> content.
 
     Raises:
-        CallerError: what is shown does not come back when the turn is read alone.
+        CallerError: no provider gave what the turn shows, or it does not come back when the turn is read alone.
     """
-    rule, shows = symptom(view, turn)
-    settings = view.replay.settings
-    exchanges = [view.responses[index].exchange for index in turn.responses]
-    if not shows(reread(exchanges, settings)):
+    refused = why_unreported(view, turn)
+    if refused:
+        raise CallerError(refused)
+    # The session holds the answers themselves: it needs neither the file of a live run nor a simulation.
+    settings = replace(view.replay.settings_at(turn.run.decided), live=None, simulate=False)
+    responses = used_responses(view, turn)
+    seen, subject = view, turn
+    if any(facts.live for facts in responses):
+        # A limit that ended a live turn is told as such; in a recording of the same answers the provider's cut is.
+        seen = reread([facts.exchange for facts in responses], settings)
+        subject = seen.worst or turn
+    rule, shows = symptom(seen, subject)
+
+    def held(some: Sequence[ResponseFacts]) -> bool:
+        return shows(reread([facts.exchange for facts in some], settings))
+
+    if not held(responses):
         # What went before the turn matters: all of its conversation, then.
-        ids = {other.id for other in view.turns if other.conversation == turn.conversation}
-        exchanges = [facts.exchange for facts in view.responses if facts.turn in ids]
-        if not shows(reread(exchanges, settings)):
+        talk = [other for other in view.turns if other.conversation == turn.conversation]
+        responses = [facts for other in talk for facts in used_responses(view, other)]
+        if not held(responses):
             raise CallerError(f"turn {turn.id}: {rule} does not come back when its exchanges are read alone")
-    smallest = shrink(exchanges, lambda some: shows(reread(some, settings)))
+    smallest = shrink(responses, held)
     name = f"loop-inspector-{rule.replace('.', '-')}"
-    again = reread(smallest, settings)
-    title = f"{turn.verdict.word} ({rule})" if "." in rule else turn.verdict.word
+    again = reread([facts.exchange for facts in smallest], settings)
+    title = f"{subject.verdict.word} ({rule})" if "." in rule else subject.verdict.word
     report = _report(again, name, title, _origin(view, turn), settings)
     return {f"{name}.jsonl": session_of(smallest, rule).decode("utf-8"), f"{name}.md": report}
+
+
+UNSENT: tuple[tuple[Callable[[JudgedTurn, Fidelity], bool], str], ...] = (
+    (lambda look, fidelity: look.edited, "its input was edited, and no provider has answered that"),
+    (lambda look, fidelity: look.unanswered, "in this run no provider has answered it"),
+    (lambda look, fidelity: fidelity is Fidelity.SIMULATED, "its answer is SIMULATED, no provider sent it"),
+)
+"""What makes a turn no evidence against a provider, and the words for it; the first row that holds is told."""
+
+
+def why_unreported(view: View, turn: TurnFacts) -> str:
+    """Why a turn cannot be reported to a provider, and what can be instead; empty if a provider sent its answers."""
+    look, fidelity = judged_turn_of(view.replay, turn.run, turn.findings), fidelity_of(view, turn)
+    why = next((words for holds, words in UNSENT if holds(look, fidelity)), "")
+    if not why:
+        return ""
+    recorded = any(not view.responses[index].is_made for index in turn.responses)
+    instead = "report the recorded turn: R, run original" if recorded else "md and html show it"
+    return f"turn {view.number(turn)}: {why}; {instead}"
 
 
 def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
@@ -199,19 +238,46 @@ def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
         each.verdict.word == word for each in view_.turns)
 
 
-def session_of(exchanges: Sequence[Exchange], title: str) -> bytes:
-    """A session file of these exchanges."""
-    return session_bytes(records(exchanges), title=title, provenance="exported from a recording, credentials masked")
+def session_responses(view: View, turns: Sequence[TurnFacts]) -> list[ResponseFacts]:
+    """The responses of these turns for a session file: those of the run itself, not those that it replaced.
+
+    Raises:
+        CallerError: some are in no file, because a simulation made them.
+    """
+    lost = next((turn for turn in turns if cut_again(view, turn)), None)
+    if lost is not None:
+        raise CallerError(f"turn {view.number(lost)}: its SIMULATED answers were never sent, so no session file holds "
+                          "them; choose json, md or html, or the run original (R)")
+    used = [facts for turn in turns for facts in used_responses(view, turn)]
+    return used if any(facts.live for facts in used) else sorted(used, key=lambda facts: facts.index)
+
+
+ORIGINS: Mapping[Fidelity, str] = {
+    Fidelity.RECORDED: "recorded",
+    Fidelity.LIVE: "asked live again",
+    Fidelity.SIMULATED: "SIMULATED, sent by no provider",
+}
+"""Who gave an answer, in the provenance of a session file."""
+
+
+def session_of(responses: Sequence[ResponseFacts], title: str) -> bytes:
+    """A session file of these responses; its provenance says whether some are not from a recording."""
+    count = Counter(facts.fidelity for facts in responses)
+    parts = [f"{count_of(count[each], 'answer')} {words}" for each, words in ORIGINS.items() if count[each]]
+    made = any(facts.is_made for facts in responses)
+    source = f"a run with {' and '.join(parts)}" if made else "a recording"
+    return session_bytes(records([facts.exchange for facts in responses]), title=title,
+                         provenance=f"exported from {source}, credentials masked")
 
 
 def reread(exchanges: Sequence[Exchange], settings: Settings) -> View:
     """The exchanges after writing them to a session file and reading that."""
-    return view(replay(open_case(open_paths(["-"], stdin=session_of(exchanges, ""))), settings))
+    return view(replay(open_case(open_paths(["-"], stdin=session_bytes(records(exchanges)))), settings))
 
 
-def shrink(exchanges: Sequence[Exchange], holds: Callable[[Sequence[Exchange]], bool]) -> list[Exchange]:
-    """A minimal subset of exchanges for which `holds` is true, found by leaving out ever smaller parts."""
-    kept, trials = list(exchanges), 0
+def shrink(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> list[T]:
+    """A minimal subset of parts for which `holds` is true, found by leaving out ever smaller pieces."""
+    kept, trials = list(parts), 0
     size = max(1, len(kept) // 2)
     while len(kept) > 1 and trials < MOST_TRIALS:
         for start in range(0, len(kept), size):
@@ -232,11 +298,17 @@ def shrink(exchanges: Sequence[Exchange], holds: Callable[[Sequence[Exchange]], 
 
 
 def _origin(view: View, turn: TurnFacts) -> str:
-    """Where the turn stands in the recording; of its path the name alone, since a report is sent to others."""
-    file = Path(view.path_of(turn)).name
-    answers = turn.responses
-    which = f"response {answers[0]}" if len(answers) == 1 else f"responses {answers[0]} to {answers[-1]}"
-    where = f"turn {view.number(turn)} of {len(view.turns)}" + (f", {which}" if answers else "")
+    """Where the turn stands in the recording; of a path the name alone, since a report is sent to others."""
+    used, every = used_responses(view, turn), [view.responses[index] for index in turn.responses]
+    asked = [facts.exchange for facts in used if facts.live]
+    file = next((Path(facts.exchange.path).name for facts in every if not facts.live), "")
+    where = f"turn {view.number(turn)} of {len(view.turns)}"
+    if asked:
+        place = f"{file}, {where}" if file not in ("", "-") else where
+        return (f"Found in {count_of(len(asked), 'LIVE answer')} of {redact.url(asked[0].url)} "
+                f"({Path(asked[0].path).name}), asked again from a step of {place}.")
+    first, last = used[0].index, used[-1].index
+    where += f", response {first}" if len(used) == 1 else f", responses {first} to {last}"
     return f"Found in {file}, {where}." if file not in ("", "-") else f"Found in {where}."
 
 

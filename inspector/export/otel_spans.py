@@ -33,6 +33,7 @@ from inspector.export.conventions import (
 )
 from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.made_runs import fidelity_of
 from inspector.sessions import redact
 from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
 from loop_core.judge.arguments import parse
@@ -153,7 +154,7 @@ def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Noted, wit
         f"{OURS}turn.requests": spent.requests, f"{OURS}turn.continuations": spent.continuations,
         f"{OURS}turn.repairs": spent.repairs, f"{OURS}turn.output_tokens": spent.output_tokens,
         f"{OURS}turn.continuation_tokens": spent.continuation_tokens,
-        f"{OURS}policy": ended.policy.name, f"{OURS}fidelity": view.steps[turn.run.first].fidelity.value,
+        f"{OURS}policy": ended.policy.name, f"{OURS}fidelity": fidelity_of(view, turn).value,
         f"{OURS}times": max(known, key=list(Times).index).value,
     }
     events = tuple(_events(view, turn, ends, end))
@@ -236,6 +237,7 @@ def operation(facts: ResponseFacts) -> dict[str, Attribute | None]:
     return {
         conventions.OPERATION: Operation.CHAT.value, **who(exchange), conventions.REQUEST_MODEL: _model(exchange),
         conventions.RESPONSE_MODEL: exchange.response.model, conventions.ERROR_TYPE: error_type(facts),
+        f"{OURS}fidelity": facts.fidelity.value if facts.is_made else None,
     }
 
 

@@ -20,9 +20,11 @@ from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
+from inspector.report.made_runs import branch_files, cut_again, fidelity_of, settings_words
 from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
 from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity
 
 
@@ -83,11 +85,14 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
     yield Paragraph(view.headline(), worst.verdict.severity if worst is not None else Severity.ERROR)
     if len(view.turns) > 1:
         yield Paragraph("turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts()))
-    read = [given for given in view.inputs if given.path != "-"]
+    under = settings_words(view)
+    if under:
+        yield Paragraph(f"Settings of this run: {under}")
+    read = [(given.path, given.format or "nothing", f"{given.responses:,}", f"{len(given.skipped):,}")
+            for given in view.inputs if given.path != "-"]
+    read += [(path, f"session ({who})", f"{count:,}", "0") for path, who, count in branch_files(view)]
     if read:
-        yield TableBlock(("file", "format", "responses", "skipped"), tuple(
-            (given.path, given.format or "nothing", f"{given.responses:,}", f"{len(given.skipped):,}")
-            for given in read))
+        yield TableBlock(("file", "format", "responses", "skipped"), tuple(read))
     notices = [said if said.startswith(given.path) else f"{given.path}: {said}"
                for given in view.inputs for said in (*given.notices, given.error) if said]
     if notices:
@@ -111,17 +116,19 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     told = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
     if any(told):
         yield Paragraph("; ".join(each for each in told if each))
+    answers = [*cut_again(view, turn), *(view.responses[index] for index in turn.responses)]
     yield TableBlock(
         ("response", "raw", "mapped", "effective", "tokens out", "evidence", "then", "the recorded agent"),
-        tuple(_response(view.responses[index]) for index in turn.responses))
+        tuple(_response(facts) for facts in answers))
     timed = [(index, time_phrases(view.responses[index].exchange)) for index in turn.responses]
     if any(phrases for _, phrases in timed):
         yield Items(tuple(f"response {index}: {', '.join(phrases)}" for index, phrases in timed if phrases))
-    for index in turn.responses:
-        yield from _calls(view.responses[index], ran_calls(turn.findings, index))
+    for facts in answers:
+        yield from _calls(facts, ran_calls(turn.findings, facts.index))
     yield from _deciding_bytes(view, turn)
     if turn.joined_text.text:
-        yield Heading(3, "Merged text")
+        fidelity = fidelity_of(view, turn)
+        yield Heading(3, "Merged text" + ("" if fidelity is Fidelity.RECORDED else f", {fidelity.value}"))
         yield from _merged(turn)
     found = [f"{note.finding.severity.value}: {note.finding.message} [{note.finding.rule}]"
              for note in view.findings if note.turn == turn.id]
@@ -136,7 +143,7 @@ def _response(facts: ResponseFacts) -> tuple[str, ...]:
     cap = facts.exchange.request.max_tokens if facts.exchange.request else None
     tokens = "not reported" if used is None else f"{used:,}"
     return (
-        f"{facts.index} ({facts.exchange.api}, {facts.exchange.profile.name})",
+        f"{facts.name if facts.is_made else facts.index} ({facts.exchange.api}, {facts.exchange.profile.name})",
         "absent" if stop.raw is None else f'"{stop.raw}"',
         facts.judgement.mapped.normalized.value,
         stop.normalized.value + (f" ({stop.detail})" if stop.detail else ""),
@@ -152,7 +159,7 @@ def _calls(facts: ResponseFacts, ran: Sequence[Verdict]) -> Iterator[Block]:
         word, name = verdict.admission.value.upper(), verdict.call.name or "unnamed"
         grave = Severity.INFO if verdict.admission is Admission.READY else Severity.ERROR
         agent = f" ({RAN_IT})" if verdict in ran else ""
-        yield Paragraph(f"{word} call {name} in response {facts.index}{agent}: {verdict.why}", grave)
+        yield Paragraph(f"{word} call {name} in {facts.name}{agent}: {verdict.why}", grave)
         yield Quote(redact.text(verdict.call.arguments or ""), "arguments as received")
 
 

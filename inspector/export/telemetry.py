@@ -31,9 +31,10 @@ from inspector.export.conventions import (
 from inspector.export.otel_spans import SERVICE, first_chunk, operation, spans, who
 from inspector.live.recorder import RunMemory, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
+from inspector.report.made_runs import fidelity_of
 from inspector.report.times_and_costs import ClockSource, length, turn_times
 from loop_core.errors import CallerError
-from loop_core.turn.trace import Labels, Record, Trace, fold_metrics
+from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics
 
 _DECLINED = (conventions.ERROR_TYPE,)
 _INT64 = 1 << 63
@@ -48,7 +49,9 @@ def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ..
         for index in turn.responses:
             made += _of_answer(view.responses[index])
         opening = view.responses[turn.responses[0]].exchange
-        ended = {**who(opening), f"{OURS}turn.terminal_reason": turn.terminal}
+        fidelity = fidelity_of(view, turn)
+        ended = {**who(opening), f"{OURS}turn.terminal_reason": turn.terminal,
+                 f"{OURS}fidelity": None if fidelity is Fidelity.RECORDED else fidelity.value}
         made.append(OtelPoint(conventions.TURNS, 1, compact(ended)))
         made += _of_turn(view, turn)
     return tuple(made)

@@ -15,6 +15,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
+from inspector.report.made_runs import branch_files, cut_again, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import name_of
 from inspector.sessions.recording import Input
@@ -91,8 +92,13 @@ def _lines(
     cost = session_cost(view)
     if cost is not None:
         yield f"cost: {one_line(cost_text(cost, view.prices))}"
+    under = settings_words(view)
+    if under:
+        yield f"settings of this run: {one_line(under)}"
     for given in view.inputs:
         yield from _input(given)
+    for path, who, count in branch_files(view):
+        yield f"read {one_line(path)}: session ({who}), {count_of(count, 'response')}"
     findings: dict[int | None, list[str]] = {}
     for noted in view.findings:
         where = f" at {place(noted.finding.at)}" if noted.finding.at else ""
@@ -171,8 +177,10 @@ def _turn(
     if cost is not None:
         yield f"  cost {one_line(cost_text(cost, view.prices))}"
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
-    for index in indices:
-        facts = view.responses[index]
+    # A filter names responses by their indices, which simulated ones have none of.
+    made = cut_again(view, turn) if len(indices) == len(turn.responses) else []
+    for facts in (*made, *(view.responses[index] for index in indices)):
+        index = facts.index
         yield from _response(facts, findings.get(index, []), ran_calls(turn.findings, index), live)
     for index in indices:
         for where, words in view.responses[index].handovers:
@@ -204,7 +212,8 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
     detail = f" ({one_line(stop.detail)})" if stop.detail else ""
     mapped = facts.judgement.mapped.normalized.value
     way = stop.normalized.value if mapped == stop.normalized.value else f"{mapped} > {stop.normalized.value}"
-    where = f"{one_line(exchange.path)} entry {exchange.entry}"
+    # A simulated answer is in no file: the path and the entry of its exchange are those of the answer it stands for.
+    where = f"{one_line(exchange.path)} entry {exchange.entry}" if facts.recut is None else f"in no file: {facts.why}"
     yield f"  {facts.name} ({where}): {exchange.api}, raw {raw} > {way}{detail}"
     yield f"    evidence: {'; '.join(f'{seen.rule} at {place(seen.at)}' for seen in facts.evidence) or 'none'}"
     times = time_phrases(exchange)

@@ -131,11 +131,7 @@ class Exports(SessionPart):
         from inspector.tui.lists import Choose
 
         rows = [*((name, form.about) for name, form in FORMS.items()), *VIEWS.items()]
-        view = self.stage.run.view
-        # A report needs the provider's bytes, which an agent's rows do not hold.
-        agent = bool(view.steps) and any(view.responses[index].exchange.recorder
-                                         for index in view.turn_of(self.stage.step).responses)
-        start = [name for name, _ in rows].index("md" if agent else "bug")
+        start = [name for name, _ in rows].index("bug" if self._reportable() else "md")
         # Taken before the dialog opens, which would be part of the picture.
         screen = picture(self.stage.app)
 
@@ -144,6 +140,17 @@ class Exports(SessionPart):
                 deliver(self.stage.app, lambda: self.files(form, screen), self.stage.say, f"the {form} export")
 
         self.stage.app.push_screen(Choose("Export", rows, start), chosen)
+
+    def _reportable(self) -> bool:
+        """Whether the turn at the cursor has a provider's bytes; an agent's rows and a simulation hold none."""
+        from inspector.export.exchange_files import why_unreported
+
+        view = self.stage.run.view
+        if not view.steps:
+            return True
+        turn = view.turn_of(self.stage.step)
+        rows = any(view.responses[index].exchange.recorder for index in turn.responses)
+        return not rows and not why_unreported(view, turn)
 
     def action_report(self) -> None:
         """Writes a bug report into the working directory, or downloads it."""

@@ -230,11 +230,11 @@ def test_a_simulated_answer_is_exported_as_its_bytes(tmp_path):
                   settings=Settings(simulate=True, max_tokens=20))
     facts = answer_at(found, 1)
     ((name, content),) = FORMS["fixture"].make(ExportScope(found, None, facts)).items()
-    assert name == "test_session_step_2.py"
-    assert "SIMULATED response of step 2" in content
-    (tmp_path / name).write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
+    assert name == "test_session_simulated_step_2.py"
+    assert content.startswith('"""openai_chat, SIMULATED response of step 2."""')
+    (tmp_path / name).write_text(content + "\n\ntest_simulated_response()\n", "utf-8")
     subprocess.run([sys.executable, str(tmp_path / name)], check=True, env=env_of())
-    with pytest.raises(CallerError, match="nothing was sent for it"):
+    with pytest.raises(CallerError, match="no provider was asked for it"):
         FORMS["curl"].make(ExportScope(found, None, facts))
 
 
