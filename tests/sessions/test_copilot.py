@@ -54,7 +54,7 @@ def spent(key="r1", **more):
 
 
 @pytest.mark.parametrize(("word", "stop", "shown_as"), [
-    ("stop", "end_turn", "COMPLETE"), ("length", "max_tokens", "TRUNCATED"), ("tool_calls", "tool_call", None),
+    ("stop", "end_turn", "MAYBE CUT"), ("length", "max_tokens", "TRUNCATED"), ("tool_calls", "tool_call", None),
     ("content_filter", "safety_blocked", "BLOCKED"), ("odd", "unknown", None),
 ])
 @pytest.mark.parametrize("early", [True, False])

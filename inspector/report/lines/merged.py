@@ -322,7 +322,7 @@ def reason(raw: str | None, stop: StopReason) -> tuple[Span, ...]:
     """The provider's stop word and the effective one; the recorder's word if the provider's was not recorded."""
     noted = recorder_word(stop) if raw is None else None
     word = raw if noted is None else noted
-    seen = Span("no word", Tone.RAW) if word is None else quote(word, Tone.RAW, 40)
+    seen = Span("absent", Tone.RAW) if word is None else quote(word, Tone.RAW, 40)
     whose = () if noted is None else (Span(" (recorder)", Tone.DIM),)
     return (seen, *whose, Span(" → ", Tone.DIM), Span(stop.normalized.value, Tone.NORMALIZED))
 

@@ -123,7 +123,7 @@ def simulation_lines(facts: ResponseFacts) -> list[Line]:
 def _reason(facts: ResponseFacts) -> list[Line]:
     judged, answer = facts.judgement, facts.exchange.response
     glyph, role = glyphs.of_reason(judged.stop)
-    no_word = Span("none was sent" if facts.exchange.recorder is None else "not recorded", Tone.RAW)
+    no_word = Span("absent" if facts.exchange.recorder is None else "not recorded", Tone.RAW)
     raw = no_word if answer.raw_stop_reason is None else quote(answer.raw_stop_reason)
     detail = (safe(f" ({judged.stop.detail})", Tone.PLAIN, 80),) if judged.stop.detail else ()
     lines = [
