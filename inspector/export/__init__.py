@@ -74,8 +74,11 @@ def _text(scope: ExportScope) -> Mapping[str, str]:
 
 def _json(scope: ExportScope) -> Mapping[str, str]:
     from inspector.report.explain_document import document
+    from inspector.report.made_runs import settings_words
 
-    return {f"{scope.name}.json": json.dumps(redact.texts(document(scope.view)), ensure_ascii=True, indent=1) + "\n"}
+    under = settings_words(scope.view)
+    made = redact.texts({**document(scope.view), **({"settings": under} if under else {})})
+    return {f"{scope.name}.json": json.dumps(made, ensure_ascii=True, indent=1) + "\n"}
 
 
 def _curl(scope: ExportScope) -> Mapping[str, str]:

@@ -92,7 +92,8 @@ def _lines(
     cost = session_cost(view)
     if cost is not None:
         yield f"cost: {one_line(cost_text(cost, view.prices))}"
-    under = settings_words(view)
+    # Beside the bytes, for a reader who did not make the run.
+    under = settings_words(view) if with_bytes else ""
     if under:
         yield f"settings of this run: {one_line(under)}"
     for given in view.inputs:

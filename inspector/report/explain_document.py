@@ -11,7 +11,6 @@ from typing import Any
 from inspector.config.prices import NO_PRICES, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
 from inspector.report.findings import ReportedFinding
-from inspector.report.made_runs import settings_words
 from inspector.report.times_and_costs import CostSum, response_cost, session_cost, times_of, turn_cost, turn_times
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.recording import Exchange
@@ -34,7 +33,6 @@ def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> di
     left = view.replay.trace.departure if simulates else None  # it looks at every step
     answers = () if left is None else answers_of(view, left, len(view.steps))
     simulated = [facts for _, facts in answers if facts.recut is not None]
-    under = settings_words(view)
     return {
         "schema": SCHEMA,
         "inputs": [
@@ -49,7 +47,6 @@ def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> di
             }
             for given in view.inputs
         ],
-        **({"settings": under} if under else {}),
         "responses": (_response_values(facts, view.prices) for facts in view.responses),
         **({"simulated": [_made(facts) for facts in simulated]} if simulated else {}),
         "turns": (_turn_values(view, turn) for turn in view.turns),

@@ -7,18 +7,19 @@ responses, not over steps. The last part gives the answers of a run, recorded or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from inspector.config.prices import PriceTable
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import LIVE, REFUSED, has_unrecorded_answer
+from inspector.replay.case import LIVE, has_unrecorded_answer
 from inspector.report.findings import ANOTHER_WAY, ReportedFinding, another_way, collect, touched_since
 from inspector.report.judged_turn import exchange_of, place_of, why_of
+from inspector.report.next_acts import NEVER, last_recorded, next_act, parents_in
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions import evidence_places
-from inspector.sessions.recording import Exchange, Input, Link, TurnPlace
+from inspector.sessions.recording import Exchange, Input, Link
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import JoinedText
@@ -226,10 +227,11 @@ def view(replay: Replay, beside: View | None = None) -> View:
         return _beside(replay, beside)
     turns = [] if beside is None else [*beside.turns[: _same_turns(replay, beside)]]
     responses = {index: beside.responses[index] for turn in turns for index in turn.responses} if beside else {}
-    parents = _parents(replay)
+    parents = parents_in(replay)
     for run, noted in zip(replay.turns[len(turns) :], collect(replay, [turn.findings for turn in turns]), strict=True):
-        turns.append(_turn(replay, run, noted))
-        responses.update(_responses(replay, run, _last(run) not in parents))
+        same = None if beside is None else _same_turn(beside, len(turns), run, noted)
+        turns.append(same or _turn(replay, run, noted))
+        responses.update(_responses(replay, run, last_recorded(run) not in parents))
     ordered = tuple(responses[index] for index in sorted(responses))
     return _view(replay, ordered, turns)
 
@@ -244,13 +246,19 @@ def _same_turns(replay: Replay, before: View) -> int:
     return min(len(replay.turns), len(before.turns))
 
 
+def _same_turn(
+    before: View, number: int, run: TurnRun, findings: tuple[ReportedFinding, ...]
+) -> TurnFacts | None:
+    """The facts of a turn, with its verdict and advice, if this run leaves it as it was before; else None."""
+    old = before.turns[number] if number < len(before.turns) else None
+    if old is None or run.record is not old.run.record or not run.same_steps(old.run) or findings != old.findings:
+        return None
+    return replace(old, run=run)
+
+
 def _view(replay: Replay, responses: tuple[ResponseFacts, ...], turns: Sequence[TurnFacts]) -> View:
     noted = tuple(chain.from_iterable([turn.findings for turn in turns]))
     return View(replay, replay.case.recording.inputs, responses, tuple(turns), noted)
-
-
-def _parents(replay: Replay) -> set[int | None]:
-    return {link.parent for run in replay.turns for link in run.record.links}
 
 
 def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...]) -> TurnFacts:
@@ -266,7 +274,7 @@ def _beside(replay: Replay, other: View) -> View:
     if replay.turns is other.replay.turns:
         return View(replay, other.inputs, other.responses, other.turns, other.findings)
     turns: list[TurnFacts] = []
-    responses, parents = list(other.responses), _parents(replay)
+    responses, parents = list(other.responses), parents_in(replay)
     for run, old in zip(replay.turns, other.turns, strict=True):
         if run is old.run:
             turns.append(old)
@@ -280,17 +288,9 @@ def _beside(replay: Replay, other: View) -> View:
             continue
         noted = (*(each for each in old.findings if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
         turns.append(_turn(replay, run, noted))
-        for index, facts in _responses(replay, run, _last(run) not in parents).items():
+        for index, facts in _responses(replay, run, last_recorded(run) not in parents).items():
             responses[index] = facts
     return _view(replay, tuple(responses), turns)
-
-
-def _last(run: TurnRun) -> int:
-    """The index of the last recorded exchange of a turn."""
-    record = run.record
-    # Answers that were asked live are left out: no recorded agent went on from them.
-    recorded = [link for link in (*record.links, *record.remainder) if link.why != LIVE]
-    return (recorded or record.links)[-1].index
 
 
 def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFacts]:
@@ -312,34 +312,10 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
             link.index, case.recording.exchanges[link.index], case.judgements[link.index],
             case.verdicts[link.index], link, run.record.id, max(1, len(segments)),
             after.state if after.previous_state is State.EVALUATE_STOP else None,
-            NEVER if link.why == LIVE else _next(links, positions[link.index], last, case.verdicts[link.index]), index,
-            live=link.why == LIVE,
+            NEVER if link.why == LIVE else next_act(links, positions[link.index], last, case.verdicts[link.index]),
+            index, live=link.why == LIVE,
         )
     return found
-
-
-NEVER = "never saw this answer: we asked for it afterwards"
-"""The text for what the recorded agent did after an answer that was asked live."""
-WENT_ON: Mapping[TurnPlace, str] = {
-    TurnPlace.CONTINUATION: "asked to continue",
-    TurnPlace.REPAIR: "asked for the call again",
-    TurnPlace.TOOL_RESULT: "answered the calls",
-    TurnPlace.RESUME: "resumed it",
-    TurnPlace.NUDGE: "asked for an answer again",
-    TurnPlace.RETRY: "sent the request again",
-    TurnPlace.REQUEST: "sent a new message",
-}
-"""What the recorded agent did next, by the place of its next request; every place has a row."""
-
-
-def _next(links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict]) -> str:
-    went_on = "the recording ends" if last else "went on to a new turn"
-    if position + 1 < len(links):
-        went_on = WENT_ON[links[position + 1].place]
-    refused = sum(verdict.rule == REFUSED for verdict in verdicts)
-    if not refused:
-        return went_on
-    return f"refused {'the call' if len(verdicts) == 1 else f'{refused} of {len(verdicts)} calls'}, and {went_on}"
 
 
 # -- The answers of a run as every view shows them -------------------------------------------------------------------

@@ -122,10 +122,14 @@ def touched_since(old: Case, new: Case) -> set[int]:
 
 def _followers(turns: Iterable[TurnRecord]) -> dict[int, list[Link]]:
     """Response -> the requests that the recorded agent sent next, including branches. A request after a gap in the
-    recording is not counted as the next one."""
+    recording is not counted as the next one.
+
+    Where a turn was asked live again, its recorded requests still follow the turn before it.
+    """
     found: dict[int, list[Link]] = {}
     for turn in turns:
-        for link in turn.links:
+        own = {link.index for link in turn.links}
+        for link in (*turn.links, *(each for each in turn.remainder if each.parent not in own)):
             if link.parent is not None and not link.gap:
                 found.setdefault(link.parent, []).append(link)
     return found

@@ -227,7 +227,7 @@ class ExplainDocument(_Model):
 
     document_schema: Literal["loop-inspector/explain/2"] = Field(alias="schema")
     inputs: list[InputModel]
-    settings: str = Field("", description="The settings of this run in words; absent where all are the defaults.")
+    settings: str = Field("", description="In an export, the settings of its run in words; absent for the defaults.")
     responses: list[ResponseModel]
     simulated: list[SimulatedModel] = Field(
         [], description="What a simulated run was answered, in the order of its steps; absent where nothing was "

@@ -7,6 +7,7 @@ answer it; for most turns that a budget cut, nothing is recorded after the cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -75,14 +76,17 @@ class Trial:
     @classmethod
     def of(cls, replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding], good: Good) -> Trial | None:
         """A trial of a turn; None if other settings of this run would not reach the turn."""
-        if replay.since >= turn.end or (replay.settings.live is not None and turn.record.live_run is None):
+        if replay.since >= turn.end:
             return None
-        starts = [(max(0, stretch.since - turn.first), stretch.settings) for stretch in replay.stretches]
-        since = starts[-1][0]
+        # A live run that answers another turn is not looked for here, where there is only this one.
+        own = turn.record.live_run is not None
+        starts = [(max(0, first - turn.first), given if own else replace(given, live=None))
+                  for first, given in replay.stretches]
+        since, settings = starts[-1]
         earlier = tuple(Stretch(*start) for start in starts[:-1] if start[0] < since)
         # The turn alone: a replay of the whole session for each tried value would take as long as all its turns
         # together.
-        alone = join_runs(replay.case, replay.settings, [place_steps(turn.record, turn.steps, 0)], since, earlier)
+        alone = join_runs(replay.case, settings, [place_steps(turn.record, turn.steps, 0)], since, earlier)
         return cls(alone, [each for each in findings if each.finding.rule != ANOTHER_WAY], good)
 
     def _run(self, settings: Set) -> tuple[JudgedTurn | None, Basis]:

@@ -186,7 +186,7 @@ class Branches(SessionPart):
         if advice is None:
             self.stage.note = f"turn {number}: nothing to change"
         elif advice.set is not None:
-            self.branch(dict(advice.set))
+            self.branch(dict(advice.set), before=turn.run.end)
         elif advice.live:
             if turn is not here:
                 self.stage.go(view.deciding_step(turn), "")
@@ -199,10 +199,10 @@ class Branches(SessionPart):
         """Runs again with the same settings, which shows that the same recording gives the same run."""
         self.branch({})
 
-    def branch(self, assignments: dict[str, str], since: int | None = None) -> None:
+    def branch(self, assignments: dict[str, str], since: int | None = None, before: int | None = None) -> None:
         """Shows the run with these settings beside the original; makes it if there is none."""
         try:
-            index, new = self.stage.runs.under(assignments, since)
+            index, new = self.stage.runs.under(assignments, since, before)
         except LoopError as why:
             self.stage.note = str(why)
             return

@@ -56,19 +56,28 @@ class SessionRuns:
         """The node of the current run."""
         return self.tree.every[self.index]
 
-    def under(self, assignments: Mapping[str, str], since: int | None = None) -> tuple[int, bool]:
+    def under(
+        self, assignments: Mapping[str, str], since: int | None = None, before: int | None = None
+    ) -> tuple[int, bool]:
         """The index of the run with these settings on top of the current one's, and whether it is new.
 
         The settings hold from step `since` on; None means from the step where those of the current run begin to hold.
+        If that is not before step `before`, the run is made from the parent of the current one, or from its parent.
 
         Raises:
             CallerError: a name that does not exist, or a value out of range.
         """
-        return self.with_settings(settings_of(assignments, self.current.view.replay.settings), since)
+        parent = self.node
+        while before is not None and parent.parent is not None and parent.view.replay.since >= before:
+            parent = parent.parent
+        return self.with_settings(settings_of(assignments, parent.view.replay.settings), since, parent)
 
-    def with_settings(self, settings: Settings, since: int | None = None) -> tuple[int, bool]:
-        """The index of the run with exactly these settings, and whether it is new."""
-        node, new = self.tree.add(self.node, settings, since)
+    def with_settings(
+        self, settings: Settings, since: int | None = None, parent: Node | None = None
+    ) -> tuple[int, bool]:
+        """The index of the run with exactly these settings, and whether it is new; `parent` is the current run unless
+        it is given."""
+        node, new = self.tree.add(parent or self.node, settings, since)
         if new:
             self._seen()
             self.keep(lambda store: _keep(store, node))

@@ -238,6 +238,20 @@ async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_run
         assert "turn 1: enter, then y asks the provider, or p a stand-in without a key" in page(pilot.app)
 
 
+async def test_the_advice_of_a_turn_before_a_branch_is_followed_in_the_run_that_the_turn_is_of() -> None:
+    app = LoopInspector([str(samples()[0].path)])
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "CUT CALL RUN" in page(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        screen = session(pilot)
+        screen.branches.branch({"policy": "pi"}, since=screen.run.view.turns[1].run.first)
+        await pilot.press("[", "[", "F")
+        made = screen.runs.node
+        assert (made.path, made.parent) == ("attempts=5", screen.runs.tree.original)
+        assert "turn 1 ends in Complete" in screen.note
+
+
 async def test_the_cursor_stays_in_its_turn_where_a_run_has_fewer_steps() -> None:
     app = LoopInspector([str(samples()[0].path)])
     async with app.run_test(size=(120, 40)) as pilot:

@@ -1,0 +1,47 @@
+"""What the recorded agent did after each answer, in words, by the place of its next request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from inspector.replay import Replay, TurnRun
+from inspector.replay.case import LIVE, REFUSED
+from inspector.sessions.recording import Link, TurnPlace
+from loop_core.judge.gate import Verdict
+
+NEVER = "never saw this answer: we asked for it afterwards"
+"""The text for what the recorded agent did after an answer that was asked live."""
+WENT_ON: Mapping[TurnPlace, str] = {
+    TurnPlace.CONTINUATION: "asked to continue",
+    TurnPlace.REPAIR: "asked for the call again",
+    TurnPlace.TOOL_RESULT: "answered the calls",
+    TurnPlace.RESUME: "resumed it",
+    TurnPlace.NUDGE: "asked for an answer again",
+    TurnPlace.RETRY: "sent the request again",
+    TurnPlace.REQUEST: "sent a new message",
+}
+"""What the recorded agent did next, by the place of its next request; every place has a row."""
+
+
+def parents_in(replay: Replay) -> set[int | None]:
+    """The answers from which a recorded request went on, those of turns that were asked live again among them."""
+    return {link.parent for run in replay.turns for link in (*run.record.links, *run.record.remainder)}
+
+
+def last_recorded(run: TurnRun) -> int:
+    """The index of the last recorded exchange of a turn."""
+    record = run.record
+    # Answers that were asked live are left out: no recorded agent went on from them.
+    recorded = [link for link in (*record.links, *record.remainder) if link.why != LIVE]
+    return (recorded or record.links)[-1].index
+
+
+def next_act(links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict]) -> str:
+    """What the agent did after the answer at a position of its turn; `last`: no request went on from the turn."""
+    went_on = "the recording ends" if last else "went on to a new turn"
+    if position + 1 < len(links):
+        went_on = WENT_ON[links[position + 1].place]
+    refused = sum(verdict.rule == REFUSED for verdict in verdicts)
+    if not refused:
+        return went_on
+    return f"refused {'the call' if len(verdicts) == 1 else f'{refused} of {len(verdicts)} calls'}, and {went_on}"
