@@ -189,9 +189,14 @@ class JudgedTurn(NamedTuple):
 
     @property
     def repaired(self) -> bool:
-        """Whether the turn ended with a response that ended cleanly, whatever the policy made of it."""
+        """Whether the turn ended with a response that ended cleanly, whatever the policy made of it.
+
+        A recording may end with a whole call.
+        """
         by = self.final_turn.evaluation.judgement if self.final_turn.evaluation else None
-        return self.final_turn.terminal == "completed" and by is not None and _clean(by, self.final_turn)
+        called = self.final_turn.outcome is State.UNRECORDED and self.over and self.last_word is Stop.TOOL_CALL
+        ended = self.final_turn.terminal == "completed" or called
+        return ended and by is not None and _clean(by, self.final_turn)
 
 
 def judged_turn_of(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> JudgedTurn:

@@ -298,10 +298,10 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{say.who(look)} sent a call that was held; asked again, it sent the whole call "
-        f"({say.budget(look)})"),
+        f"({say.budget(look)}){say.asking(look)}"),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and Stop.MAX_TOKENS in look.words,
-        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)})"),
+        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.asking(look)}"),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}"

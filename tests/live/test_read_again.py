@@ -31,8 +31,8 @@ QUICK = Connection(Timeouts(connect=5, silence=1.5, whole=30, poll=0.01), Retrie
 
 
 def told(done: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a turn, without the name of the form that it was read from, and without the settings of a run, which
-    its recording holds as limits."""
+    """What is said of a turn, without the name of the form that it was read from. The settings of a run are left out as
+    well: its recording holds them as limits."""
     plain: dict[str, Any] = json.loads(json.dumps(done))
     plain.pop("settings", None)
     for given in plain["inputs"]:

@@ -833,3 +833,21 @@ def test_a_simulated_answer_that_fits_its_cap_is_known_to_be_whole() -> None:
     settings = Settings(max_tokens=24, simulate=True)
     turn = only(shown(asked(ASKS, chat(said, tokens=24), max_tokens=200), settings=settings))
     assert turn.verdict.word == "COMPLETE"
+
+
+# -- A recording that ends with a whole call after a cut ---------------------------------------------------------------
+
+
+def test_a_call_that_was_held_and_came_whole_is_repaired_also_where_the_recording_ends_with_it() -> None:
+    word, severity, sentence, _ = verdict(*repaired_call()[:2])
+    assert (word, severity) == ("CALL REPAIRED", Severity.INFO)
+    assert sentence.endswith("asks for write_file, and no later answer of this turn is recorded")
+
+
+def test_a_text_that_was_cut_and_continued_up_to_a_call_is_completed() -> None:
+    first, _ = continued("The plan is ", "long.")
+    asks = [user("tell me everything"), assistant("The plan is "), user(HINT)]
+    last = asked(asks, chat("long.", "tool_calls", call(WHOLE)), tools=TOOLS)
+    word, severity, sentence, _ = verdict(first, last)
+    assert (word, severity) == ("CUT, COMPLETED", Severity.INFO)
+    assert "asks for write_file" in sentence
