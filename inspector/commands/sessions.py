@@ -101,7 +101,8 @@ def explain(
               help="bug, html, md, text, json, session, curl, fixture, otlp or otlp-content.")
 @click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
 @click.option("--response", "response_index", type=click.IntRange(0), metavar="N", help="The response, by its index.")
-@click.option("--out", "folder", metavar="DIR", default=".", help="Where the files go; - is standard output.")
+@click.option("--out", "folder", metavar="DIR", default=".",
+              help="Where the files go; the last folder of a path is made if it is missing. - is standard output.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def export(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, form: str, turn_number: int | None,
@@ -118,8 +119,10 @@ def export(
     if folder == "-":
         commands.write("".join(made.values()))
     else:
-        for path in export.write(made, folder, force):
+        written = export.write(made, folder, force)
+        for path in written.paths:
             commands.write(f"{path}\n")
+        commands.say([f"{folder}: this folder is new"] if written.new_folder else [])
     sys.exit(code)
 
 

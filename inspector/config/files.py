@@ -51,6 +51,27 @@ def new_folder(path: Path) -> None:
     path.mkdir(FOLDER, exist_ok=True)
 
 
+def folder_named(path: str | Path) -> bool:
+    """Makes the folder that an operator named for files, if its parent exists; returns whether it is new.
+
+    A mistyped path thus makes no chain of folders.
+
+    Raises:
+        CallerError: its parent does not exist.
+        OSError: it cannot be made.
+    """
+    from pathlib import Path
+
+    folder = Path(path)
+    if folder.is_dir():
+        return False
+    missing = [parent for parent in folder.parents if not parent.exists()]
+    if missing:
+        raise CallerError(f"there is no folder {missing[-1]}; only the last of a path is made")
+    folder.mkdir(exist_ok=True)
+    return True
+
+
 def private_file(path: str | Path) -> None:
     """Makes a file, accessible to its owner alone, if it does not exist.
 

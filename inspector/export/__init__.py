@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from inspector.config.files import replace_all
+from inspector.config.files import folder_named, replace_all
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions import redact
 from loop_core.errors import CallerError
@@ -197,8 +197,16 @@ def encode_file(content: str) -> bytes:
     return redact.text(content).encode("utf-8", "backslashreplace")
 
 
-def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[str]:
-    """Writes the files; returns their paths.
+class Written(NamedTuple):
+    """What was written."""
+
+    paths: tuple[str, ...]
+    new_folder: bool
+    """Whether the folder was made for them."""
+
+
+def write(files: Mapping[str, str], folder: str, force: bool = False) -> Written:
+    """Writes the files into a folder, which is made if its parent exists.
 
     Raises:
         CallerError: one is there already, or the folder cannot be written; what was there is whole.
@@ -208,8 +216,8 @@ def write(files: Mapping[str, str], folder: str, force: bool = False) -> list[st
     if there and not force:
         raise CallerError(f"{there[0]}: exists; --force overwrites it")
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        new = folder_named(folder)
         replace_all({path: encode_file(content) for path, content in paths.items()})
     except OSError as why:
         raise CallerError(f"{folder}: cannot be written: {why.strerror or why}") from None
-    return [str(path) for path in paths]
+    return Written(tuple([str(path) for path in paths]), new)

@@ -49,7 +49,7 @@ def curl(facts: ResponseFacts) -> str:
     """
     exchange = facts.exchange
     if facts.recut is not None or (facts.live and facts.simulated):
-        raise CallerError(f"{facts.name}: no provider was asked for it; choose a recorded response")
+        raise CallerError(f"{facts.name}: no provider was asked; choose a recorded one")
     if exchange.request_json is None or not exchange.url.startswith(("http://", "https://")):
         raise CallerError(f"{facts.name}: its request was not recorded, so there is nothing to send")
     address = redact.url(exchange.url)
@@ -207,9 +207,9 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
 
 
 UNSENT: tuple[tuple[Callable[[JudgedTurn, Fidelity], bool], str], ...] = (
-    (lambda look, fidelity: look.edited, "its input was edited, and no provider has answered that"),
-    (lambda look, fidelity: look.unanswered, "in this run no provider has answered it"),
-    (lambda look, fidelity: fidelity is Fidelity.SIMULATED, "its answer is SIMULATED, no provider sent it"),
+    (lambda look, fidelity: look.edited, "was edited, and no provider answered that"),
+    (lambda look, fidelity: look.unanswered, "has no provider's answer in this run"),
+    (lambda look, fidelity: fidelity is Fidelity.SIMULATED, "is SIMULATED, no provider sent it"),
 )
 """What makes a turn no evidence against a provider, and the words for it; the first row that holds is told."""
 
@@ -221,8 +221,8 @@ def why_unreported(view: View, turn: TurnFacts) -> str:
     if not why:
         return ""
     recorded = any(not view.responses[index].is_made for index in turn.responses)
-    instead = "report the recorded turn: R, run original" if recorded else "md and html show it"
-    return f"turn {view.number(turn)}: {why}; {instead}"
+    instead = "R: report the original" if recorded else "md and html show it"
+    return f"turn {view.number(turn)} {why}; {instead}"
 
 
 def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
@@ -246,8 +246,8 @@ def session_responses(view: View, turns: Sequence[TurnFacts]) -> list[ResponseFa
     """
     lost = next((turn for turn in turns if cut_again(view, turn)), None)
     if lost is not None:
-        raise CallerError(f"turn {view.number(lost)}: its SIMULATED answers were never sent, so no session file holds "
-                          "them; choose json, md or html, or the run original (R)")
+        number = view.number(lost)
+        raise CallerError(f"turn {number} has SIMULATED answers, which were never sent; md and json show them")
     used = [facts for turn in turns for facts in used_responses(view, turn)]
     return used if any(facts.live for facts in used) else sorted(used, key=lambda facts: facts.index)
 

@@ -14,6 +14,7 @@ from dataclasses import field as member
 from pathlib import Path
 from typing import Any
 
+from inspector.config.files import folder_named
 from inspector.config.settings import Settings
 from inspector.provider import dialect_rows
 from inspector.provider.dialect_lines import alike, cells, heading, table, word
@@ -178,7 +179,7 @@ def file_name(row: DialectRow) -> str:
 
 
 def save_all(table_rows: Sequence[TableRow], folder: str | Path) -> list[Path]:
-    """Writes a session file for each row with an answer, into a folder that is made if it is missing.
+    """Writes a session file for each row with an answer, into a folder that is made if its parent exists.
 
     Raises:
         CallerError: the folder cannot be written to.
@@ -188,7 +189,7 @@ def save_all(table_rows: Sequence[TableRow], folder: str | Path) -> list[Path]:
     rows = [row for row in table_rows if isinstance(row, DialectRow)]
     paths = [Path(folder) / file_name(row) for row in rows]
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        folder_named(folder)
         for path, row in zip(paths, rows, strict=True):
             write_session(path, records(row))
     except OSError as why:

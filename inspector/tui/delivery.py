@@ -94,13 +94,14 @@ def write_files(folder: str, make: FileMaker) -> str:
 
     place = Path(folder).expanduser()
     try:
-        paths = write(_apart(make(), place), str(place))
+        paths, new = write(_apart(make(), place), str(place))
     except LoopError as why:
         return f"not written: {why}"
+    head = "written, in a new folder" if new else "written"
     if len(paths) == 1:
-        return f"written: {os.path.abspath(paths[0])}"
+        return f"{head}: {os.path.abspath(paths[0])}"
     names = ", ".join(Path(path).name for path in paths)
-    return f"written: {len(paths)} files in {os.path.abspath(place)}: {names}"
+    return f"{head}: {len(paths)} files in {os.path.abspath(place)}: {names}"
 
 
 def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:

@@ -194,7 +194,7 @@ def test_a_careless_form_of_export_lets_no_credential_out(tmp_path, monkeypatch)
     first, second = KEY[:25], KEY[25:]
     found = shown(asked(ASKS, chat(f"the key {first}", "length")), asked([
         *ASKS, {"role": "assistant", "content": f"the key {first}"}], chat(f"{second} is it")))
-    paths = write(form_files(found, "careless"), str(tmp_path))
+    paths = write(form_files(found, "careless"), str(tmp_path)).paths
     written = "".join(Path(path).read_text("utf-8") for path in paths)
     for secret in (KEY, first, second, SECRET):
         assert secret not in written
@@ -234,7 +234,7 @@ def test_a_simulated_answer_is_exported_as_its_bytes(tmp_path):
     assert content.startswith('"""openai_chat, SIMULATED response of step 2."""')
     (tmp_path / name).write_text(content + "\n\ntest_simulated_response()\n", "utf-8")
     subprocess.run([sys.executable, str(tmp_path / name)], check=True, env=env_of())
-    with pytest.raises(CallerError, match="no provider was asked for it"):
+    with pytest.raises(CallerError, match="no provider was asked; choose a recorded one"):
         FORMS["curl"].make(ExportScope(found, None, facts))
 
 
@@ -324,15 +324,21 @@ def test_the_command_line(tmp_path, capsys):
     def run(*words):
         with pytest.raises(SystemExit) as ended:
             cli.main(["export", str(path), *words], standalone_mode=False)
-        return ended.value.code, capsys.readouterr().out
+        told.append((said := capsys.readouterr()).err)
+        return ended.value.code, said.out
 
+    told = []
     code, out = run("--to", "html", "--out", str(tmp_path / "new"))
-    assert code == 0
+    assert (code, told) == (0, [f"inspector: {tmp_path / 'new'}: this folder is new\n"])
     assert out.strip() == str(tmp_path / "new" / "my-session-har-jsonl.html")
     assert (tmp_path / "new" / "my-session-har-jsonl.html").read_text("utf-8").startswith("<!doctype html>")
     with pytest.raises(CallerError, match="exists; --force overwrites it"):
         run("--to", "html", "--out", str(tmp_path / "new"))
     assert run("--to", "html", "--out", str(tmp_path / "new"), "--force")[0] == 0
+    assert told[1:] == [""]
+    with pytest.raises(CallerError, match=r"there is no folder .*mistyped; only the last of a path is made"):
+        run("--to", "html", "--out", str(tmp_path / "mistyped" / "out"))
+    assert not (tmp_path / "mistyped").exists()
     assert run("--to", "md", "--turn", "1", "--out", "-")[1].startswith("# Loop Inspector report")
     for words, says in {
         ("--to", "pdf"): "unknown form 'pdf'", ("--to", "md", "--turn", "9"): "no turn 9",
@@ -369,7 +375,7 @@ def test_lone_surrogates_and_impossible_figures_are_written_in_every_form(tmp_pa
     for name, files in everything(found).items():
         assert files, name
         written = write(files, str(tmp_path / name))
-        assert all(Path(each).read_bytes() for each in written), name
+        assert all(Path(each).read_bytes() for each in written.paths), name
     traces, metrics = (json.loads(text) for text in everything(found)["otlp"].values())
     (value,) = [each["value"] for span in traces["resourceSpans"][0]["scopeSpans"][0]["spans"]
                 for each in span["attributes"] if each["key"] == "gen_ai.usage.output_tokens"][:1]

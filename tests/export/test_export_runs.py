@@ -99,8 +99,7 @@ def exported(seen: View, form: str, turn: int | None = None, step: int | None = 
 
 def test_a_bug_report_of_an_answer_that_a_stand_in_made_up_is_refused(tmp_path: Path) -> None:
     seen = stood_in(two_turns(tmp_path), tmp_path, 2)
-    with pytest.raises(CallerError, match=r"turn 2: its answer is SIMULATED, no provider sent it; report the recorded "
-                                          "turn: R, run original"):
+    with pytest.raises(CallerError, match="turn 2 is SIMULATED, no provider sent it; R: report the original"):
         exported(seen, "bug", 2)
 
 
@@ -112,7 +111,7 @@ def test_a_turn_beside_that_of_a_stand_in_is_reported_as_if_there_were_none(tmp_
 
 
 def test_a_simulated_turn_is_not_reported_though_its_recorded_answer_is_at_hand(tmp_path: Path) -> None:
-    with pytest.raises(CallerError, match="turn 2: its answer is SIMULATED"):
+    with pytest.raises(CallerError, match="turn 2 is SIMULATED"):
         exported(simulated(two_turns(tmp_path)), "bug", 2)
 
 
@@ -120,7 +119,7 @@ def test_a_turn_that_got_no_answer_in_this_run_is_not_reported(tmp_path: Path) -
     first = read(two_turns(tmp_path))
     seen = view(rerun(first, settings_of({"simulate": "yes", "max_tokens": "400"}, first.settings)), view(first))
     assert seen.turns[1].verdict.word == "UNANSWERED"
-    with pytest.raises(CallerError, match="turn 2: in this run no provider has answered it; report the recorded turn"):
+    with pytest.raises(CallerError, match="turn 2 has no provider's answer in this run; R: report the original"):
         exported(seen, "bug", 2)
 
 
@@ -129,7 +128,7 @@ def test_an_edited_turn_that_nobody_was_asked_is_not_reported(tmp_path: Path) ->
     (_, edit), = edit_stretches(first, ["2.user=And in French?"], None)
     settings = settings_of(edit, first.settings)
     seen = view(rerun(first, settings, edit_step(first, settings.edits[0])), view(first))
-    with pytest.raises(CallerError, match="turn 2: its input was edited, and no provider has answered that; report"):
+    with pytest.raises(CallerError, match="turn 2 was edited, and no provider answered that; R: report the original"):
         exported(seen, "bug", 2)
 
 
@@ -196,7 +195,7 @@ def test_every_origin_has_its_words() -> None:
 
 
 def test_a_session_cannot_hold_answers_that_a_simulation_made(tmp_path: Path) -> None:
-    with pytest.raises(CallerError, match="turn 1: its SIMULATED answers were never sent, so no session file holds"):
+    with pytest.raises(CallerError, match="turn 1 has SIMULATED answers, which were never sent; md and json show them"):
         exported(simulated(two_turns(tmp_path)), "session")
 
 
@@ -243,7 +242,7 @@ def test_a_merged_text_that_was_made_up_says_so_above_it(tmp_path: Path) -> None
 
 def test_a_request_to_a_stand_in_cannot_be_sent_again(tmp_path: Path) -> None:
     seen = stood_in(two_turns(tmp_path), tmp_path, 2)
-    with pytest.raises(CallerError, match="SIMULATED response 3: no provider was asked for it"):
+    with pytest.raises(CallerError, match="SIMULATED response 3: no provider was asked; choose a recorded one"):
         exported(seen, "curl", step=len(seen.steps) - 1)
 
 

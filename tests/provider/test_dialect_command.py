@@ -123,7 +123,7 @@ def test_no_model_of_a_border_is_imported_to_show_the_table() -> None:
 @pytest.mark.parametrize("scenario", ["call-cut", "malformed-call", "paused"])
 def test_what_is_saved_is_read_as_the_row(tmp_path: Path, scenario: str) -> None:
     told = [row for row in table_rows(scenario) if isinstance(row, DialectRow)]
-    paths = save_all(told, tmp_path / "new" / "folder")
+    paths = save_all(told, tmp_path / "new")
     assert [path.name for path in paths] == [file_name(row) for row in told]
     assert len(set(paths)) == len(told)
     for row, path in zip(told, paths, strict=True):
@@ -154,7 +154,10 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(CallerError, match="cannot be written"):
-        save_all(table_rows("call-cut"), blocked / "inside")
+        save_all(table_rows("call-cut"), blocked)
+    with pytest.raises(CallerError, match=r"there is no folder .*new; only the last of a path is made"):
+        save_all(table_rows("call-cut"), tmp_path / "new" / "inside")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 # -- the document ----------------------------------------------------------------------------------------------------

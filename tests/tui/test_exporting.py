@@ -33,7 +33,7 @@ async def test_every_form_is_written_into_the_folder_that_is_named(
         await pilot.pause()
         files = sorted(place.iterdir())
         assert len(files) == (2 if form in ("bug", "otlp") else 1)
-        wanted = f"written: {len(files)} files in " if len(files) > 1 else "written: "
+        wanted = "written, in a new folder: " + (f"{len(files)} files in " if len(files) > 1 else "")
         assert wanted in page(pilot.app), "how many and where first: names may be cut"
         assert all(path.stat().st_size > 20 for path in files)
         content = files[0].read_text("utf-8")
@@ -53,6 +53,19 @@ async def test_nothing_is_written_over(app_on: AppOn, tmp_path: Path, monkeypatc
         await pilot.press("X")
         assert len(list(tmp_path.glob("loop-inspector-*"))) == 4
         assert len(list(tmp_path.glob("loop-inspector-*-2.md"))) == 1
+
+
+async def test_a_path_without_a_parent_makes_no_folders(app_on: AppOn, tmp_path: Path) -> None:
+    place = tmp_path / "mistyped" / "out"
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("]", "space", "x", "enter", "backspace", *str(place), "enter")
+        assert f"there is no folder {tmp_path / 'mistyped'}"[:100] in page(pilot.app)
+        assert not (tmp_path / "mistyped").exists()
+        (tmp_path / "mistyped").mkdir()
+        await pilot.press("x", "enter", "backspace", *str(place), "enter")
+        assert "written, in a new folder: " in page(pilot.app)
+        await pilot.press("x", "enter", "backspace", *str(place), "enter")
+        assert "written: 2 files in " in page(pilot.app)
 
 
 async def test_what_cannot_be_written_is_told(app_on: AppOn, tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) 
             deliver(pilot.app, lambda form=form: exports.files(form, ""), screen.say, form, str(tmp_path))
             await pilot.pause()
             # No provider sent what the row says, so there is none to report it to.
-            says = "not written: turn 1: its answer is SIMULATED" if form == "bug" else "written: "
+            says = "not written: turn 1 is SIMULATED" if form == "bug" else "written: "
             assert screen.note.startswith(says), (form, screen.note)
 
 
