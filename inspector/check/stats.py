@@ -181,7 +181,7 @@ def _split(row: GroupRow, order: Sequence[str]) -> list[int]:
     return [whole, *named, *[0] * (len(_COLOURS) - 2 - len(named)), row.turns - whole - sum(named)]
 
 
-_UNSURE = ("END INFERRED", "MAYBE CUT", "AWAITS RESULT")
+_UNSURE = ("END INFERRED", "MAYBE CUT", "AWAITS RESULT", "COMPLETE SO FAR")
 """Verdicts that need no attention, and are never sure."""
 _GOOD = tuple(row.word for row in ROWS if row.severity.value == "info" and row.word not in _UNSURE)
 """Verdicts of complete turns."""

@@ -149,6 +149,11 @@ class JudgedTurn(NamedTuple):
             last.exchange.response, last.exchange.request)
 
     @property
+    def ends_at_call(self) -> bool:
+        """Whether the turn's last answer calls tools, so that what came after it is not known."""
+        return self.last_word is Stop.TOOL_CALL and bool(self.answers[-1].exchange.response.tool_calls)
+
+    @property
     def awaits_result(self) -> bool:
         """Whether a run stopped at a whole call for which it has no result, or no answer to the result."""
         stopped = self.final_turn.outcome is State.UNRECORDED and self.over

@@ -68,9 +68,9 @@ def asking(look: JudgedTurn) -> str:
 
     A later turn may still be recorded, for instance if the user spoke before the result came.
     """
-    calls = look.answers[-1].exchange.response.tool_calls
-    if look.last_word is not Stop.TOOL_CALL or not calls:
+    if not look.ends_at_call:
         return ""
+    calls = look.answers[-1].exchange.response.tool_calls
     names = list(dict.fromkeys(call.name or "a tool without a name" for call in calls))
     told = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
     return f"; the answer is whole and asks for {told}, and no later answer of this turn is recorded"

@@ -76,7 +76,7 @@ class TurnVerdict(NamedTuple):
     @property
     def id(self) -> str:
         """The verdict's word for programs: `TRUNCATED, ANSWER LOST` is `truncated_answer_lost`."""
-        return identifier(self.word)
+        return OTHER_IDS.get(self.word) or identifier(self.word)
 
     @property
     def clean(self) -> bool:
@@ -92,6 +92,10 @@ class TurnVerdict(NamedTuple):
 def is_complete(severity: Severity, sure: bool) -> bool:
     """Whether a turn with this verdict is complete: it needs no attention, and its end is known."""
     return severity is Severity.INFO and sure
+
+
+OTHER_IDS = {"COMPLETE SO FAR": "complete"}
+"""Verdicts whose id is not their word: all that is recorded of the turn is whole, only its end is not reached."""
 
 
 def identifier(word: str) -> str:
@@ -128,6 +132,11 @@ def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advi
                lambda look: f"{say.ending_words(look)}, but {say.finding_of(look)}",
                lambda look: advice,
                lambda look: look.judgement.ending_sure)
+
+
+def _reached(look: JudgedTurn) -> bool:
+    """Whether the recording holds the end of the turn."""
+    return not look.ends_at_call
 
 
 ROWS: tuple[VerdictRow, ...] = (
@@ -298,18 +307,24 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{say.who(look)} sent a call that was held; asked again, it sent the whole call "
-        f"({say.budget(look)}){say.asking(look)}"),
+        f"({say.budget(look)}){say.asking(look)}", sure=_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.repaired and Stop.MAX_TOKENS in look.words,
-        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.asking(look)}"),
+        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.asking(look)}",
+        sure=_reached),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}"
         f"{say.asking(look)}",
-        of_last=True),
+        sure=_reached, of_last=True),
+    # A recording may stop after any answer: nothing is wrong with it, but nobody knows how the turn ended.
+    VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
+        lambda look: look.ends_at_call,
+        lambda look: f"{say.ending_words(_of_last(look))}{say.asking(look)}",
+        sure=_reached, of_last=True),
     VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
-        lambda look: f"{say.ending_words(_of_last(look))}{say.asking(look)}", of_last=True),
+        lambda look: say.ending_words(_of_last(look)), of_last=True),
 )
 """The verdicts, worst first; the last row always holds."""
 

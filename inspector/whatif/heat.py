@@ -223,8 +223,8 @@ def word(end: End) -> str:
     """The end of a turn in a word: the limit that stopped it, or its terminal reason; its verdict if that says more."""
     if end.state is State.COMPLETE and not end.complete and not end.cut_unseen:
         return end.verdict.lower()
-    if end.complete and end.state is State.UNRECORDED:
-        return "whole"  # every recorded answer is whole, and the recording ends before the turn does
+    if end.verdict == "COMPLETE SO FAR":
+        return "so far"
     told = "completed" if end.complete else end.limit or ("cut_unseen" if end.cut_unseen else end.terminal)
     return WORDS.get(told, told)
 

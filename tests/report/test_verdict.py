@@ -293,7 +293,7 @@ def test_a_call_that_was_asked_for_beyond_the_limit_of_tool_steps_reaches_it():
         asked_for = call(json.dumps({"path": f"{number}.md", "content": "one"}), f"call_{number}")
         exchanges.append(asked([*history], chat(None, "tool_calls", asked_for), tools=TOOLS))
         history += [assistant(None, asked_for), result(key=f"call_{number}")]
-    assert verdict(*exchanges[:10])[0] == "COMPLETE"
+    assert verdict(*exchanges[:10])[0] == "COMPLETE SO FAR"
     word, severity, sentence, _ = verdict(*exchanges)
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
     assert sentence == ("this loop's limit max_tool_steps (10 of 10) ended the turn: openai_chat (openai) asked for "
@@ -672,7 +672,7 @@ def test_calls_whose_results_the_recording_cuts_off_are_not_a_finished_turn():
     word, severity, sentence, _ = verdict_of_bytes(whole[: second + 9])
     assert (word, severity) == ("RECORDING CUT", Severity.WARNING)
     assert "what became of its calls is not known" in sentence
-    assert verdict(asked(ASKS, answer, tools=TOOLS))[0] == "COMPLETE"
+    assert verdict(asked(ASKS, answer, tools=TOOLS))[0] == "COMPLETE SO FAR"
 
 
 def test_a_finished_answer_in_front_of_a_cut_is_finished():
@@ -742,8 +742,10 @@ ASKING = "; the answer is whole and asks for write_file, and no later answer of 
 
 def test_a_recording_that_ends_with_a_whole_call_says_what_it_does_not_hold():
     word, severity, sentence, advice = verdict(awaiting())
-    assert (word, severity, advice) == ("COMPLETE", Severity.INFO, "")
+    assert (word, severity, advice) == ("COMPLETE SO FAR", Severity.INFO, "")
     assert sentence.endswith(ASKING)
+    seen = only(shown(awaiting())).verdict
+    assert (seen.id, seen.sure, seen.complete, seen.glyph) == ("complete", False, False, "▷")
 
 
 def test_a_call_that_was_answered_is_not_said_to_wait():

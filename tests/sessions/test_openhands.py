@@ -86,7 +86,7 @@ def test_the_user_stops_it_and_it_fails(tmp_path):
 
 def test_a_turn_that_a_failure_ended_is_not_complete(tmp_path):
     rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
-    assert words(shown(json.dumps(rows), tmp_path)) == ["COMPLETE"]
+    assert words(shown(json.dumps(rows), tmp_path)) == ["COMPLETE SO FAR"]
     failed = shown(json.dumps([*rows, state(3, "error", reason="LLM down")]), tmp_path)
     assert words(failed) == ["CANCELLED"]
     assert "event 4: the agent failed: LLM down" in [noted.finding.message for noted in failed.findings]
@@ -109,7 +109,7 @@ def test_the_error_of_an_evaluation_ends_its_run(tmp_path):
             for name, error in (("a", "RuntimeError: 50 iterations"), ("b", None), ("c", "RuntimeError: stuck"))]
     text = "\n".join(map(json.dumps, [{"instance_id": "none", "history": [], "error": "no room"}, *runs]))
     seen = shown(text, tmp_path)
-    assert words(seen) == ["CANCELLED", "COMPLETE", "CANCELLED"]
+    assert words(seen) == ["CANCELLED", "COMPLETE SO FAR", "CANCELLED"]
     told = [noted.finding.message for noted in seen.findings if noted.finding.rule == "transcript.stopped"]
     assert told == ["event 3: the run ended with an error: RuntimeError: 50 iterations",
                     "event 9: the run ended with an error: RuntimeError: stuck"]

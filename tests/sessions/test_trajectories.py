@@ -238,7 +238,7 @@ def test_an_answer_that_could_not_be_used_stands_in_the_complaint(tmp_path):
     seen = shown(mini(TASK, complaint, answered("tool_calls", function()), cap=64), tmp_path)
     assert stops(seen) == ["max_tokens", "tool_call"]
     assert places(seen) == [["request", "repair"]]
-    assert words(seen) == ["CALL HELD"]
+    assert words(seen) == ["CALL REPAIRED"]
 
 
 def test_answers_that_the_file_lacks_are_counted_and_are_no_repair(tmp_path):
@@ -294,7 +294,7 @@ def test_a_new_task_after_the_work_was_submitted_is_no_interruption(tmp_path):
     more = {"role": "user", "content": "The user added a new task: more", "extra": {"interrupt_type": "UserNewTask"}}
     result = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "diff"}
     seen = shown(mini(TASK, answered("tool_calls", function()), result, more, answered("stop")), tmp_path)
-    assert words(seen) == ["COMPLETE", "COMPLETE"]
+    assert words(seen) == ["COMPLETE SO FAR", "COMPLETE"]
     assert seen.turns[1].run.record.user_text == "The user added a new task: more"
 
 

@@ -168,14 +168,14 @@ def test_a_repaired_call_comes_at_once_where_the_budget_allows():
     assert [step.fidelity.value for step in played.trace.steps] == ["RECORDED"] + ["SIMULATED"] * 5
 
 
-def test_no_simulated_budget_completes_a_turn_that_stops_at_a_call_whose_result_was_not_recorded():
-    """At 40 tokens the answers stand as they were recorded, and a recording may end with a whole call."""
+def test_no_budget_completes_a_turn_that_stops_at_a_call_whose_result_was_not_recorded():
+    """At 40 tokens the answers stand as they were recorded, and nobody knows how the turn went on."""
     case = case_of(*repaired_call()[:2])
     made = tune(case, Grid(parse_axes(["max_tokens=40,400"]), Settings(simulate=True)), jobs=1)
     ends = [made.turns[0].end(cell) for cell in range(made.grid.size)]
-    assert [(end.verdict, end.complete) for end in ends] == [("CALL REPAIRED", True), ("AWAITS RESULT", False)]
+    assert [(end.verdict, end.complete) for end in ends] == [("CALL REPAIRED", False), ("AWAITS RESULT", False)]
     assert [end.fidelity for end in ends] == ["RECORDED", "SIMULATED"]
-    assert made.completed == [1, 0]
+    assert made.completed == [0, 0]
     seen = matrix(case, Settings(max_tokens=400, simulate=True))
     assert seen.complete(0) == 0
     assert seen.rows[0][0].decision.word == "goes on"

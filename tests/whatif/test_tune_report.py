@@ -55,7 +55,7 @@ def test_the_map_says_in_each_cell_how_many_turns_complete():
     ({"terminal": "safety_blocked"}, "filtered"), ({"terminal": "context_window_exceeded"}, "context"),
     ({"state": State.COMPLETE, "cut_unseen": True}, "cut unseen"),
     ({"state": State.COMPLETE, "complete": True}, "done"),
-    ({"state": State.UNRECORDED, "terminal": "unrecorded", "complete": True}, "whole"),
+    ({"state": State.UNRECORDED, "terminal": "unrecorded", "verdict": "COMPLETE SO FAR"}, "so far"),
 ])
 def test_a_cell_of_one_turn_is_one_word(end, said):
     assert word(End(**{"state": State.ABORT_PARTIAL, "terminal": "completed", "limit": "", "segments": 1,
