@@ -90,8 +90,8 @@ def test_the_end_of_a_held_calls_arguments_is_in_what_is_mailed(form):
     assert "held call write_file: the end of its arguments" in written.replace("\\_", "_")
     assert json.dumps(CUT)[-20:] in written
     assert "the result of write_file, which the agent sent back" in written
-    assert re.search(r"the request of response 1 /messages/2/content:?\s", written)
-    assert "> ok, written" in written
+    assert re.search(r"the request of response 1 /messages/2:?\s", written)
+    assert '> {"role": "tool", "tool_call_id": "call_a1b2c3d4e5", "content": "ok, written"}' in written
 
 
 @pytest.mark.parametrize("form", MAILED)

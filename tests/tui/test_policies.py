@@ -228,7 +228,7 @@ async def test_the_copied_command_prints_the_same_matrix(
             printed = CliRunner().invoke(main, [*words[1:], option])
             kept = (tmp_path / "out" / name).read_text(encoding="utf-8")
             assert (json.loads(kept) == json.loads(printed.output)) if option == "--json" else kept == printed.output
-        assert "written: " in page(pilot.app)
+        assert "written, in a new folder: " in page(pilot.app)
 
 
 def test_a_simulated_matrix_says_so(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, paragraphs, safe
 from inspector.report.lines.steps import Block
+from inspector.report.sent_back import sent_back
 from inspector.sessions.recording import Exchange
 from loop_core.judge import arguments
 from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
@@ -220,6 +221,8 @@ def call(
     lines += _policies(verdict, every_stance or stances(facts.exchange, facts.judgement, facts.verdicts))
     lines.append(field("agent", *_agent(view, facts, verdict)))
     lines.append(field("what to do", Span(advice(verdict), Tone.KEY)))
+    if ran:
+        lines += _sent_back(view, facts, verdict)
     return lines
 
 
@@ -325,6 +328,17 @@ def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:
     if verdict.admission is Admission.HELD and mine:
         return (safe(mine[0].message, Tone.ERROR if mine[0].rule in RAN else Tone.PLAIN),)
     return (safe(facts.recorded_next),)
+
+
+def _sent_back(view: View, facts: ResponseFacts, verdict: Verdict) -> list[Line]:
+    """The call and its result in the agent's next request, each behind its place there."""
+    lines: list[Line] = []
+    for each in sent_back(view, facts, verdict.call):
+        told = each.kind.format(name=verdict.call.name or "unnamed")
+        where = safe(f"{told}: the request of {each.answer.name} {each.pointer}", Tone.DIM)
+        lines.append(more(where) if lines else field("sent back", where))
+        lines.append(more(safe(each.text, Tone.PLAIN, RECEIVED_SHOWN)))
+    return lines
 
 
 def advice(verdict: Verdict) -> str:

@@ -17,12 +17,13 @@ from inspector.report.findings import RAN
 from inspector.report.lines.slices import text_of_bytes
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.wire import value_range
+from inspector.report.sent_back import SentBackAs, sent_back
 from inspector.sessions import redact
 from inspector.sessions.build import without_pieces
 from inspector.sessions.provenance import readings
 from inspector.sessions.recording import Exchange
 from loop_core.judge.gate import Admission
-from loop_core.values import FINISHED, At, Evidence, ExchangePart
+from loop_core.values import FINISHED, At, Evidence, ExchangePart, ToolCall
 from loop_core.wire.json_values import path_of, pointer
 
 AROUND = 160
@@ -106,20 +107,41 @@ def _of_calls(facts: ResponseFacts) -> Iterator[Excerpt]:
 
 
 def _of_results(view: View, turn: TurnFacts, facts: ResponseFacts) -> Iterator[Excerpt]:
-    """The result in a later request that shows that a held call ran."""
+    """What a later request holds of a held call that ran: the call as it was sent back, and its result."""
     ran = [noted.call.call for noted in view.findings
            if noted.response == facts.index and noted.finding.rule in RAN and noted.call is not None]
     later = [view.responses[index] for index in turn.responses if index > facts.index] if ran else []
     for call in ran:
-        answers = ((each, part) for each in later if each.exchange.request is not None
-                   for message in each.exchange.request.messages for part in message.results)
-        for each, part in answers:
-            if part.call_id == call.id if call.id else part.call_id is None and part.name == call.name:
-                at = pointer_to(each.exchange.request_json, part.text)
-                rows = (ExcerptRow(None, one_line(redact.text(part.text), MOST), True),)
-                yield Excerpt(f"the result of {one_line(call.name) or 'unnamed'}, which the agent sent back",
-                              f"the request of {each.name} {at}".rstrip(), rows)
-                break
+        name, back = one_line(call.name) or "unnamed", sent_back(view, facts, call)
+        for each in back:
+            yield Excerpt(each.kind.format(name=name), f"the request of {each.answer.name} {each.pointer}",
+                          tuple(_ends(each.text)))
+        if not any(each.kind is SentBackAs.RESULT for each in back):
+            yield from _by_name(call, name, later)
+
+
+def _by_name(call: ToolCall, name: str, later: Sequence[ResponseFacts]) -> Iterator[Excerpt]:
+    """The result of a call in a format or in rows that have no object with its id."""
+    answers = ((each, part) for each in later if each.exchange.request is not None
+               for message in each.exchange.request.messages for part in message.results)
+    for each, part in answers:
+        if part.call_id == call.id if call.id else part.call_id is None and part.name == call.name:
+            at = pointer_to(each.exchange.request_json, part.text)
+            yield Excerpt(SentBackAs.RESULT.format(name=name), f"the request of {each.name} {at}".rstrip(),
+                          tuple(_ends(redact.text(part.text))))
+            break
+
+
+def _ends(text: str) -> Iterator[ExcerptRow]:
+    """A text of a request, of a long one its beginning and its end, where the arguments of a call end."""
+    line = one_line(text)
+    if len(line) <= MOST:
+        yield ExcerptRow(None, line, True)
+        return
+    half = MOST // 2
+    yield ExcerptRow(None, line[:half], True)
+    yield ExcerptRow(None, f"({len(line) - 2 * half:,} characters left out)", True)
+    yield ExcerptRow(None, line[-half:], True)
 
 
 def pointer_to(value: Any, text: str) -> str:

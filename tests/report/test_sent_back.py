@@ -1,0 +1,133 @@
+"""What the next request holds of a held call that ran is quoted with its places: the call as sent, and its result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.export import form_files
+from inspector.report.facts import View
+from inspector.report.lines import calls
+from inspector.report.lines.excerpts import MOST, excerpts
+from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
+from inspector.report.sent_back import SentBackAs, sent_back
+from tests.scenes import transcripts as agents
+from tests.scenes.recordings import (
+    ASKS,
+    CUT,
+    MESSAGES,
+    RESPONSES,
+    TOOLS,
+    asked,
+    assistant,
+    call,
+    chat,
+    exchange,
+    message,
+    ran_cut_call,
+    result,
+    shown,
+    user,
+)
+
+REPAIRED = CUT + '"}'
+
+
+def repaired(arguments: str = REPAIRED, cut: str = CUT) -> list[dict[str, Any]]:
+    """A cut call; the next request holds it with these arguments, and its result."""
+    after = [*ASKS, assistant(None, call(arguments)), result()]
+    return [asked(ASKS, chat(None, "length", call(cut), tokens=40), tools=TOOLS, max_tokens=40),
+            asked(after, chat("It is written."), tools=TOOLS, max_tokens=40)]
+
+
+def found(seen: View) -> list[tuple[SentBackAs, str, str, Any]]:
+    facts = seen.responses[0]
+    return [(each.kind, each.answer.name, each.pointer, json.loads(each.text))
+            for each in sent_back(seen, facts, facts.verdicts[0].call)]
+
+
+def test_a_call_with_repaired_arguments_and_its_result_are_found_with_their_places() -> None:
+    assert found(shown(*repaired())) == [
+        (SentBackAs.CHANGED, "response 1", "/messages/1/tool_calls/0", call(REPAIRED)),
+        (SentBackAs.RESULT, "response 1", "/messages/2", result()),
+    ]
+
+
+def test_a_call_that_was_sent_back_as_it_came_says_so() -> None:
+    assert [kind for kind, *_ in found(shown(*ran_cut_call()))] == [SentBackAs.SAME, SentBackAs.RESULT]
+
+
+def test_arguments_that_a_format_sends_back_as_an_object_are_the_same() -> None:
+    arguments = {"path": "a.md", "content": "x"}
+    block = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": arguments}
+    ask = {"model": "claude-sonnet-4-5", "max_tokens": 40, "messages": [user("write it")]}
+    after = {**ask, "messages": [*ask["messages"], {"role": "assistant", "content": [block]}, {  # type: ignore[misc]
+        "role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "written"}]}]}
+    seen = shown(exchange(ask, message([block], "max_tokens", 40), url=MESSAGES),
+                 exchange(after, message([{"type": "text", "text": "Done."}], "end_turn"), url=MESSAGES))
+    assert [(kind, at) for kind, _, at, _ in found(seen)] == [
+        (SentBackAs.SAME, "/messages/1/content/0"), (SentBackAs.RESULT, "/messages/2/content/0")]
+
+
+def test_a_format_whose_calls_and_results_name_the_id_alike_is_told_apart() -> None:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "write_file", "arguments": CUT}
+    body = {"id": "resp_1", "object": "response", "status": "incomplete", "model": "m-1", "output": [item],
+            "incomplete_details": {"reason": "max_output_tokens"}, "usage": {"input_tokens": 9, "output_tokens": 40}}
+    ask = {"model": "m-1", "input": [user("write it")], "max_output_tokens": 40}
+    back = [{**item, "arguments": REPAIRED}, {"type": "function_call_output", "call_id": "call_1", "output": "written"}]
+    done = {**body, "status": "completed", "incomplete_details": None, "output": [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}]}
+    seen = shown(exchange(ask, body, url=RESPONSES),
+                 exchange({**ask, "input": [user("write it"), *back]}, done, url=RESPONSES))
+    assert [(kind, at) for kind, _, at, _ in found(seen)] == [
+        (SentBackAs.CHANGED, "/input/1"), (SentBackAs.RESULT, "/input/2")]
+
+
+def test_a_call_without_an_id_is_found_in_no_request() -> None:
+    seen = shown(*ran_cut_call())
+    assert sent_back(seen, seen.responses[0], seen.responses[0].verdicts[0].call._replace(id=None)) == []
+
+
+@pytest.mark.parametrize("form", ["md", "html", "text", "bug"])
+def test_documents_quote_both(form: str) -> None:
+    text = "\n".join(form_files(shown(*repaired()), form).values()).replace("\\", "")
+    said = "the call write_file as the agent sent it back, with arguments that the provider did not send"
+    assert said in text
+    assert "the request of response 1 /messages/1/tool_calls/0" in text
+    assert "the result of write_file, which the agent sent back" in text
+    assert "the request of response 1 /messages/2" in text
+
+
+def test_a_long_call_is_quoted_with_its_end_where_the_repair_is() -> None:
+    cut = CUT + "long " * 300
+    seen = shown(*repaired(cut + '"}', cut))
+    (quoted,) = [each for each in excerpts(seen, seen.turns[0]) if each.title.startswith("the call write_file as")]
+    first, left_out, last = [row.text for row in quoted.rows]
+    assert first.startswith('{"id": "call_a1b2c3d4e5"')
+    assert left_out.endswith(" characters left out)")
+    assert last.endswith('long \\"}"}}')
+    assert len(first) == len(last) == MOST // 2
+
+
+def test_the_sheet_of_calls_shows_both_behind_what_the_agent_did() -> None:
+    seen = shown(*repaired())
+    lines = [text_of(line).strip() for line in calls.calls(seen, Outline(seen).blocks[0], seen.responses[0]).lines]
+    at = next(number for number, line in enumerate(lines) if line.startswith("sent back"))
+    assert [lines[at].removeprefix("sent back").strip(), *lines[at + 1 : at + 4]] == [
+        "the call write_file as the agent sent it back, with arguments that the provider did not send: "
+        "the request of response 1 /messages/1/tool_calls/0", json.dumps(call(REPAIRED)),
+        "the result of write_file, which the agent sent back: the request of response 1 /messages/2",
+        json.dumps(result())]
+
+
+def test_rows_of_an_agent_have_the_result_alone(tmp_path: Path) -> None:
+    rows = agents.claude(
+        agents.prompt("write it"), agents.block(agents.use(path="a"), stop="max_tokens"),
+        agents.result("written"))
+    seen = agents.shown(rows, tmp_path)
+    titles = [each.title for each in excerpts(seen, seen.turns[0])]
+    assert not any("as the agent sent it back" in title for title in titles)
