@@ -69,6 +69,7 @@ def test_no_key_is_in_anything_that_is_written(
         assert "Traceback" not in done.err
         said += [done.out, done.err]
     keys = json.loads(said[-2])["branches"]
+    (tmp_path / "out").mkdir()
     for number, each in enumerate(keys):
         done = ran("replay", path, "--branch", each["key"], "--json")
         said += [done.out, done.err, each["command"]]
