@@ -164,6 +164,16 @@ def _limit(look: JudgedTurn) -> str:
     return limit[0] if limit is not None else ""
 
 
+def _used_up(look: JudgedTurn) -> list[str]:
+    """The limit that is at work, and the limits on continuations that are used up and would end the turn next."""
+    turn, names = look.final_turn, [_limit(look)]
+    for name in ("continuation_max_attempts", TOTAL, "continuation_max_output_chars"):
+        value = turn.token_cap if name == TOTAL else getattr(turn.limits, name)
+        if name not in names and value is not None and COUNTS[name](turn.spend) >= value:
+            names.append(name)
+    return names
+
+
 def _word(stop: Stop) -> Callable[[JudgedTurn], bool]:
     return lambda look: look.word is stop
 
@@ -198,7 +208,7 @@ def _said(text: str) -> Callable[[JudgedTurn], str]:
 
 SITUATIONS: tuple[Situation, ...] = (
     Situation("a limit on cuts", lambda look: _limit(look) in RAISED and look.cut,
-              lambda look: f"raise {_limit(look)} or {INITIAL}", (LIMIT, INITIAL)),
+              lambda look: f"raise {' and '.join(_used_up(look))} or {INITIAL}", (LIMIT, INITIAL)),
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
     # Raising this limit would only buy more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
