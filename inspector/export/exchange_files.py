@@ -192,13 +192,20 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     def held(some: Sequence[ResponseFacts]) -> bool:
         return shows(reread([facts.exchange for facts in some], settings))
 
+    def told(some: Sequence[ResponseFacts]) -> bool:
+        again = reread([facts.exchange for facts in some], settings)
+        return any(each.verdict.sentence == subject.verdict.sentence for each in again.turns)
+
     if not held(responses):
         # What went before the turn matters: all of its conversation, then.
         talk = [other for other in view.turns if other.conversation == turn.conversation]
         responses = [facts for other in talk for facts in used_responses(view, other)]
         if not held(responses):
             raise CallerError(f"turn {turn.id}: {rule} does not come back when its exchanges are read alone")
-    smallest = shrink(responses, held)
+    # The sentence of a verdict also names the limit that ended the turn, which needs the answers that led to it. It is
+    # another where the file itself sets that limit, since the report's session does not hold it.
+    by_verdict = rule == _rule_of(subject) and told(responses)
+    smallest = shrink(responses, told if by_verdict else held)
     name = f"loop-inspector-{rule.replace('.', '-')}"
     again = reread([facts.exchange for facts in smallest], settings)
     title = f"{subject.verdict.word} ({rule})" if "." in rule else subject.verdict.word
@@ -234,8 +241,12 @@ def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
         rule = min(grave, key=lambda finding: order.index(finding.severity)).rule
         return rule, lambda view_: any(note.finding.rule == rule for note in view_.findings)
     word = turn.verdict.word
-    return word.lower().replace(",", "").replace(" ", "-"), lambda view_: any(
-        each.verdict.word == word for each in view_.turns)
+    return _rule_of(turn), lambda view_: any(each.verdict.word == word for each in view_.turns)
+
+
+def _rule_of(turn: TurnFacts) -> str:
+    """The name of a turn's verdict in the names of files."""
+    return turn.verdict.word.lower().replace(",", "").replace(" ", "-")
 
 
 def session_responses(view: View, turns: Sequence[TurnFacts]) -> list[ResponseFacts]:

@@ -24,6 +24,7 @@ from inspector.replay.case import open_case
 from inspector.report.explain_document import document
 from inspector.report.facts import answer_at, view
 from inspector.sessions import open_paths
+from inspector.sessions.folders import samples
 from loop_core.errors import CallerError
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.report.test_times import AT, PIECES, native
@@ -281,6 +282,18 @@ def test_a_bug_report_holds_the_fewest_exchanges():
     assert "Found in turn 2 of 3, responses 1 to 2." in report
     assert report.count("the agent ran it") == 1
     assert "the result of write_file, which the agent sent back · the request of response 1 /messages/2" in report
+
+
+def test_a_bug_report_keeps_the_answers_that_led_to_the_limit_of_its_verdict():
+    """A report that lost the failed repair would not say why the turn ended."""
+    path = next(each.path for each in samples() if "06-repair-fails" in str(each.path))
+    found = view(replay(open_case(open_paths([str(path)]))))
+    files = form_files(found, "bug")
+    report = next(content for name, content in files.items() if name.endswith(".md"))
+    assert found.turns[0].verdict.sentence in report
+    assert "continuation_tool_repair_attempts (1 of 1) ended the turn" in report
+    session = next(content for name, content in files.items() if name.endswith(".jsonl"))
+    assert session.count('"type":"response"') + session.count('"type": "response"') == 2
 
 
 def test_shrinking_leaves_what_is_needed():
