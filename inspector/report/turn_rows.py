@@ -237,8 +237,8 @@ def short_file(path: str) -> str:
 # -- Testing a row with a filter -------------------------------------------------------------------------------------
 
 _NUMBER_AT = {name: at for at, name in enumerate(NUMBERS)}
-SHARES = tuple(name for name, row in NUMBERS.items() if row.share is not None)
-"""The rows of `NUMBERS` that are a share of a limit."""
+SHARES = tuple(name for name, row in NUMBERS.items() if row.share not in (None, row.value))
+"""The rows of `NUMBERS` of which the share of a limit is another value."""
 _SHARE_AT = {name: at for at, name in enumerate(SHARES)}
 _WORD_AT = {name: at for at, name in enumerate(WORDS)}
 OF_ROW: Mapping[str, Callable[[TurnRow], str]] = {

@@ -72,7 +72,7 @@ def test_every_row_of_the_filter_tables_is_kept():
     record = row.answers[0]
     assert len(record.words) == len(WORDS)
     assert len(record.numbers) == len(NUMBERS)
-    assert len(record.shares) == len(SHARES) == sum(number.share is not None for number in NUMBERS.values())
+    assert len(record.shares) == len(SHARES)
     assert record.flags <= set(FLAGS)
     assert {"held", "cut", "ran", "attention"} <= record.flags
 
@@ -381,3 +381,25 @@ def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:
     advice = Advice("raise max_tokens to 90: a simulation then completes the turn", Basis.SIMULATED)
     simulated = row._replace(verdict=row.verdict._replace(advice=advice))
     assert any(text_of(line).endswith("completes the turn · enter, then F") for line in turn_table.about(simulated))
+
+
+@pytest.mark.parametrize("path", [SAMPLES[0], SAMPLES[2], SAMPLES[4]], ids=lambda path: Path(path).name[:2])
+@pytest.mark.parametrize("name", ["attempt", "cont_tokens", "cont_chars", "repairs", "budget"])
+def test_a_share_of_a_row_is_that_of_the_session(path: str, name: str) -> None:
+    """These samples use up the attempts, the tokens and the repairs."""
+    view = load((path,), ReadingOptions()).original.view
+    turns = [row for row in rows_of(view) if row.verdict is not None]
+    for least in (1, 50, 100):
+        found = filters.parse(f"{name}>={least}%")
+        in_session = {view.replay.turn_at(step) + 1 for step in filters.steps(found, view)
+                      if view.steps[step].turn.evaluation is not None}
+        in_table = {row.number for row in turns if matches(row_filter(f"{name}>={least}%").matches, row)}
+        assert in_table == in_session, least
+
+
+def test_turns_of_equal_answers_share_their_words_and_keep_their_conversations() -> None:
+    made = rows(asked([user("one")], chat("Fine.")), asked([user("two")], chat("Fine.")))
+    assert made[0].answers[0].words is made[1].answers[0].words
+    assert [row.conversation for row in made] == ["c1", "c2"]
+    found = [row.number for row in made if matches(row_filter("conversation:c2").matches, row)]
+    assert found == [2]
