@@ -24,6 +24,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.lines.spans import one_line
+from inspector.report.made_runs import fidelity_of
 from inspector.sessions import open_paths, redact
 from inspector.sessions.folders import files_of, is_session, transcripts
 from inspector.sessions.intake import STDIN
@@ -232,7 +233,7 @@ def _outcome(branch: Branch, at: int) -> dict[str, Any]:
     old, new = branch.original.turns[at], branch.view.turns[at]
     cuts = [_line(step.estimated.between) for step in branch.view.steps[new.run.first : new.run.decided + 1]
             if step.estimated is not None]
-    simulated = branch.view.steps[new.run.decided].fidelity is Fidelity.SIMULATED
+    simulated = fidelity_of(branch.view, new) is Fidelity.SIMULATED
     return {
         "turn": at + 1, "before": old.verdict.word, "after": new.verdict.word,
         "state_before": old.final_state.value, "state_after": new.final_state.value,

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from inspector.check import Report, TurnEnd
 from inspector.report.lines.spans import count_of, one_line
 from inspector.report.table import Column, Table
-from inspector.report.verdict import ROWS
 
 SCHEMA = "loop-inspector/stats/1"
 UNKNOWN = "not recorded"
@@ -160,7 +159,8 @@ def page(report: Report) -> str:
     ]
     for title, dimension in (("Endings over days", "day"), ("Models side by side", "model"), ("Agents", "agent")):
         rows = groups(turns, dimension)
-        parts.append(f"<h2>{title}</h2>{_wide(_stacks(rows, order, title))}{_wide(_table(rows))}")
+        split = {name: _split(group, order) for name, group in _by_name(turns, dimension).items()}
+        parts.append(f"<h2>{title}</h2>{_wide(_stacks(rows, split, title))}{_wide(_table(rows))}")
     rows = groups(turns, "model")
     parts.append(f"<h2>Output tokens, those of lost turns in red</h2>{_wide(_tokens(rows))}")
     return (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>How turns ended</title>'
@@ -174,17 +174,11 @@ def _wide(part: str) -> str:
     return f'<div class="wide">{part}</div>'
 
 
-def _split(row: GroupRow, order: Sequence[str]) -> list[int]:
-    """The turns of a group by colour: complete, each named ending, the rest."""
-    named = [row.endings.get(name, 0) for name in order]
-    whole = sum(count for name, count in row.endings.items() if name in _GOOD)
-    return [whole, *named, *[0] * (len(_COLOURS) - 2 - len(named)), row.turns - whole - sum(named)]
-
-
-_UNSURE = ("END INFERRED", "MAYBE CUT", "AWAITS RESULT", "COMPLETE SO FAR")
-"""Verdicts that need no attention, and are never sure."""
-_GOOD = tuple(row.word for row in ROWS if row.severity.value == "info" and row.word not in _UNSURE)
-"""Verdicts of complete turns."""
+def _split(turns: Sequence[TurnEnd], order: Sequence[str]) -> list[int]:
+    """The turns of a group by colour: complete, each named ending of the others, the rest."""
+    others = Counter(turn.verdict for turn in turns if not turn.complete)
+    named = [others[name] for name in order]
+    return [len(turns) - others.total(), *named, *[0] * (len(_COLOURS) - 2 - len(named)), others.total() - sum(named)]
 
 
 def _legend(order: Sequence[str]) -> str:
@@ -195,7 +189,7 @@ def _legend(order: Sequence[str]) -> str:
             colours, [*names, "other"], strict=True)) + "</p>"
 
 
-def _stacks(rows: Sequence[GroupRow], order: Sequence[str], title: str) -> str:
+def _stacks(rows: Sequence[GroupRow], split: Mapping[str, Sequence[int]], title: str) -> str:
     """A horizontal bar for each group, one colour for each ending."""
     most = max((row.turns for row in rows), default=0) or 1
     height = 26 * len(rows) + 6
@@ -203,7 +197,7 @@ def _stacks(rows: Sequence[GroupRow], order: Sequence[str], title: str) -> str:
     for at, row in enumerate(rows):
         x, y = 190.0, 26 * at + 4
         drawn.append(f'<text x="182" y="{y + 14}" text-anchor="end" font-size="12">{_label(row.name)}</text>')
-        for colour, count in zip(_COLOURS, _split(row, order), strict=True):
+        for colour, count in zip(_COLOURS, split[row.name], strict=True):
             width = 500 * count / most
             if count:
                 drawn.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="18" fill="{colour}">'

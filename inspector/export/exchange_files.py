@@ -27,6 +27,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.report.lines.spans import count_of
 from inspector.report.made_runs import cut_again, fidelity_of, used_responses
+from inspector.report.verdict import identifier
 from inspector.sessions import open_paths, redact
 from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.native import session_bytes
@@ -189,23 +190,23 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
         subject = seen.worst or turn
     rule, shows = symptom(seen, subject)
 
-    def held(some: Sequence[ResponseFacts]) -> bool:
+    def shows_rule(some: Sequence[ResponseFacts]) -> bool:
         return shows(reread([facts.exchange for facts in some], settings))
 
-    def told(some: Sequence[ResponseFacts]) -> bool:
+    def repeats_sentence(some: Sequence[ResponseFacts]) -> bool:
         again = reread([facts.exchange for facts in some], settings)
         return any(each.verdict.sentence == subject.verdict.sentence for each in again.turns)
 
-    if not held(responses):
+    if not shows_rule(responses):
         # What went before the turn matters: all of its conversation, then.
         talk = [other for other in view.turns if other.conversation == turn.conversation]
         responses = [facts for other in talk for facts in used_responses(view, other)]
-        if not held(responses):
+        if not shows_rule(responses):
             raise CallerError(f"turn {turn.id}: {rule} does not come back when its exchanges are read alone")
     # The sentence of a verdict also names the limit that ended the turn, which needs the answers that led to it. It is
     # another where the file itself sets that limit, since the report's session does not hold it.
-    by_verdict = rule == _rule_of(subject) and told(responses)
-    smallest = shrink(responses, told if by_verdict else held)
+    by_verdict = rule == _rule_of(subject) and repeats_sentence(responses)
+    smallest = shrink(responses, repeats_sentence if by_verdict else shows_rule)
     name = f"loop-inspector-{rule.replace('.', '-')}"
     again = reread([facts.exchange for facts in smallest], settings)
     title = f"{subject.verdict.word} ({rule})" if "." in rule else subject.verdict.word
@@ -246,7 +247,7 @@ def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
 
 def _rule_of(turn: TurnFacts) -> str:
     """The name of a turn's verdict in the names of files."""
-    return turn.verdict.word.lower().replace(",", "").replace(" ", "-")
+    return identifier(turn.verdict.word).replace("_", "-")
 
 
 def session_responses(view: View, turns: Sequence[TurnFacts]) -> list[ResponseFacts]:

@@ -32,6 +32,7 @@ from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Link, TurnRecord, common_beginning
 from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability
+from loop_core.turn.limits import TOTAL
 from loop_core.turn.loop import Plan, TurnSource, opening_step, steps_from
 from loop_core.turn.policy import Signal, word_of
 from loop_core.turn.state import State, Turn
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from inspector.replay.simulate import SimulatedTurn
 
 
-TOKENS = "continuation_max_total_completion_tokens"
 RECENT = 64
 """The number of turns whose steps a long recording keeps at a time."""
 
@@ -331,7 +331,7 @@ def run(
     source: TurnSource = recorded
     if simulate:
         source = _simulated(case, record, links, settings)
-    elif TOKENS in settings.explicit:
+    elif TOTAL in settings.explicit:
         source = BoundedSource(recorded, case.recording.exchanges)
     if settings.edits:
         from inspector.replay.edits import edited_source, pending_edits

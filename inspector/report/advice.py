@@ -14,6 +14,7 @@ from typing import NamedTuple
 from inspector.config.settings import INITIAL
 from inspector.report.judged_turn import JudgedTurn
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
+from loop_core.turn.trace import limit_usage
 from loop_core.values import Stop
 
 
@@ -166,12 +167,9 @@ def _limit(look: JudgedTurn) -> str:
 
 def _used_up(look: JudgedTurn) -> list[str]:
     """The limit that is at work, and the limits on continuations that are used up and would end the turn next."""
-    turn, names = look.final_turn, [_limit(look)]
-    for name in ("continuation_max_attempts", TOTAL, "continuation_max_output_chars"):
-        value = turn.token_cap if name == TOTAL else getattr(turn.limits, name)
-        if name not in names and value is not None and COUNTS[name](turn.spend) >= value:
-            names.append(name)
-    return names
+    used_up = [name for name, _, spent, limit in limit_usage(look.final_turn)
+               if name.startswith("continuation_max_") and limit is not None and spent >= limit]
+    return list(dict.fromkeys([_limit(look), *used_up]))
 
 
 def _word(stop: Stop) -> Callable[[JudgedTurn], bool]:

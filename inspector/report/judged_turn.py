@@ -154,10 +154,14 @@ class JudgedTurn(NamedTuple):
         return self.last_word is Stop.TOOL_CALL and bool(self.answers[-1].exchange.response.tool_calls)
 
     @property
+    def stopped_at_call(self) -> bool:
+        """Whether the engine stopped at a call in the turn's last answer, because nothing is recorded behind it."""
+        return self.final_turn.outcome is State.UNRECORDED and self.over and self.last_word is Stop.TOOL_CALL
+
+    @property
     def awaits_result(self) -> bool:
         """Whether a run stopped at a whole call for which it has no result, or no answer to the result."""
-        stopped = self.final_turn.outcome is State.UNRECORDED and self.over
-        return stopped and self.last_word is Stop.TOOL_CALL and (self.simulated or self.given_up)
+        return self.stopped_at_call and (self.simulated or self.given_up)
 
     @property
     def foreign(self) -> bool:
@@ -199,8 +203,7 @@ class JudgedTurn(NamedTuple):
         A recording may end with a whole call.
         """
         by = self.final_turn.evaluation.judgement if self.final_turn.evaluation else None
-        called = self.final_turn.outcome is State.UNRECORDED and self.over and self.last_word is Stop.TOOL_CALL
-        ended = self.final_turn.terminal == "completed" or called
+        ended = self.final_turn.terminal == "completed" or self.stopped_at_call
         return ended and by is not None and _clean(by, self.final_turn)
 
 

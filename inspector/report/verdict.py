@@ -321,7 +321,7 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
         lambda look: look.ends_at_call,
         lambda look: f"{say.ending_words(_of_last(look))}{say.asking(look)}",
-        sure=_reached, of_last=True),
+        sure=lambda look: False, of_last=True),
     VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
         lambda look: say.ending_words(_of_last(look)), of_last=True),

@@ -26,6 +26,7 @@ from inspector.report.lines.spans import (
     text_of,
 )
 from inspector.report.lines.steps import detail, end_words
+from inspector.report.made_runs import fidelity_of
 from inspector.whatif.branch_report import live_sources, made_up
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, preview
@@ -175,7 +176,7 @@ def differs(old: TurnFacts, new: TurnFacts) -> bool:
 
 def fidelity(view: View, turn: TurnFacts) -> str:
     """How far the end of a turn can be trusted."""
-    return view.steps[turn.run.decided].fidelity.value
+    return fidelity_of(view, turn).value
 
 
 def spend(old: Turn, new: Turn) -> Line:

@@ -18,6 +18,7 @@ from inspector.report.lines.header import output
 from inspector.report.lines.response import BY_A_STAND_IN
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
+from inspector.report.made_runs import fidelity_of
 from inspector.whatif.edited_inputs import edit_lines, edit_values
 from inspector.whatif.store import Store
 from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, first_difference_of, tree_prefix
@@ -149,7 +150,7 @@ def _ends(branch: Branch) -> str:
         return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
     turn = branch.unrecorded[0]
     where = f"step {turn.run.decided + 1} (turn {branch.view.number(turn)})"
-    if branch.view.steps[turn.run.decided].fidelity is Fidelity.LIVE:
+    if fidelity_of(branch.view, turn) is Fidelity.LIVE:
         return f"the live run stops at {where}"
     return f"the recording ends at {where}: what is asked there was never recorded"
 
@@ -202,7 +203,7 @@ def values(branch: Branch) -> dict[str, Any]:
                           **{short: spent for _, short, spent, _ in limit_usage(now.final_turn)}},
                 "limits": {short: limit for _, short, _, limit in limit_usage(branch.view.end_of(now))},
                 "unrecorded": now in branch.unrecorded,
-                "fidelity": branch.view.steps[now.run.decided].fidelity.value,
+                "fidelity": fidelity_of(branch.view, now).value,
                 "merged_text_diff": merged_diff(then, now),
             }
             for then, now in zip(branch.original.turns, branch.view.turns, strict=True)

@@ -10,9 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from inspector.check import check_file, merge
-from inspector.check.stats import _GOOD, FORMS, as_csv, document, page, text
-from inspector.report.verdict import ROWS
-from loop_core.values import Severity
+from inspector.check.stats import FORMS, _split, as_csv, document, page, text
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
 
 WHOLE = asked(ASKS, chat("All of it.", tokens=10), max_tokens=50)
@@ -40,10 +38,14 @@ def test_the_numbers_are_those_of_the_turns(report):
     assert {row["name"] for row in value["by_ending"]} == {"COMPLETE", "TRUNCATED", "BLOCKED"}
 
 
-def test_the_page_draws_as_complete_what_the_verdict_counts_as_complete():
-    never = {row.word for row in ROWS if row.severity is not Severity.INFO}
-    unsure = {"END INFERRED", "MAYBE CUT", "AWAITS RESULT", "COMPLETE SO FAR"}
-    assert never | unsure == {row.word for row in ROWS} - set(_GOOD)
+def test_the_page_draws_as_complete_what_the_verdict_counts_as_complete(report):
+    """One verdict may be of turns that are complete and of turns whose end is not recorded."""
+    one = report.turns[0]
+    turns = [one._replace(verdict=word, complete=complete) for word, complete in (
+        ("CALL REPAIRED", True), ("CALL REPAIRED", False), ("COMPLETE", True), ("MAYBE CUT", False))]
+    assert _split(turns, ["CALL REPAIRED"])[:2] == [2, 1]
+    assert _split(turns, ["CALL REPAIRED"])[-1] == 1
+    assert sum(_split(turns, ["CALL REPAIRED"])) == len(turns)
 
 
 def test_text_has_bars(report):
