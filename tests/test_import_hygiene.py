@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -236,3 +237,13 @@ def test_no_module_names_a_wire_format_without_a_reason() -> None:
             if constant or imported:
                 named.add(place)
     assert named == set(NAMES_A_FORMAT)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists() or not shutil.which("git"), reason="this is no checkout of git")
+def test_the_top_level_holds_no_file_that_a_trial_has_left_behind() -> None:
+    """Exports are written where one stands: two reports of a trial were once committed."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    top = {path.split("/")[0] for path in listed.splitlines()}
+    assert {name for name in top if not name.startswith(".")} == {
+        "CHANGELOG.md", "LICENSE", "README.md", "action.yml", "docs", "inspector", "loop_core", "pyproject.toml",
+        "sample_sessions", "tests"}
