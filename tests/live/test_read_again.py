@@ -25,7 +25,7 @@ from loop_core.values import Message, Request, Role, Stop, TextPart, Tool, ToolC
 from loop_core.wire import wire
 from tests.scenes.live import PATIENT, answer, streams
 from tests.scenes.loopback import Fake
-from tests.scenes.provider import IMPATIENT, STORIES, each_way
+from tests.scenes.provider import IMPATIENT, STORIES, in_each_way
 
 QUICK = Connection(Timeouts(connect=5, silence=1.5, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 
@@ -78,14 +78,17 @@ def test_a_run_with_a_fault_and_its_recording_say_the_same(story: Story, faulty:
 
 
 def said_alike(story: Story, provider: Provider, tmp_path: Path) -> None:
-    for api, stream in each_way:
+    line = IMPATIENT if story.name == "stalled" else QUICK
+
+    def check(api: str, stream: bool) -> None:
         path = tmp_path / f"{api}-{stream}.jsonl"
         tools = [] if wire(api).no_tools else [each.tool for each in story.tools]
         request = asked(api, story.name, tools, stream, cap=story.max_tokens or 400)
-        line = IMPATIENT if story.name == "stalled" else QUICK
         ran, read = both(played(provider, story, request, path, line), path)
         assert ran == read, (api, stream)
         assert [turn["id"] for turn in ran["turns"]] == ["t1"], (api, stream)
+
+    in_each_way(check, story.name)
 
 
 def test_a_response_that_is_fetched_again_is_one_response_and_one_turn(provider: Provider, tmp_path: Path) -> None:

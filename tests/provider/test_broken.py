@@ -24,7 +24,7 @@ from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Request, Role, Stop, TextPart
 from loop_core.wire import decode, wire
 from loop_core.wire.profiles import PROFILES
-from tests.scenes.provider import BASES, MEANT, QUICK, TOOLS, play
+from tests.scenes.provider import BASES, MEANT, QUICK, TOOLS, at_once, play
 
 MOST = 40
 """More frames than the answer has in any format; a number beyond the last means the last."""
@@ -64,9 +64,9 @@ def frames(api: str, model: str) -> tuple[bytes, ...]:
 def test_the_network_is_cut_at_every_frame(api: str, how: str, provider: Provider) -> None:
     count = len(frames(api, story_name(api, how, 0)))
     assert count < MOST
-    for number in range(count):
+
+    def check(number: int) -> None:
         name = story_name(api, how, number)
-        seen = len(provider.seen)
         sent = b"".join(frames(api, name)[:number])
         came = decode(api, sent)
         finished = came.stop_reason.normalized in (Stop.TOOL_CALL, Stop.END_TURN)
@@ -79,7 +79,9 @@ def test_the_network_is_cut_at_every_frame(api: str, how: str, provider: Provide
             assert got.ran == [], where
             assert got.turn.terminal == "interrupted", where
             times = 1 if came.text else 1 + QUICK.retries.most  # what nobody has seen is asked for again
-            assert len(provider.seen) == seen + times, where
+            assert [(seen.api, seen.scenario) for seen in provider.seen].count((api, name)) == times, where
+
+    at_once(check, range(count))
 
 
 class Frames(Observer):

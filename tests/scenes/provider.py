@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -58,11 +59,30 @@ TOOLS = (DeclaredTool(WRITE), DeclaredTool(PAGE))
 CALLING = tuple(api for api in FORMATS if not wire(api).no_tools)
 """The formats whose answers call tools."""
 each_way = [(api, stream) for api in FORMATS for stream in (True, False)]
+AT_ONCE = 6
+"""So many turns at a time wait for a server: each needs the processor for a tenth of its time."""
+WAITED_FOR = ("stalled", "reset")
+"""Faults that a turn mostly waits for: a silence, or that what was sent arrives before the reset."""
 PROFILES_OF = {"anthropic_messages": "claude-sonnet-4-5", "bedrock_converse": "anthropic.claude-sonnet-4-5"}
 
 
 def named(name: str) -> str:
     return name.replace("_", "-")
+
+
+def at_once(check: Callable[[Any], None], cases: Iterable[Any]) -> None:
+    """Checks several cases at a time; the first that fails is raised."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(check, cases))
+
+
+def in_each_way(check: Callable[[str, bool], None], fault: str) -> None:
+    """Checks every format, streamed and whole; several at a time where the fault is one that is waited for."""
+    if fault in WAITED_FOR:
+        at_once(lambda way: check(*way), each_way)
+    else:
+        for api, stream in each_way:
+            check(api, stream)
 
 
 def shown(fault: Fault) -> Story:
