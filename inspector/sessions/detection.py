@@ -115,19 +115,27 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
 """Kind, and a pattern with the groups name, quote and value, of credentials that the text before them reveals."""
 
 
-def _compiled(pattern: str, captures: bool = True) -> Any:
+def _compiled(pattern: str, captures: bool = True, megabytes: int = 256) -> Any:
     options = re2.Options()
-    options.max_mem = 256 << 20  # with RE2's default of 8 MB these counted repetitions fall back to its slow automaton
+    options.max_mem = megabytes << 20  # with RE2's default of 8 these repetitions fall back to its slow automaton
     options.never_capture = not captures
     return re2.compile(pattern.encode(), options)
 
 
+FORMS_AT_ONCE = 40
+"""So many forms share a pattern. One for all of them takes five times the time and memory: its states are large, and
+nearly every character of a credential needs a new one."""
+
+
 @cache
-def _shapes() -> tuple[Any, tuple[tuple[str, bool], ...]]:
+def _shapes() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
+    """The patterns, and name and whether its length is fixed of each form, which are the groups of all patterns."""
     rows = [(form.name, pattern_of(form.template), _fixed(form.template)) for form in FORMS]
     rows += [(name, pattern, False) for name, pattern in OWN_SHAPES]
-    joined = "|".join(f"({pattern})" for _, pattern, _ in rows)
-    return _compiled(f"{_BEFORE}(?:{joined})"), tuple((name, fixed) for name, _, fixed in rows)
+    joined = ["|".join(f"({pattern})" for _, pattern, _ in rows[first : first + FORMS_AT_ONCE])
+              for first in range(0, len(rows), FORMS_AT_ONCE)]
+    patterns = tuple(_compiled(f"{_BEFORE}(?:{each})", megabytes=256 // len(joined)) for each in joined)
+    return patterns, tuple((name, fixed) for name, _, fixed in rows)
 
 
 @cache
@@ -209,11 +217,20 @@ _WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
-    pattern, rows = _shapes()
+    patterns, rows = _shapes()
+    matches = [pattern.search(data) for pattern in patterns]
     at = 0
-    while (match := pattern.search(data, at)) is not None:
+    while True:
+        for number, match in enumerate(matches):
+            if match is not None and match.start() < at:
+                matches[number] = patterns[number].search(data, at)
+        begins = [(match.start(), number) for number, match in enumerate(matches) if match is not None]
+        if not begins:
+            return
+        number = min(begins)[1]  # of forms that begin together, the first of the table
+        match = matches[number]
         group = match.lastindex
-        (start, end), (name, fixed) = match.span(group), rows[group - 1]
+        (start, end), (name, fixed) = match.span(group), rows[number * FORMS_AT_ONCE + group - 1]
         # A longer word is something else; but another form may begin inside it.
         if fixed and end < len(data) and data[end] in _WORD:
             at = start + 1

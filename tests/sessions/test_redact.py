@@ -158,6 +158,18 @@ def test_every_form_is_masked_wherever_it_stands_and_keeps_its_length(form):
         assert redact.body(masked) == masked
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_all_forms_in_one_text_are_masked_whatever_their_order(backwards):
+    rng = random.Random(7)
+    secrets = [example(form.template, rng) for form in credentials.FORMS]
+    given = "\n".join(reversed(secrets) if backwards else secrets).encode()
+    counts = {}
+    masked = redact.body(given, counts)
+    assert len(masked) == len(given)
+    assert sum(counts.values()) == len(secrets)
+    assert not [secret for secret in secrets if secret.encode() in masked]
+
+
 def test_the_table_is_large_and_names_its_sources():
     assert len(credentials.FORMS) >= 70
     assert len({form.name for form in credentials.FORMS}) == len(credentials.FORMS)
