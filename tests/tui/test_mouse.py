@@ -29,7 +29,7 @@ async def opened(pilot: Pilot[Any], *keys: str) -> None:
     for key in keys:
         await pilot.press(key)
     await pilot.app.workers.wait_for_complete()
-    await pilot.pause(0.2)
+    await pilot.pause()
 
 
 async def clicked(pilot: Pilot[Any], words: str) -> None:
