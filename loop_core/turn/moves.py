@@ -16,7 +16,7 @@ from loop_core.turn.costs import batch_of, is_cut, misses_anchor
 from loop_core.turn.limits import Guard, exceeded_guard
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import ENDED, Effect, Finish, RequestPlace, Send, State, Turn
-from loop_core.values import Message, Role, TextPart
+from loop_core.values import ChatResponse, Message, Role, TextPart
 
 TERMINAL_SIGNALS: Mapping[str, Signal] = {
     "retry_limit": Signal.RETRY_LIMIT,
@@ -266,15 +266,17 @@ NOTICES: Mapping[str, str] = {
     "repair_failed": "{repair}",
     "no_answer": "There is no answer: {ending}.",
     "step_limit": "The turn was ended after {tool_steps} rounds of tools (max_tool_steps).",
-    "interrupted": "The answer is incomplete: it ended without a stop reason.",
+    "interrupted": "The answer is incomplete: it ended without a stop reason{cause}.",
     "error": "The answer may be incomplete: {problem}.",
+    "nothing_came": "No answer came: {problem}.",
     "safety_blocked": "The answer was blocked by a filter.",
     "context_window_exceeded": "The answer is incomplete: the context window is full; a continuation cannot succeed.",
     "cancelled": "The turn was cancelled.",
     "stuck": "A tool call was begun and this loop never ends it: it waits for ever, or shows an invalid call.",
     "unrecorded": "The recording ends here: what this loop asks for next was never recorded.",
 }
-"""Terminal reason -> the notice for the operator. Notices are events, never assistant text."""
+"""Terminal reason, or what is known besides, -> the notice for the operator. Notices are events, never assistant
+text."""
 
 
 ENDING_NOTICES: Mapping[Ending, str] = {
@@ -303,18 +305,16 @@ def _again(continuations: int) -> str:
 
 def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
     # No guard stopped it, so the policy had no way to continue: the notice must not blame a limit.
-    stopped = signal is Signal.RETRY_LIMIT and _guard("continuation", turn) is None
-    text = NOTICES.get("not_continued" if stopped else terminal)
+    if signal is Signal.RETRY_LIMIT and _guard("continuation", turn) is None:
+        terminal = "not_continued"
+    evaluation = turn.evaluation
+    response = evaluation.response if evaluation is not None else None
+    if signal in (Signal.INTERRUPTED, Signal.ERROR) and response is not None and not (
+            response.parts or turn.joined_answer().text):
+        terminal = "nothing_came"
+    text = NOTICES.get(terminal)
     if text is None or "{" not in text:
         return text
-    evaluation = turn.evaluation
-    problem = "the provider reported an error"
-    if evaluation is not None and evaluation.response.error is not None and evaluation.response.error.message:
-        # Error pages of gateways run to kilobytes of HTML; a notice is one line.
-        problem = f"the provider reported: {evaluation.response.error.message[:200].rstrip().removesuffix('.')}"
-    elif signal is Signal.UNKNOWN and evaluation is not None:
-        raw = evaluation.response.stop_reason.raw
-        problem = "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"
     return text.format(
         again=_again(turn.spend.continuations),
         continuation_max_attempts=turn.limits.continuation_max_attempts,
@@ -322,7 +322,31 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
         chars=turn.spend.continuation_chars,
         tool_steps=turn.spend.tool_steps,
         repair=history.repair_notice(unsettled_calls(turn), turn.repaired_siblings),
-        problem=problem,
+        problem=_problem(response, signal),
+        cause=f" ({cause})" if response is not None and (cause := _cause(response)) else "",
         ending=ENDING_NOTICES.get(evaluation.judgement.ending, "nothing came")
         if evaluation and evaluation.judgement.ending else "nothing came",
     )
+
+
+def _problem(response: ChatResponse | None, signal: Signal) -> str:
+    """What ended the last answer in an error, or kept it from coming, for the operator."""
+    if response is None:
+        return "the provider reported an error"
+    if response.error is None and signal is Signal.UNKNOWN:
+        raw = response.stop_reason.raw
+        return "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"
+    if response.error is None and signal is Signal.INTERRUPTED:
+        cut = next((found.message for found in response.findings if found.rule == "body.cut"), "")
+        return _cause(response) or cut or (
+            "the response holds no part of one, and no stop reason" if response.size else "the response is empty")
+    # Error pages of gateways run to kilobytes of HTML; a notice is one line.
+    words = " ".join(response.error.message[:200].split()).removesuffix(".") if response.error is not None else ""
+    status = f"HTTP {response.http_status}" if (response.http_status or 0) >= 400 else ""
+    told = ", ".join(word for word in (status, words) if word)
+    return f"the provider reported: {told}" if told else "the provider reported an error"
+
+
+def _cause(response: ChatResponse) -> str:
+    """What the client saw of a broken connection; empty if it broke in no way that it could see."""
+    return next((found.message for found in response.findings if found.rule.startswith("transport.")), "")

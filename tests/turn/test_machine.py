@@ -32,10 +32,13 @@ from loop_core.turn.state import (
     Turn,
 )
 from loop_core.values import (
+    Finding,
     Message,
     OpaquePart,
+    ProviderError,
     ReasoningPart,
     Role,
+    Severity,
     Stop,
     StopReason,
     TextPart,
@@ -294,12 +297,34 @@ def test_a_notice_counts_the_further_cuts_in_words_that_fit(attempts: int, words
 @pytest.mark.parametrize("message", ["The server had an error.", "The server had an error"])
 def test_a_notice_of_an_error_ends_in_one_full_stop(message: str) -> None:
     turn = last(drive([error(message)]))
-    assert turn.notice == "The answer may be incomplete: the provider reported: The server had an error."
+    assert turn.notice == "No answer came: the provider reported: The server had an error."
 
 
 def test_an_error_without_words_still_has_a_notice() -> None:
     turn = last(drive([answer(Stop.ERROR)]))
-    assert turn.notice == "The answer may be incomplete: the provider reported an error."
+    assert turn.notice == "No answer came: the provider reported an error."
+
+
+@pytest.mark.parametrize(("changes", "notice"), [
+    ({"http_status": 503, "error": ProviderError("busy")}, "No answer came: the provider reported: HTTP 503, busy."),
+    ({"http_status": 502, "error": ProviderError("")}, "No answer came: the provider reported: HTTP 502."),
+    ({"http_status": 200}, "No answer came: the response is empty."),
+    ({"http_status": 200, "size": 9}, "No answer came: the response holds no part of one, and no stop reason."),
+    ({"size": 9, "findings": (Finding("body.cut", Severity.WARNING, "the body is cut"),)},
+     "No answer came: the body is cut."),
+    ({"findings": (Finding("transport.reset", Severity.WARNING, "no connection to h: refused"),)},
+     "No answer came: no connection to h: refused."),
+    ({"parts": (TextPart("One,"),),
+      "findings": (Finding("transport.timeout", Severity.WARNING, "h was silent for 1 s"),)},
+     "The answer is incomplete: it ended without a stop reason (h was silent for 1 s)."),
+    ({"parts": (TextPart("One,"),), "http_status": 200, "error": ProviderError("overloaded")},
+     "The answer may be incomplete: the provider reported: overloaded."),
+])
+def test_the_notice_of_a_failed_request_names_what_failed(changes: dict[str, Any], notice: str) -> None:
+    word = Stop.ERROR if "error" in changes else Stop.INTERRUPTED
+    parts = changes.get("parts", ())
+    more = {name: value for name, value in changes.items() if name != "parts"}
+    assert last(drive([answer(word, *parts, **more)])).notice == notice
 
 
 # -- what is sent ----------------------------------------------------------------------------------------------------
