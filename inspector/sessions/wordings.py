@@ -223,9 +223,9 @@ def refusal(part: ToolResultPart) -> NotRun | None:
     if _is_stored(part):
         return None
     said = part.text[:_LONG].rstrip()
-    small = said.lower()
-    if said.isascii() and not any(word in small for word in REFUSING):
-        return None  # of other alphabets some letters count as equal that have different small forms
+    # Of other alphabets some letters count as equal that have different small forms.
+    if said.isascii() and not any(map(said.lower().__contains__, REFUSING)):
+        return None
     if re.match(_ANY, said) is None:
         return None  # as nearly all results
     return next((row for row in REFUSALS if re.match(_beginning(row.pattern), said)), None)
