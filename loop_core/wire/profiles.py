@@ -162,6 +162,7 @@ def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def _by_port(api: str, address: str) -> ProfileChoice | None:
     port = address.partition("/")[0].rpartition(":")[2]
     for profile in _speakers(api):
@@ -170,6 +171,7 @@ def _by_port(api: str, address: str) -> ProfileChoice | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def _by_model(api: str, model: str | None) -> ProfileChoice | None:
     for profile in _speakers(api):
         if model and any(re.search(pattern, model) for pattern in profile.models):
