@@ -235,10 +235,10 @@ def view(replay: Replay, beside: View | None = None) -> View:
         return _beside(replay, beside)
     turns = [] if beside is None else [*beside.turns[: _same_turns(replay, beside)]]
     responses = {index: beside.responses[index] for turn in turns for index in turn.responses} if beside else {}
-    parents = parents_in(run.record for run in replay.turns)
+    parents, spends = parents_in(run.record for run in replay.turns), dict[Spend, Spend]()
     for run, noted in zip(replay.turns[len(turns) :], collect(replay, [turn.findings for turn in turns]), strict=True):
         same = None if beside is None else _same_turn(beside, len(turns), run, noted)
-        turns.append(same or _turn(replay, run, noted))
+        turns.append(same or _turn(replay, run, noted, spends))
         responses.update(_responses(replay, run, last_recorded(run) not in parents))
     return _view(replay, _ordered(responses), turns)
 
@@ -246,10 +246,10 @@ def view(replay: Replay, beside: View | None = None) -> View:
 def view_of_case(case: Case, settings: Settings) -> View:
     """`view(replay(case, settings))`, a turn at a time: of a long recording the steps are made once, and not kept."""
     replay, runs = begin_replay(case, settings)
-    records = replay.case.recording.turns
-    turns, responses, parents = list[TurnFacts](), dict[int, ResponseFacts](), parents_in(records)
+    parents, spends = parents_in(replay.case.recording.turns), dict[Spend, Spend]()
+    turns, responses = list[TurnFacts](), dict[int, ResponseFacts]()
     for run, noted in zip(runs, recorded_findings(replay.case), strict=True):
-        turns.append(_turn(replay, run, (*noted, *another_way(replay, run))))
+        turns.append(_turn(replay, run, (*noted, *another_way(replay, run)), spends))
         responses.update(_responses(replay, run, last_recorded(run) not in parents))
     return _view(join_runs(replay.case, settings, replay.turns), _ordered(responses), turns)
 
@@ -283,12 +283,13 @@ def _view(replay: Replay, responses: tuple[ResponseFacts, ...], turns: Sequence[
     return View(replay, replay.case.recording.inputs, responses, tuple(turns), noted)
 
 
-def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...]) -> TurnFacts:
+def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...], spends: dict[Spend, Spend]) -> TurnFacts:
+    """The facts of a turn. Turns that spent the same share the counts, by `spends`: many short ones do."""
     record, ended = run.record, run.final_turn
     indices = tuple(link.index for link in (*record.links, *record.remainder))
     return TurnFacts(
         run, record.conversation, indices, ended.outcome or ended.state, ended.terminal or "", ended.notice,
-        ended.spend, ended.joined_answer(), judge_turn(replay, run, findings), findings)
+        spends.setdefault(ended.spend, ended.spend), ended.joined_answer(), judge_turn(replay, run, findings), findings)
 
 
 def _beside(replay: Replay, other: View) -> View:
@@ -309,7 +310,7 @@ def _beside(replay: Replay, other: View) -> View:
                 responses[index] = replace(facts, step=facts.step + run.first - old.run.first)
             continue
         noted = (*(each for each in old.findings if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
-        turns.append(_turn(replay, run, noted))
+        turns.append(_turn(replay, run, noted, {}))
         for index, facts in _responses(replay, run, last_recorded(run) not in parents).items():
             responses[index] = facts
     return _view(replay, tuple(responses), turns)

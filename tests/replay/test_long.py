@@ -60,6 +60,13 @@ def test_a_view_that_is_made_turn_by_turn_is_that_of_the_whole_replay(path: str,
     assert len(one.steps) == len(other.steps)
 
 
+def test_turns_that_spent_the_same_share_the_counts() -> None:
+    loaded = open_paths(["-"], stdin=turns(10))
+    for made in (view(replay(open_case(loaded))), view_of_case(open_case(loaded), Settings())):
+        assert made.turns[0].spend.requests == 1
+        assert len({id(turn.spend) for turn in made.turns}) == 1
+
+
 def test_a_document_makes_the_steps_of_each_turn_once_and_keeps_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:
