@@ -117,6 +117,13 @@ def test_explaining_loads_no_screen_no_network_and_no_sdk(whole_body: Path, opti
     assert loaded & others == set(), "30 ms for what no response body needs"
 
 
+def test_a_routers_word_loads_no_format_behind_the_first_that_says_enough() -> None:
+    looked = "from loop_core.wire.profiles import native_word\nassert native_word({!r}).stop is not None"
+    packages = {row.package for row in FORMATS.values()}
+    assert modules_after(looked.format("length")) & packages == {"loop_core.wire.openai_chat"}
+    assert modules_after(looked.format("tool_calls")) & packages == packages, "a later table may say that it was cut"
+
+
 def test_checking_loads_a_filter_statistics_and_xml_only_where_it_is_asked_for_them(whole_body: Path) -> None:
     rare = {"inspector.report.filters", "inspector.check.stats", "html"}
     assert modules_after(COMMAND, "check", str(whole_body)) & rare == set()

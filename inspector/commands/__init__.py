@@ -95,28 +95,31 @@ def stdin_of(paths: Sequence[str]) -> bytes | None:
 
 @without_collector
 def open_view(
-    paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None
+    paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None,
+    keep_steps: bool = True,
 ) -> tuple[Loaded, View]:
-    """The recording, and the view of its replay under these settings."""
-    from inspector.replay import replay
-    from inspector.report.facts import view
+    """The recording, and the view of its replay under these settings.
 
-    loaded, case = read_case(paths, api, profile, stdin)
-    return loaded, view(replay(case, settings))
+    Without `keep_steps` each turn's steps are made again when somebody looks at them, as in a long recording.
+    """
+    from inspector.report.facts import view_of_case
+
+    loaded, case = read_case(paths, api, profile, stdin, keep_steps)
+    return loaded, view_of_case(case, settings)
 
 
 @without_collector
 def read_case(
-    paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None
+    paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None, keep_steps: bool = True
 ) -> tuple[Loaded, Case]:
     """The recording with every response judged."""
-    from inspector.replay.case import open_case
+    from inspector.replay.case import LONG, open_case
     from inspector.sessions import open_paths
 
     paths = located_all(paths)
     stdin = stdin_of(paths) if stdin is None else stdin
     loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin)
-    return loaded, open_case(loaded)
+    return loaded, open_case(loaded, long_from=LONG if keep_steps else 0)
 
 
 LOOK = 0.05

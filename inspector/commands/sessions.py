@@ -74,7 +74,8 @@ def explain(
         shown = followed.read()
         loaded = shown.replay.case.recording
     else:
-        loaded, shown = commands.open_view(paths, api, profile, settings)
+        # A document has nothing of the steps, which take a third of the memory beside the recording.
+        loaded, shown = commands.open_view(paths, api, profile, settings, keep_steps=not as_json)
     only = None if found is None else filters.responses(found, shown)
     if found is not None and (searched := filters.search_note(found, filters.values_of(shown))):
         commands.say([f"--filter: {searched}"])

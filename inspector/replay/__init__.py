@@ -49,10 +49,7 @@ RECENT = 64
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StepMaker:
-    """Makes the steps of the turns of a long recording when they are looked at.
-
-    They take 2 kB a turn, half of what 100,000 turns need in all, and 50 µs to make.
-    """
+    """Makes the steps of the turns of a long recording when they are looked at. They take 2 kB and 50 µs a turn."""
 
     case: Case
     settings: Settings
@@ -64,10 +61,14 @@ class StepMaker:
         found = self._recent.get(record.links[0].index)
         if found is None:
             found = tuple(play_runs(self.case, record, seen_by_loop(self.case, record), self.settings))
-            if len(self._recent) >= RECENT:
-                self._recent.clear()
-            self._recent[record.links[0].index] = found
+            self.keep(record, found)
         return found
+
+    def keep(self, record: TurnRecord, steps: tuple[Step, ...]) -> None:
+        """Keeps the steps of a turn for whoever looks at them next."""
+        if len(self._recent) >= RECENT:
+            self._recent.clear()
+        self._recent[record.links[0].index] = steps
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -143,12 +144,12 @@ class Replay:
     settings: Settings
     """The settings of the last steps."""
     trace: Trace
-    turns: tuple[TurnRun, ...]
+    turns: Sequence[TurnRun]
     since: int = 0
     """The step, from 0, at which `settings` begin to hold."""
     earlier: tuple[Stretch, ...] = ()
     """The settings of the steps before `since`, in order; empty if `since` is 0."""
-    ends: tuple[int, ...] = ()
+    ends: Sequence[int] = ()
     """The step after the last one of each turn, ascending, for binary search."""
 
     @property
@@ -193,23 +194,36 @@ class Replay:
 
 def replay(case: Case, settings: Settings | None = None, before: Replay | None = None) -> Replay:
     """Replays every recorded turn under the settings; unchanged turns are reused from `before`."""
-    settings = settings or Settings()
+    growing, runs = begin_replay(case, settings or Settings(), before)
+    return join_runs(growing.case, growing.settings, [*growing.turns, *runs])
+
+
+def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -> tuple[Replay, Iterator[TurnRun]]:
+    """A replay with the turns that it shares with `before`, and the others: each is played when it is asked for, and
+    joins the replay. Whoever makes all facts of a turn before asking for the next needs its steps only once.
+    """
     case = case_as_profile(case, settings.profile)
-    turns: list[TurnRun] = []
-    first = 0
+    turns = list[TurnRun]()
     if before is not None and before.settings == settings:
         # A file that is followed grows at its end, so the turns at the beginning are replayed once only.
         turns += before.turns[: _same_turns(before, case)]
-        first = turns[-1].end if turns else 0
+    ends = [turn.end for turn in turns]
     # A followed file grows by a few turns, which are kept: a maker for each growth would hold all cases of the file.
     maker = StepMaker(case, settings) if case.long and not turns else None
-    for record in case.recording.turns[len(turns) :]:
-        stop_if_asked()
-        steps = play_runs(case, record, seen_by_loop(case, record), settings)
-        placed = place_steps(record, tuple(steps), first)
-        turns.append(placed if maker is None else replace(placed, made=maker))
-        first = turns[-1].end
-    return join_runs(case, settings, turns)
+
+    def played() -> Iterator[TurnRun]:
+        for record in case.recording.turns[len(turns) :]:
+            stop_if_asked()
+            steps = tuple(play_runs(case, record, seen_by_loop(case, record), settings))
+            turn = place_steps(record, steps, ends[-1] if ends else 0)
+            if maker is not None:
+                maker.keep(record, steps)
+                turn = replace(turn, made=maker)
+            turns.append(turn)
+            ends.append(turn.end)
+            yield turn
+
+    return Replay(case, settings, Trace(StepsOfTurns(turns, ends)), turns, ends=ends), played()
 
 
 def _same_turns(before: Replay, case: Case) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -202,8 +203,8 @@ def place_of(at: At | None) -> dict[str, Any] | None:
 # The text equals that of `json.dumps` with an indent of 1, is written piece by piece and takes two thirds of the time.
 # The standard library uses its C encoder only without an indent, and returns the whole text at once
 # (https://github.com/python/cpython/blob/3.11/Lib/json/encoder.py, `iterencode`); pydantic_core indents fast, but
-# spells a few values differently. A member whose value is an iterator is written item by item, so that the document of
-# a long session is never in memory as a whole.
+# spells a few values differently. A member whose value is an iterator is written a few items at a time, so that the
+# document of a long session is never in memory as a whole.
 
 
 def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
@@ -219,17 +220,21 @@ def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
         if not isinstance(value, Iterator):
             yield _indented_slowly(value, 1)
             continue
-        between = "[\n  "
-        for item in value:
-            yield between + write(item, 2)
-            between = ",\n  "
+        opening = "["
+        while batch := list(islice(value, AT_ONCE)):
+            yield opening + write(batch, 1)[1 : -len(_END)]
+            opening = ","
         # An empty iterator has not opened its list yet.
-        yield "\n ]" if between[0] == "," else "[]"
+        yield _END if opening == "," else "[]"
     yield "\n}" if members else "{}"
 
 
 _EXPONENT = re.compile(rb"e[-+][0-9](?:,?\n|\Z)")
 """An exponent of one digit: a number ends its line, and a text ends in a quote."""
+_END = "\n ]"
+"""How the list in a member of a document ends."""
+AT_ONCE = 16
+"""So many items of a long list are made and written at once."""
 MANY = 500
 """With fewer items the standard library is used: importing pydantic_core takes 19 ms, and saves 0.04 ms per item."""
 

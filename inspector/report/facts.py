@@ -7,14 +7,22 @@ responses, not over steps. The last part gives the answers of a run, recorded or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from inspector.config.prices import PriceTable
-from inspector.replay import Replay, TurnRun
-from inspector.replay.case import LIVE, has_unrecorded_answer
-from inspector.report.findings import ANOTHER_WAY, ReportedFinding, another_way, collect, touched_since
+from inspector.config.settings import Settings
+from inspector.replay import Replay, TurnRun, begin_replay, join_runs
+from inspector.replay.case import LIVE, Case, has_unrecorded_answer
+from inspector.report.findings import (
+    ANOTHER_WAY,
+    ReportedFinding,
+    another_way,
+    collect,
+    recorded_findings,
+    touched_since,
+)
 from inspector.report.judged_turn import exchange_of, place_of, why_of
 from inspector.report.next_acts import NEVER, last_recorded, next_act, parents_in
 from inspector.report.verdict import TurnVerdict, judge_turn
@@ -227,13 +235,27 @@ def view(replay: Replay, beside: View | None = None) -> View:
         return _beside(replay, beside)
     turns = [] if beside is None else [*beside.turns[: _same_turns(replay, beside)]]
     responses = {index: beside.responses[index] for turn in turns for index in turn.responses} if beside else {}
-    parents = parents_in(replay)
+    parents, spends = parents_in(run.record for run in replay.turns), dict[Spend, Spend]()
     for run, noted in zip(replay.turns[len(turns) :], collect(replay, [turn.findings for turn in turns]), strict=True):
         same = None if beside is None else _same_turn(beside, len(turns), run, noted)
-        turns.append(same or _turn(replay, run, noted))
+        turns.append(same or _turn(replay, run, noted, spends))
         responses.update(_responses(replay, run, last_recorded(run) not in parents))
-    ordered = tuple(responses[index] for index in sorted(responses))
-    return _view(replay, ordered, turns)
+    return _view(replay, _ordered(responses), turns)
+
+
+def view_of_case(case: Case, settings: Settings) -> View:
+    """`view(replay(case, settings))`, a turn at a time: of a long recording the steps are made once, and not kept."""
+    replay, runs = begin_replay(case, settings)
+    parents, spends = parents_in(replay.case.recording.turns), dict[Spend, Spend]()
+    turns, responses = list[TurnFacts](), dict[int, ResponseFacts]()
+    for run, noted in zip(runs, recorded_findings(replay.case), strict=True):
+        turns.append(_turn(replay, run, (*noted, *another_way(replay, run)), spends))
+        responses.update(_responses(replay, run, last_recorded(run) not in parents))
+    return _view(join_runs(replay.case, settings, replay.turns), _ordered(responses), turns)
+
+
+def _ordered(responses: Mapping[int, ResponseFacts]) -> tuple[ResponseFacts, ...]:
+    return tuple([responses[index] for index in sorted(responses)])
 
 
 def _same_turns(replay: Replay, before: View) -> int:
@@ -261,12 +283,13 @@ def _view(replay: Replay, responses: tuple[ResponseFacts, ...], turns: Sequence[
     return View(replay, replay.case.recording.inputs, responses, tuple(turns), noted)
 
 
-def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...]) -> TurnFacts:
+def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...], spends: dict[Spend, Spend]) -> TurnFacts:
+    """The facts of a turn. Turns that spent the same share the counts, by `spends`: many short ones do."""
     record, ended = run.record, run.final_turn
     indices = tuple(link.index for link in (*record.links, *record.remainder))
     return TurnFacts(
         run, record.conversation, indices, ended.outcome or ended.state, ended.terminal or "", ended.notice,
-        ended.spend, ended.joined_answer(), judge_turn(replay, run, findings), findings)
+        spends.setdefault(ended.spend, ended.spend), ended.joined_answer(), judge_turn(replay, run, findings), findings)
 
 
 def _beside(replay: Replay, other: View) -> View:
@@ -274,7 +297,7 @@ def _beside(replay: Replay, other: View) -> View:
     if replay.turns is other.replay.turns:
         return View(replay, other.inputs, other.responses, other.turns, other.findings)
     turns: list[TurnFacts] = []
-    responses, parents = list(other.responses), parents_in(replay)
+    responses, parents = list(other.responses), parents_in(run.record for run in replay.turns)
     for run, old in zip(replay.turns, other.turns, strict=True):
         if run is old.run:
             turns.append(old)
@@ -287,33 +310,33 @@ def _beside(replay: Replay, other: View) -> View:
                 responses[index] = replace(facts, step=facts.step + run.first - old.run.first)
             continue
         noted = (*(each for each in old.findings if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
-        turns.append(_turn(replay, run, noted))
+        turns.append(_turn(replay, run, noted, {}))
         for index, facts in _responses(replay, run, last_recorded(run) not in parents).items():
             responses[index] = facts
     return _view(replay, tuple(responses), turns)
 
 
 def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFacts]:
-    case, steps = replay.case, replay.trace.steps
+    case, steps = replay.case, run.steps
     found: dict[int, ResponseFacts] = {}
     at: dict[int | None, int] = {}
-    for index, step in enumerate(run.steps, run.first):
+    for place, step in enumerate(steps):
         turn = step.turn
         if turn.state is State.EVALUATE_STOP and turn.evaluation is not None:
-            at.setdefault(turn.evaluation.index, index)
+            at.setdefault(turn.evaluation.index, place)
     every = (*run.record.links, *run.record.remainder)
     links = [link for link in every if link.why != LIVE]
     positions = {link.index: position for position, link in enumerate(links)}
     for link in every:
-        index = at.get(link.index, run.first)
-        after = steps[index + 1] if index + 1 < run.end else steps[index]
-        segments = steps[index].turn.answers[-1]
+        place = at.get(link.index, 0)
+        after = steps[place + 1] if place + 1 < len(steps) else steps[place]
+        segments = steps[place].turn.answers[-1]
         found[link.index] = ResponseFacts(
             link.index, case.recording.exchanges[link.index], case.judgements[link.index],
             case.verdicts[link.index], link, run.record.id, max(1, len(segments)),
             after.state if after.previous_state is State.EVALUATE_STOP else None,
             NEVER if link.why == LIVE else next_act(links, positions[link.index], last, case.verdicts[link.index]),
-            index, live=link.why == LIVE,
+            run.first + place, live=link.why == LIVE,
         )
     return found
 

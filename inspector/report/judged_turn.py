@@ -210,7 +210,7 @@ class JudgedTurn(NamedTuple):
 def judged_turn_of(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> JudgedTurn:
     """A turn as the verdict table tests it. `findings` are its findings."""
     last = turn.end - 1 if stops_at_edit(turn.steps) else turn.decided
-    steps = replay.trace.steps[turn.first : last + 1]
+    steps = turn.steps[: last + 1 - turn.first]
     ended = steps[-1].turn
     limit, anew = _limit(replay, turn, ended), asked_anew(replay, turn)
     return judge_steps(replay.case, turn.record, steps, ended, findings, limit, anew)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from inspector.replay import Replay, TurnRun
+from inspector.replay import TurnRun
 from inspector.replay.case import LIVE, REFUSED
-from inspector.sessions.recording import Link, TurnPlace
+from inspector.sessions.recording import Link, TurnPlace, TurnRecord
 from loop_core.judge.gate import Verdict
 
 NEVER = "never saw this answer: we asked for it afterwards"
@@ -23,9 +23,9 @@ WENT_ON: Mapping[TurnPlace, str] = {
 """What the recorded agent did next, by the place of its next request; every place has a row."""
 
 
-def parents_in(replay: Replay) -> set[int | None]:
+def parents_in(records: Iterable[TurnRecord]) -> set[int | None]:
     """The answers from which a recorded request went on, those of turns that were asked live again among them."""
-    return {link.parent for run in replay.turns for link in (*run.record.links, *run.record.remainder)}
+    return {link.parent for record in records for link in (*record.links, *record.remainder)}
 
 
 def last_recorded(run: TurnRun) -> int:

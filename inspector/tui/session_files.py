@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from inspector.config.files import FILE, private_folder, replace_all
 from inspector.config.settings import Settings
-from inspector.replay import replay
 from inspector.replay.case import Case, open_case
-from inspector.report.facts import View, view
+from inspector.report.facts import View, view_of_case
 from inspector.report.lines.steps import Outline
 from inspector.sessions import open_paths, without_collector
 from inspector.sessions.intake import standard_input
@@ -145,7 +144,7 @@ def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession
 @without_collector
 def session_of(case: Case, paths: Sequence[str], settings: Settings | None = None) -> OpenSession:
     """A case as a session for the screens."""
-    return OpenSession(tuple(paths), case, run_of("original", view(replay(case, settings))))
+    return OpenSession(tuple(paths), case, run_of("original", view_of_case(case, settings or Settings())))
 
 
 def run_of(name: str, view: View, branch: Branch | None = None) -> Run:

@@ -234,7 +234,7 @@ class Matrix:
         return tuple(made.settings.policy for made in self.replays)
 
     @property
-    def turns(self) -> tuple[TurnRun, ...]:
+    def turns(self) -> Sequence[TurnRun]:
         """The turns, in the order of the rows."""
         return self.replays[0].turns
 

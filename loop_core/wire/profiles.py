@@ -97,9 +97,9 @@ def native_word(word: str) -> StopRow | None:
 
     Where they disagree, a word that says cut, filtered or failed outranks one that says ended. None: no table has it.
     """
-    words, folded = _all_words(), word.casefold()
+    folded = word.casefold()
     # A gateway may put another word before it, as in `content_filter: RECITATION`.
-    return words.get(folded) or words.get(folded.rpartition(":")[2].strip())
+    return _meaning(folded) or _meaning(folded.rpartition(":")[2].strip())
 
 
 def native_reading(response: ChatResponse, profile: Profile) -> StopReason | None:
@@ -162,6 +162,7 @@ def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def _by_port(api: str, address: str) -> ProfileChoice | None:
     port = address.partition("/")[0].rpartition(":")[2]
     for profile in _speakers(api):
@@ -170,6 +171,7 @@ def _by_port(api: str, address: str) -> ProfileChoice | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def _by_model(api: str, model: str | None) -> ProfileChoice | None:
     for profile in _speakers(api):
         if model and any(re.search(pattern, model) for pattern in profile.models):
@@ -272,11 +274,23 @@ def _parsed(text: bytes) -> Any:
         return None
 
 
+@lru_cache(maxsize=256)
+def _meaning(name: str) -> StopRow | None:
+    found = None
+    # One format after the other: of most words the first table says enough, and loading all of them takes 10 ms.
+    for api in (*FORMATS, None):
+        row = _words_of(api).get(name)
+        if row is not None and row.stop not in WORDLESS:
+            return row
+        found = found or row
+    return found
+
+
 @cache
-def _all_words() -> Mapping[str, StopRow]:
+def _words_of(api: str | None) -> Mapping[str, StopRow]:
+    """The words of a format in small letters; None: those of all servers."""
     words: dict[str, StopRow] = {}
-    tables = [wire(api).stop_reasons for api in FORMATS]
-    for table in (*tables, *(profile.words for profile in SERVERS)):
+    for table in [server.words for server in SERVERS] if api is None else [wire(api).stop_reasons]:
         for word, row in table.items():
             # The second half of Responses' words (`incomplete:max_output_tokens`) is what routers pass on.
             for name in {word.casefold(), word.casefold().rpartition(":")[2]}:

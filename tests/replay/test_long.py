@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+import inspector.replay
+from inspector import commands
+from inspector.cli import main
 from inspector.config.settings import Settings
 from inspector.replay import RECENT, Replay, StepMaker, replay
 from inspector.replay.case import open_case
 from inspector.replay.rerun import rerun
 from inspector.report.explain_document import document
-from inspector.report.facts import view
+from inspector.report.facts import view, view_of_case
 from inspector.report.turn_rows import rows_of
 from inspector.sessions.open import open_paths
 from inspector.whatif.tree import branch, preview
@@ -45,6 +48,47 @@ def test_the_document_and_the_rows_are_the_same(path: str) -> None:
     one, other = view(short), view(long)
     assert json.dumps(document(one)) == json.dumps(document(other))
     assert rows_of(one) == rows_of(other)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
+@pytest.mark.parametrize("long_from", [0, 20_000])
+def test_a_view_that_is_made_turn_by_turn_is_that_of_the_whole_replay(path: str, long_from: int) -> None:
+    loaded = open_paths([path])
+    one, other = view(replay(open_case(loaded))), view_of_case(open_case(loaded, long_from=long_from), Settings())
+    assert json.dumps(document(one)) == json.dumps(document(other))
+    assert rows_of(one) == rows_of(other)
+    assert len(one.steps) == len(other.steps)
+
+
+def test_turns_that_spent_the_same_share_the_counts() -> None:
+    loaded = open_paths(["-"], stdin=turns(10))
+    for made in (view(replay(open_case(loaded))), view_of_case(open_case(loaded), Settings())):
+        assert made.turns[0].spend.requests == 1
+        assert len({id(turn.spend) for turn in made.turns}) == 1
+
+
+def test_a_document_makes_the_steps_of_each_turn_once_and_keeps_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:
+    played, shown = list[str](), list[object]()
+    play, opened = inspector.replay.play_runs, commands.open_view
+
+    def noted(case, record, *given):
+        played.append(record.id)
+        return play(case, record, *given)
+
+    def seen(*given, **named):
+        shown[:] = opened(*given, **named)
+        return tuple(shown)
+
+    monkeypatch.setattr(inspector.replay, "play_runs", noted)
+    monkeypatch.setattr(commands, "open_view", seen)
+    monkeypatch.setattr(commands, "stdin_of", lambda paths: turns(3 * RECENT))
+    with pytest.raises(SystemExit):
+        main(["explain", "--json", "-"], standalone_mode=False)
+    assert len(json.loads(capsys.readouterr().out)["turns"]) == 3 * RECENT
+    assert len(played) == len(set(played)) == 3 * RECENT
+    assert all(isinstance(turn.made, StepMaker) for turn in shown[1].replay.turns)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import pytest
@@ -10,6 +11,8 @@ from inspector.report.lines.steps import Outline
 from inspector.sessions import intake, open_paths
 from inspector.sessions.recording import Exchange
 from inspector.sessions.stored_rows import FileChangedError, StoredResult
+from inspector.sessions.transcripts import TranscriptReader
+from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.tui.sheets import Sheets, Viewpoint
 from loop_core.values import ToolResultPart
 from tests.scenes.transcripts import (
@@ -63,6 +66,21 @@ def test_a_long_result_is_read_again_when_it_is_looked_at(tmp_path, name):
     assert (found.text, found.size) == (LONG, len(LONG))
     assert asked.body in path.read_bytes()
     assert asked.size == len(asked.body) == asked.response.size
+
+
+def test_what_an_answer_was_made_of_is_freed_when_its_exchange_is_made(tmp_path, monkeypatch):
+    path, alive = tmp_path / "s.jsonl", []
+    path.write_text(claude(*(row for number in range(50) for row in (
+        prompt(f"question {number}"), block(text(f"answer {number}"), f"msg_{number}", "end_turn")))))
+    give = TranscriptReader.give
+
+    def counted(*given):
+        give(*given)
+        alive.append(sum(type(each) is TranscriptAnswer for each in gc.get_objects()))
+
+    monkeypatch.setattr(TranscriptReader, "give", counted)
+    assert len(exchanges(path)) == 50
+    assert alive == [50, *range(50, 1, -1)], "the one above is freed too, with the last answer below it"
 
 
 @pytest.mark.parametrize("said", ["short", REFUSED])

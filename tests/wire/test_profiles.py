@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from loop_core.errors import CallerError
 from loop_core.values import At, ChatResponse, ExchangePart, Stop
-from loop_core.wire import FORMATS, decode, wire
+from loop_core.wire import FORMATS, decode, profiles, wire
 from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, native_reading, native_word, profile_named
 from loop_core.wire.servers import GENERIC, SERVERS
 
@@ -454,6 +454,17 @@ def test_a_word_of_its_own(name: str, word: str, stop: Stop, detail: str | None)
     row = native_word(word)
     assert row is not None
     assert row.stop is stop
+
+
+def test_the_signs_in_a_models_name_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> int:
+        searched = []
+        monkeypatch.setattr(profiles.re, "search", lambda pattern, text: searched.append(text))
+        choose(CHAT, "", (), None, "a-model-of-this-test")
+        return len(searched)
+
+    first, again = asked(), asked()
+    assert first > again
 
 
 def test_no_word_is_without_a_test_or_a_source() -> None:

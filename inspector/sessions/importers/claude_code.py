@@ -137,6 +137,12 @@ class _Session(TranscriptReader):
         """Whether the file is one of lines, so that what was added can be read alone."""
         return not data[:64].lstrip().startswith(b"[")
 
+    def forget_places(self) -> None:
+        """Frees the places of rows, and the answers and names that further rows would be compared with."""
+        super().forget_places()
+        for held in (self.groups, self.ids, self.last):
+            held.clear()
+
     def settle(self) -> None:
         """Sets the stop reasons: the provider's word if a row has it, else inferred; then the turns that the user
         ended."""

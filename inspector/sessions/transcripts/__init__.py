@@ -277,14 +277,18 @@ class TranscriptReader:
         """Reads every answer in the records of a file."""
         self.take_rows(lines)
         self.settle()
-        self.places.clear()  # no row comes any more
-        for answer in self.answers:
-            self.give(answer, self.reading)
-            answer.rows.clear()
         self.report(lines)
-        for answer in self.answers:
-            answer.next.clear()  # answers form reference cycles, and the collector is paused while a recording is read
+        self.forget_places()
+        self.answers.reverse()
+        while self.answers:
+            answer = self.answers.pop()  # freed when those below it are given: it takes as much room as its exchange
+            self.give(answer, self.reading)
+            answer.forget()
         return self.reading
+
+    def forget_places(self) -> None:
+        """Frees what only further rows would need: none comes any more."""
+        self.places.clear()
 
     def take_rows(self, lines: TranscriptRows) -> None:
         """Reads every record."""

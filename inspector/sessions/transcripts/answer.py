@@ -108,6 +108,9 @@ class TreePlace(NamedTuple):
         return self if row.mark == "ended" else TreePlace(self.answer, (self.since, row))
 
 
+_NOWHERE = TreePlace(None)
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class TranscriptAnswer:
     """A model's answer while its file is read."""
@@ -152,6 +155,14 @@ class TranscriptAnswer:
     def follow(self, row: InterimRow) -> None:
         """Adds a row that follows it."""
         self.after.append(row)
+
+    def forget(self) -> None:
+        """Frees what only its own exchange needs. Answers form cycles, and the collector is paused while a recording is
+        read."""
+        self.rows.clear()
+        self.next.clear()
+        if not self.dropped:  # the request after a failed attempt is that before it (`_request`)
+            self.above = _NOWHERE
 
     @property
     def results(self) -> dict[str, ToolResultPart]:
