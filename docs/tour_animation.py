@@ -47,7 +47,7 @@ FRAMES = (
     Frame(("!", "V"), "! V", "the next turn that needs attention, and its whole verdict with the advice"),
     Frame(("escape", "F"), "F", "the advice is run: with 5 continuations this recording completes"),
     Frame(("R", "d"), "R d", "both runs side by side, from their first difference"),
-    Frame(("escape", "u"), "u", "what would have been enough: ◆ marks the smallest limits of the map"),
+    Frame(("escape", "u"), "u", "what would have been enough: ▾ smallest max_tokens, ◆ fewest output tokens"),
 )
 CAPTION = """<div style="position:absolute; top:0; left:90px; right:24px; height:41px; display:flex; align-items:center;
 gap:14px; font:19px 'Fira Code',monospace; color:#f4f4f0; white-space:pre"><b style="background:#e0af5c; color:#12161c;

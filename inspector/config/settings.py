@@ -20,6 +20,10 @@ from loop_core.wire.profiles import PROFILES
 
 INITIAL = "max_tokens"
 """The setting beside the limits that is asked for most: the initial output cap."""
+SHORT_NAMES = dict(zip(CONTINUATION_LIMITS, ("attempts", "cont_tokens", "cont_chars", "repairs"), strict=True))
+"""Limit -> its short name: in the names of runs, in the grid of limits and in the form."""
+FULL_NAMES = {short: name for name, short in SHORT_NAMES.items()}
+"""Short name -> the limit; both may be typed."""
 
 
 EDIT = "edit."
@@ -187,14 +191,15 @@ CHOICES: Mapping[str, SettingChoice] = {
 
 
 def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
-    """`base` changed by `NAME=VALUE` assignments: any limit, the names of `CHOICES`, and edited inputs
-    (`edit.TURN.INPUT`).
+    """`base` changed by `NAME=VALUE` assignments: any limit by either of its names, the names of `CHOICES`, and edited
+    inputs (`edit.TURN.INPUT`).
 
     Raises:
         CallerError: an unknown name, or a value out of range.
     """
     edits = {name: _edit(name, value) for name, value in assignments.items() if name.startswith(EDIT)}
     named_limits = {name: value for name, value in assignments.items() if name not in CHOICES and name not in edits}
+    named_limits = {FULL_NAMES.get(name, name): value for name, value in named_limits.items()}
     for name in named_limits:
         if name not in LIMITS:
             raise CallerError(f"unknown setting {name!r}{_nearest(name, (*CHOICES, *LIMITS))}")
@@ -369,5 +374,4 @@ def _written(name: str, settings: Settings) -> str:
 
 
 def _short(name: str) -> str:
-    shorts = dict(zip(CONTINUATION_LIMITS, ("attempts", "tokens", "chars", "repairs"), strict=True))
-    return shorts.get(name, name)
+    return SHORT_NAMES.get(name, name)

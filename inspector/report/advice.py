@@ -44,7 +44,7 @@ class Advice(NamedTuple):
 
 TRIED: Mapping[Basis, str] = {
     Basis.RECORDED: "a replay of the recording then completes the turn",
-    Basis.SIMULATED: "a simulation then completes the turn",
+    Basis.SIMULATED: "a simulation then completes the turn, which is a guess",
 }
 """How a setting was tried -> the result, in words."""
 

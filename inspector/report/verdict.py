@@ -203,7 +203,7 @@ ROWS: tuple[VerdictRow, ...] = (
         situation),
     # Before INTERRUPTED: without a status line the address or the network is at fault, not the stream.
     VerdictRow("NO ANSWER", "╳", "!", Severity.ERROR,
-        lambda look: look.word is Stop.INTERRUPTED and not look.repaired and _unanswered(look.exchange.response),
+        lambda look: look.word is Stop.INTERRUPTED and not look.repaired and unanswered(look.exchange.response),
         lambda look: f"{say.who(look)} did not answer the request{say.unreached_reason(look.exchange.response)}",
         lambda look: "check the address, the network and the server; no answer began"),
     VerdictRow("INTERRUPTED", "╳", "!", Severity.ERROR,
@@ -334,7 +334,7 @@ def _of_last(look: JudgedTurn) -> JudgedTurn:
     return look._replace(worst=len(look.answers) - 1, word=look.last_word)
 
 
-def _unanswered(response: ChatResponse) -> bool:
+def unanswered(response: ChatResponse) -> bool:
     """Whether a request was sent, or tried to be, and not even a status came back."""
     ends = (TransportEnd.RESET, TransportEnd.TIMEOUT, TransportEnd.ABORTED)
     return response.http_status is None and not response.size and response.transport_end in ends

@@ -130,8 +130,7 @@ class Beside(Screen[int | None]):
         title = self.query_one("#beside-title", Note)
         title.line = (Span(which, Tone.TITLE), Span(pair.summary(), Tone.STRONG))
         self._head()
-        self.query_one("#texts", TextView).sheet = Listed(
-            [(Span("merged text, left to right", Tone.DIM),), *pair.texts()])
+        self.query_one("#texts", TextView).sheet = Listed([(Span("left to right", Tone.DIM),), *pair.texts()])
         self._pairs.resized()
         self._pairs.show_cursor()
 

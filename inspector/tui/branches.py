@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from inspector.tui.limits_form import LimitsChoice
     from inspector.tui.tuning_table import TuningTable
     from inspector.whatif.policies import Matrix
-    from inspector.whatif.policies_report import Place
+    from inspector.whatif.policies_lines import Place
 
 
 class Branches(SessionPart):
@@ -288,10 +288,9 @@ class Comparisons(SessionPart):
         settings = replace(replay.settings, policy=STRICT)
         twin = command(runs.paths, settings, reading.api, reading.profile, verb="policies")
         run = runs.current.name + (", from the first step on" if replay.since else "")
-        original = runs.every[0].outline
-        turn_files = {block.turn: original.file_of(block) for block in original.blocks}
+        turn = self.stage.came_from if self.stage.for_view or not replay.turns else replay.turn_at(self.stage.step)
         self.stage.app.push_screen(
-            PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin), turn_files, self.stage.past_filter),
+            PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin), turn, self.stage.past_filter),
             self._policy_chosen)
 
     def _policy_chosen(self, choice: tuple[Matrix, Place] | None) -> None:
@@ -300,7 +299,7 @@ class Comparisons(SessionPart):
         if choice is None:
             return
         self.stage.for_view = False
-        from inspector.whatif import policies_report as lines
+        from inspector.whatif import policies_lines as lines
 
         (matrix, place), stage = choice, self.stage
         index, _ = stage.runs.under(lines.assignments(matrix, place), 0)

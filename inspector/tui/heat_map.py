@@ -5,7 +5,7 @@ It handles the cursor and its keys. The `Plane` computes where the cells stand, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -48,16 +48,17 @@ class HeatMap(ScrollView, can_focus=True):
         self._axes: tuple[Axis, ...] = ()
         self._made: Callable[[bool], Sequence[Span]] = lambda short: ()
         self._marks: Sequence[Span] = ()
-        self._best: Sequence[int] = ()
+        self._best: Mapping[int, str] = {}
         self._plane: Plane | None = None
         self.full_width = 0
         """Columns that the widget needs to show all cells in full."""
         self._base = Style()
 
     def show(
-        self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Sequence[int]
+        self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Mapping[int, str]
     ) -> None:
-        """Shows other cells, or other marks in them; `marks` returns the marks in full or shortened."""
+        """Shows other cells, or other marks in them; `marks` returns what is in each cell, in full or shortened, and
+        `best` has what stands behind some of them."""
         self._axes, self._made, self._best = axes, marks, best
         self._lay()
 

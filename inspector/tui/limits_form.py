@@ -339,11 +339,11 @@ SHOWN, ROWS = 4, 19
 """The largest number of runs that the form lists if there is room (`R` shows all), and the rows of the form without
 them."""
 MEANS: Mapping[str, str] = {
-    "continuation_max_attempts": "max. continuations",
-    "continuation_max_total_completion_tokens": "max. continuation tokens",
-    "continuation_max_output_chars": "max. characters",
-    "continuation_tool_repair_attempts": "max. call repairs",
-    INITIAL: "max_tokens, first request",
+    "continuation_max_attempts": "attempts: continuations",
+    "continuation_max_total_completion_tokens": "cont_tokens: continuations",
+    "continuation_max_output_chars": "cont_chars: characters",
+    "continuation_tool_repair_attempts": "repairs: of cut calls",
+    INITIAL: "max_tokens: first request",
     "policy": "policy",
     "seam": "seam rule",
     "method": "continue by",
@@ -362,7 +362,7 @@ ABOUT: Mapping[str, str] = {
     "seam": "how two segments are joined: how much repeated text is left out",
     "method": "how a cut answer is asked to go on: prefill, a quoted anchor, or a hint",
     "profile": "every answer is read as if this server had sent it; a letter goes to the next name",
-    "source": "recording: as it is; simulation: the known output cut again; live: the provider is asked",
+    "source": "recording: as it is; simulation: the known output cut again, a guess; live: the provider is asked",
     OTHERS: ", ".join(each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
 }
 """Field -> what it changes."""

@@ -23,7 +23,8 @@ from inspector.report.lines.spans import Line, Listed, Span, Tone, count_of, mar
 from inspector.sessions import redact
 from inspector.tui.lists import CursorTable, TableScreen
 from inspector.tui.messages import NO_FILTER, RowOpened
-from inspector.whatif import policies_report as lines
+from inspector.whatif import policies_lines as lines
+from inspector.whatif import policies_report as report
 from inspector.whatif.policies import Matrix, matrix
 
 ROOMY = 100
@@ -54,15 +55,17 @@ class Cells(CursorTable):
     ]
     made: reactive[Matrix | None] = reactive(None, init=False)
     policy: reactive[int] = reactive(0, init=False)
+    origin: int | None = None
+    """The turn from which the screen was opened."""
     each = False
     """Whether each turn in which all policies agree has its own line."""
     shown: Sequence[range] = ()
     """The turns of each line."""
 
     def watch_made(self) -> None:
-        """Moves the cursor to the first turn in which the policies differ."""
+        """Moves the cursor to a turn in which the policies differ."""
         if self.made is not None:
-            self.fold(self.each, next((at for at, _ in enumerate(self.made.rows) if not lines.agree(self.made, at)), 0))
+            self.fold(self.each, lines.opening_turn(self.made, self.origin))
 
     def fold(self, each: bool, turn: int) -> None:
         """Folds or unfolds turns in which all policies agree; moves the cursor to a turn."""
@@ -147,14 +150,13 @@ class PoliciesScreen(TableScreen):
     """The matrix of one run."""
 
     def __init__(
-        self, case: Case, settings: Settings, run: str, command: str, turn_files: Mapping[int, str] | None = None,
+        self, case: Case, settings: Settings, run: str, command: str, turn: int | None = None,
         past_filter: bool = False,
     ) -> None:
         self._cells = Cells(id="cells")
+        self._cells.origin = turn
         super().__init__(self._cells)
         self._case, self._settings, self._run, self._command = case, settings, run, command
-        self._turn_files = turn_files or {}
-        """The name of each turn's file, if there are several files."""
         self._past_filter = past_filter
         """Whether the table of turns that it was opened from has a filter."""
 
@@ -197,7 +199,7 @@ class PoliciesScreen(TableScreen):
             return Listed([])
         if len(turns) > 1:
             return lines.fold_sheet(made, turns)
-        return lines.sheet(made, self._cells.here, self._turn_files.get(turns[0], ""))
+        return lines.sheet(made, self._cells.here)
 
     def command(self) -> str:
         """The command line that prints the same matrix."""
@@ -208,8 +210,8 @@ class PoliciesScreen(TableScreen):
         made = self._cells.made
         if made is None:
             return {}
-        return {"policies.txt": redact.text(lines.text(made)), "policies.csv": redact.text(lines.as_csv(made)),
-                "policies.json": json.dumps(redact.texts(lines.values(made)), indent=1) + "\n"}
+        return {"policies.txt": redact.text(report.text(made)), "policies.csv": redact.text(report.as_csv(made)),
+                "policies.json": json.dumps(redact.texts(report.values(made)), indent=1) + "\n"}
 
     @on(RowOpened)
     def _opened(self, message: RowOpened) -> None:

@@ -216,6 +216,8 @@ class SessionStage(Screen[None]):
         self.for_view = False
         """Whether the screen was opened from the table only to carry a view, so that leaving the view leads back to the
         table."""
+        self.came_from: int | None = None
+        """The turn at the cursor of that table."""
         self.past_filter = False
         """Whether the table that it was opened from has a filter, which does not apply to a view over all turns."""
         self.known: Sequence[Line] = ()

@@ -84,7 +84,8 @@ class TuneScreen(Screen[int | None]):
         Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The turn before, or all of them",
                 id="tune.turn-before"),
         Binding(":", "jump", "Go to turn", show=False, tooltip="One turn by its number, or all", id="tune.turn-number"),
-        Binding("b", "best", "best", tooltip="To the smallest budget, then to the knee", id="tune.best"),
+        Binding("b", "best", "best", id="tune.best",
+                tooltip="To the smallest max_tokens, the fewest output tokens, then the best value"),
         Binding("e", "axes", "limits", tooltip="Which limits are varied, and their values", id="tune.axes"),
         Binding("s", "simulate", "simulate", id="tune.simulate",
                 tooltip="Simulate what was not recorded, or use recorded answers only"),
@@ -185,7 +186,7 @@ class TuneScreen(Screen[int | None]):
 
     def _show(self) -> None:
         """Shows another grid, turn or measure."""
-        self._map.show(self.table.grid.axes, self.table.marks, self.table.best())
+        self._map.show(self.table.grid.axes, self.table.marks, self.table.best_marks())
         self._widen()
         self._legend.lines = self.table.legend()
         self._answers.sheet = Listed(self.table.answers())
@@ -253,7 +254,7 @@ class TuneScreen(Screen[int | None]):
         self._show()
 
     def action_best(self) -> None:
-        """Moves the cursor to the smallest budget, from there to the knee, and back."""
+        """Moves the cursor to the next of the best cells: smallest max_tokens, fewest output tokens, best value."""
         best = self.table.best()
         if not best:
             self.note = "the grid is still running" if self.running else "no cell completes it"

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from inspector.config.settings import Settings, command
+from inspector.config.settings import INITIAL, Settings, command
 from inspector.replay.case import Case
-from inspector.report.lines.glyphs import MARKED
 from inspector.report.lines.header import EMPTY as LEFT
-from inspector.report.lines.header import FULL, output
+from inspector.report.lines.header import FULL
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, wrap_line
 from inspector.sessions import redact
 from inspector.tui.messages import NO_FILTER
+from inspector.whatif import heat
+from inspector.whatif.cell_lines import GUESS, cell_name, cell_sheet
 from inspector.whatif.grid import GridRequest
-from inspector.whatif.grid_lines import FEWEST, about, answers, cell_name, cell_sheet, headline, reach
+from inspector.whatif.grid_lines import (
+    BEST_VALUE,
+    BEST_VALUE_MEANS,
+    FEWEST,
+    LEAST_CAP,
+    about,
+    answers,
+    headline,
+    headline_of,
+)
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import TunedGrid, tune
-from inspector.whatif.heat import HERE, KNEE, SHOWS, SIMULATED, key, marks
-from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest, why_not
+from inspector.whatif.heat import HERE, SHOWS, SIMULATED, key, marks
+from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest
+from inspector.whatif.smallest_cap import SmallestCap, smallest_cap, smallest_cap_of_all
 from loop_core.turn.trace import Fidelity
 
 MOST = 100
@@ -32,6 +43,10 @@ FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
     "json": ("one document for programs", lambda tuned: json.dumps(redact.texts(document(tuned)), indent=1) + "\n"),
 }
 """Form of an export -> its description, and the function that writes it."""
+
+
+MEANINGS = {BEST_VALUE: f"{BEST_VALUE}: {BEST_VALUE_MEANS}"}
+"""What a best cell is called in the legend, where its name does not say it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,13 +165,7 @@ class TuningTable:
     def _headline(self, turn: int) -> Line:
         """The line with the smallest sufficient limits of one turn."""
         found = self._told(turn)[0]
-        if found is None:
-            return (Span("NOT RUN", Tone.WARN),)
-        if found.cell is None:
-            return (Span("DOES NOT COMPLETE", Tone.WARN), Span(f"  {why_not(self.tuning, found.end)}"))
-        budget, end = None if found.edge is None else found.edge.budget, found.at_edge
-        return (Span("COMPLETES", Tone.OK), Span(f"  {end.fidelity}  ", Tone.DIM),
-                *reach(self.tuning, found.cell, budget, turn), Span(f", for {output(end.spend)}{FEWEST}"))
+        return (Span("NOT RUN", Tone.WARN),) if found is None else headline_of(self.tuning, found)
 
     def _told(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
         """The smallest sufficient limits of one turn with their lines; computed once."""
@@ -183,9 +192,8 @@ class TuningTable:
 
     def legend(self) -> list[Line]:
         """The meaning of the marks."""
-        more = f"  {SIMULATED} {Fidelity.SIMULATED}" if any(self.tuning.simulated) else ""
-        names = (f"{MARKED} for the fewest output tokens", f"{KNEE} the knee")
-        best = "".join(f"  {name}" for _, name in zip(self.best(), names, strict=False))
+        more = f"  {SIMULATED} {Fidelity.SIMULATED}: {GUESS}" if any(self.tuning.simulated) else ""
+        best = "".join(f"  {mark} {MEANINGS.get(name, name)}" for _, mark, name in self._named())
         return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Tone.DIM),)]
 
     def answers(self) -> list[Line]:
@@ -201,24 +209,50 @@ class TuningTable:
         """The details of the current cell."""
         return cell_sheet(self.tuning, self.cell, self.turn, MOST)
 
-    def best(self) -> list[int]:
-        """The smallest budget, then the knee, if it is another cell."""
+    def _named(self) -> list[tuple[int, str, str]]:
+        """The best cells: each with its mark and its name; one cell may have several."""
         if self.result is None:
             return []
+        bend, cap = self.result.bend, self._cap()
         if self.turn is not None:
             found = self._told(self.turn)[0]
-            return [found.cell] if found is not None and found.cell is not None else []
-        bend = self.result.bend
-        return list(dict.fromkeys((bend.enough.cell, bend.knee.cell))) if bend is not None else []
+            enough, value = None if found is None else found.cell, None
+        elif bend is None:
+            return []
+        else:
+            enough, value = bend.enough.cell, bend.knee.cell if bend.knee != bend.enough else None
+        cells = ((None if cap is None else cap.cell, heat.LEAST_CAP, LEAST_CAP), (enough, heat.FEWEST, FEWEST),
+                 (value, heat.KNEE, BEST_VALUE))
+        return [(cell, mark, name) for cell, mark, name in cells if cell is not None]
+
+    def best(self) -> list[int]:
+        """The cells with the smallest max_tokens, the fewest output tokens, and the best value."""
+        return list(dict.fromkeys(cell for cell, _, _ in self._named()))
+
+    def best_marks(self) -> dict[int, str]:
+        """The marks of these cells."""
+        found: dict[int, str] = {}
+        for cell, mark, _ in self._named():
+            found[cell] = found.get(cell, "") + mark
+        return found
 
     def named_best(self) -> str:
         """Which best cell the current cell is."""
-        if self.best()[:1] != [self.cell]:
-            return f"the knee: {cell_name(self.tuning, self.cell)}"
-        return f"the smallest budget, by output tokens: {cell_name(self.tuning, self.cell, self._budget())}"
+        names = [name for cell, _, name in self._named() if cell == self.cell]
+        return f"{' and '.join(names)}: {cell_name(self.tuning, self.cell, self._budget(names))}"
 
-    def _budget(self) -> int | None:
-        """The smallest sufficient max_tokens of the shown turns; it may lie between two values of the grid."""
+    def _cap(self) -> SmallestCap | None:
+        """The smallest max_tokens of the shown turns."""
+        if self.turn is not None:
+            return smallest_cap(self.tuning, self.turn)
+        bend = self.result.bend if self.result is not None else None
+        return None if bend is None else smallest_cap_of_all(self.tuning, bend.enough.completed)
+
+    def _budget(self, names: Sequence[str]) -> int | None:
+        """The max_tokens of the best cell with these names; it may lie between two values of the grid."""
+        if FEWEST not in names:
+            cap = self._cap() if LEAST_CAP in names else None
+            return None if cap is None else cap.values[self.grid.names.index(INITIAL)]
         if self.turn is None:
             return self.result.bend.budget if self.result is not None and self.result.bend is not None else None
         found = self._told(self.turn)[0]

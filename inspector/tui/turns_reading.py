@@ -178,5 +178,14 @@ def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
     table.note = ""
     session = SessionScreen(read, None)
     session.for_view, session.past_filter = True, table.listed.filter is not None
+    session.came_from = _turn_of(table.listed.selected, read)
     table.app.push_screen(session)
     session.call_after_refresh(getattr(session, f"action_{view}"))
+
+
+def _turn_of(row: TurnRow | None, read: OpenSession) -> int | None:
+    """The turn of a row among those of all files as one session; None if that cannot be told."""
+    recording = read.original.view.replay.case.recording
+    turns = [number for number, turn in enumerate(recording.turns)
+             if row is not None and recording.exchanges[turn.links[0].index].path in row.paths]
+    return turns[row.number - 1] if row is not None and 0 < row.number <= len(turns) else None

@@ -5,13 +5,12 @@ Both sides are one turn: the one at the cursor if the settings change it, else t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Mapping
 
 from inspector.config.settings import settings_of
 from inspector.replay import Replay
 from inspector.report.facts import TurnFacts, View
-from inspector.report.lines.diff import change_line, shared_length
+from inspector.report.lines.diff import change_line
 from inspector.report.lines.spans import (
     Line,
     Listed,
@@ -21,7 +20,6 @@ from inspector.report.lines.spans import (
     field,
     join_groups,
     more,
-    paragraphs,
     safe,
     text_of,
 )
@@ -30,15 +28,9 @@ from inspector.report.made_runs import fidelity_of
 from inspector.whatif.branch_report import live_sources, made_up
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, preview
+from inspector.whatif.turn_contents import content_lines, contents_of, text_diff
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
-
-CONTEXT = 2
-"""Lines of unchanged text that are shown around a change."""
-SHARED_SHOWN = 120
-"""Characters of the shared beginning of a line that are shown."""
-SMALL = 2_000
-"""Lines up to which two texts are compared line by line in full."""
 
 
 def against_original(branch: Branch, step: int | None = None) -> Listed:
@@ -53,8 +45,9 @@ def against_original(branch: Branch, step: int | None = None) -> Listed:
               if new is not turn and differs(old, new)]
     lines = [title, (), *_turn(branch, original_of(branch, turn), turn), field("parts at", *parting(branch, turn)),
              *_changed(branch), *_edits(branch), (),
-             (Span("merged text", Tone.TITLE), Span(f"  turn {branch.view.number(turn)}", Tone.DIM)),
-             *text_diff(original_of(branch, turn).joined_text.text, turn.joined_text.text)]
+             (Span(f"turn {branch.view.number(turn)}: what it says and calls", Tone.DIM),),
+             *content_lines(contents_of(branch.original, original_of(branch, turn)), contents_of(branch.view, turn),
+                            (f"in {other}", "in this run"))]
     for old, new in others:
         lines += [(), *_turn(branch, old, new)]
     return Listed(lines)
@@ -197,61 +190,6 @@ def _edits(branch: Branch) -> list[Line]:
         lines += [(), (Span("given", Tone.TITLE), safe(f"  {each.input.what} of turn {each.turn}", Tone.DIM)),
                   *text_diff(each.input.text, each.text)]
     return lines
-
-
-def text_diff(old: str, new: str) -> list[Line]:
-    """Two texts compared line by line; common lines are left out except for a few around each change."""
-    if old == new:
-        return [(Span(f"the same {len(new):,} characters", Tone.DIM),)]
-    left, right = old.split("\n"), new.split("\n")
-    if max(len(left), len(right)) > SMALL:
-        return _ends(old, new)
-    lines: list[Line] = []
-    matcher = SequenceMatcher(None, left, right, autojunk=False)
-    for group in matcher.get_grouped_opcodes(CONTEXT):
-        first = group[0]
-        lines.append((Span(f"  line {first[3] + 1}", Tone.DIM),))
-        for word, i, j, k, m in group:
-            if word == "equal":
-                lines += _text("  ", right[k:m], Tone.DIM)
-            elif word == "replace" and j - i == 1 and _goes_on(left[i], right[k]):
-                lines += _extended(left[i], right[k:m])
-            else:
-                lines += _text("− ", left[i:j], Tone.REMOVED)
-                lines += _text("+ ", right[k:m], Tone.ADDED)
-    return lines
-
-
-def _goes_on(old: str, new: str) -> bool:
-    """Whether two lines begin alike, so far that one is the other gone on or cut short."""
-    return shared_length(old, new) * 2 > min(len(old), len(new))
-
-
-def _extended(old: str, new: Sequence[str]) -> list[Line]:
-    """One line that goes on: the shared beginning once, then what each side says."""
-    same = shared_length(old, new[0])
-    before = new[0][:same] if same <= SHARED_SHOWN else f"…{new[0][same - SHARED_SHOWN : same]}"
-    lines: list[Line] = [(Span("  ", Tone.RULE), safe(before, Tone.DIM))]
-    if same < len(old):
-        lines.append((Span("− ", Tone.REMOVED), safe(old[same:], Tone.REMOVED)))
-    if same < len(new[0]):
-        lines.append((Span("+ ", Tone.ADDED), safe(new[0][same:], Tone.ADDED)))
-    return [*lines, *_text("+ ", new[1:], Tone.ADDED)]
-
-
-def _ends(old: str, new: str) -> list[Line]:
-    same = shared_length(old, new)
-    lines: list[Line] = [(Span(f"  {same:,} characters the same", Tone.DIM),)]
-    if old[same:]:
-        lines += _text("− ", old[same:].split("\n"), Tone.REMOVED)
-    if new[same:]:
-        lines += _text("+ ", new[same:].split("\n"), Tone.ADDED)
-    return lines
-
-
-def _text(mark: str, texts: Sequence[str], role: Tone) -> list[Line]:
-    gutter = Span(mark, Tone.RULE if role is Tone.DIM else role)
-    return [(gutter, *line) for text in texts for line in paragraphs(text, role)]
 
 
 # -- the runs --------------------------------------------------------------------------------------------------------

@@ -1,22 +1,25 @@
-"""The results of a grid as lines: the conclusion first, then the map, the smallest budget of each turn, and the knee.
+"""The results of a grid as lines: the conclusion first, then the map, what is enough for each turn, and for all.
 
-Further down: one cell of a grid as lines.
+Two answers stand beside each other, under the same names everywhere: the smallest max_tokens that completes a turn, and
+the fewest output tokens for which it completes. Each says why it may be believed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
-from inspector.report.lines.steps import reason_of_end
-from inspector.whatif.grid import SHORT, End, TurnGrid
+from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, spent_line, turn_counts, turn_name
+from inspector.whatif.grid import SHORT, End, Value
 from inspector.whatif.grid_run import TunedGrid
-from inspector.whatif.heat import SIMULATED, heat, key, word
+from inspector.whatif.heat import SIMULATED, heat, key
 from inspector.whatif.smallest import Edge, Knee, SmallestLimits, cost, every_larger, smallest, why_not
+from inspector.whatif.smallest_cap import SmallestCap, recorded_cap, smallest_cap, smallest_cap_of_all
+from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
 
@@ -27,16 +30,20 @@ def sheet(tuning: TunedGrid, bend: Knee | None, show: str = "outcome") -> list[L
         return lines
     lines += [*heat(tuning, show), (), (Span(key(show, len(tuning.turns) == 1), Tone.DIM),)]
     if any(tuning.simulated):
-        lines.append((Span(f"{SIMULATED} stands behind what was simulated", Tone.DIM),))
+        lines.append((Span(f"{SIMULATED} stands behind what was simulated: {GUESS}", Tone.DIM),))
     return [*lines, (), *answers(tuning, bend)]
 
 
+LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "best value"
+"""What the three marked cells are called: the last is the knee of the curve of turns by tokens."""
+BEST_VALUE_MEANS = "with a larger budget each further turn costs more than the average"
+FROM_RECORDING = "from the recording"
+
+
 def answers(tuning: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
-    """The smallest budget of each turn, or of one, and the knee for all; at most `most` turns."""
-    lines: list[Line] = [(Span("the smallest budget that completes each turn", Tone.TITLE),
-                          Span(": for the fewest output tokens", Tone.DIM)),
-                         *_smallest(tuning, turn, most)]
-    if turn is None and bend is not None:
+    """What is enough for each turn, or for one, and for all; at most `most` turns."""
+    lines: list[Line] = [(Span("what completes each turn", Tone.TITLE),), *_smallest(tuning, turn, most)]
+    if turn is None and bend is not None and len(tuning.turns) > 1:
         lines += [(), (Span("for all turns", Tone.TITLE),), *_knee(tuning, bend)]
     return lines
 
@@ -55,13 +62,65 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
         of = "" if count == len(tuning.turns) else f" (in {count:,} of {count_of(len(tuning.turns), 'turn')})"
         return (Span("NONE COMPLETES", Tone.WARN), Span(f"  {why}{of}"))
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
-    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span("  at most, "),
-            *reach(tuning, bend.enough.cell, bend.budget),
-            Span(f", for {count_of(_tokens(bend), 'output token')}{FEWEST}"))
+    cap = smallest_cap_of_all(tuning, bend.enough.completed)
+    made = bool(tuning.simulated[bend.enough.cell]) or (bend.edge is not None and any(map(is_guess, bend.edge.ends)))
+    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(" at most  "),
+            *least_cap(tuning, cap, 0 if every == 1 and len(tuning.turns) == 1 else None),
+            *fewest(tuning, bend.enough.cell, bend.budget, None, f"{_tokens(bend):,}", made))
 
 
-FEWEST = ", the fewest"
-"""What a smallest budget is smallest by, behind its output tokens."""
+def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
+    """The conclusion about one turn in one line."""
+    if found.cell is None:
+        return (Span("DOES NOT COMPLETE", Tone.WARN), Span(f"  {why_not(tuning, found.end)}"))
+    cap, end, turn = smallest_cap(tuning, found.turn), found.at_edge, found.turn
+    budget = None if found.edge is None else found.edge.budget
+    return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap(tuning, cap, turn),
+            *fewest(tuning, found.cell, budget, turn, " ".join(
+                [f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))]), is_guess(end)))
+
+
+def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
+    """The first of the two answers in few words, with the sign between them; empty if max_tokens is not varied."""
+    if cap is None:
+        return ()
+    spent = f"{count_of(cap.ends[0].spend.requests, 'answer')}, " if len(cap.ends) == 1 else ""
+    guess = any(end.complete and is_guess(end) for end in cap.ends)
+    recorded = recorded_cap(tuning, turn) if guess and turn is not None else None
+    proved = (() if recorded is None else
+              (Span(f" ({FROM_RECORDING} "), *cap_name(tuning, tuning.grid.values(recorded[0])), Span(")")))
+    budget = dict(zip(tuning.grid.names, cap.values, strict=True))[INITIAL]
+    return (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values), *between(tuning, cap.cell, budget),
+            Span(f": {spent}{GUESS if guess else FROM_RECORDING}"), *proved, Span(" · "))
+
+
+def fewest(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None, spent: str, guess: bool) -> Line:
+    """The second of the two answers in few words."""
+    return (Span(f"{FEWEST} {spent} "), *reach(tuning, cell, budget, turn),
+            Span(f": {GUESS if guess else FROM_RECORDING}"))
+
+
+def belief(end: End) -> str:
+    """Why one may believe how a turn ends, or that it is a guess."""
+    if is_guess(end):
+        return f"{GUESS} (SIMULATED): made up from the recorded text, no model answered so"
+    return "each of these answers was recorded" if end.fidelity == Fidelity.RECORDED else end.fidelity
+
+
+def cap_name(tuning: TunedGrid, values: Sequence[Value]) -> Line:
+    """A max_tokens, then the other limits: `28 with attempts=4`."""
+    pairs = list(zip(tuning.grid.axes, values, strict=True))
+    own = next(axis.value_text(value) for axis, value in pairs if axis.name == INITIAL)
+    others = ", ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in pairs if axis.name != INITIAL)
+    return (Span(own, Tone.STRONG), *((Span(f" with {others}"),) if others else ()))
+
+
+def spent_words(end: End) -> str:
+    """The answers of a turn, how many of them go on or repair another, and its output tokens."""
+    more_of = [count_of(count, noun) for count, noun in (
+        (end.spend.continuations, "continuation"), (end.spend.repairs, "repair")) if count]
+    told = f" ({', '.join(more_of)})" if more_of else ""
+    return f"{count_of(end.spend.requests, 'answer')}{told}, {output(end.spend)}"
 
 
 def reach(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None = None) -> Line:
@@ -70,13 +129,6 @@ def reach(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None = N
     if every_larger(tuning, cell, turn):
         return (Span("from "), *name, Span(" on"))
     return (Span("with "), *name, Span(", but not with every larger one"))
-
-
-def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
-    """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
-    shown = {INITIAL: budget} if budget is not None else {}
-    values = zip(tuning.grid.axes, tuning.grid.values(cell), strict=True)
-    return ", ".join(f"{axis.short}={axis.value_text(shown.get(axis.name, value))}" for axis, value in values)
 
 
 def between(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
@@ -91,7 +143,8 @@ def about(tuning: TunedGrid) -> Iterator[Line]:
     for number, axis in enumerate(grid.axes):
         values = [axis.value_text(value) for value in axis.values]
         told = " ".join(values) if len(values) <= 12 else f"{' '.join(values[:5])} … {' '.join(values[-3:])}"
-        span = Span(f"{axis.short}: {told}")
+        full = "" if axis.short == axis.name else f" ({axis.name})"
+        span = Span(f"{axis.short}{full}: {told}")
         yield field("grid", span) if number == 0 else more(span)
     yield field("size", *join_groups([
         (Span(count_of(grid.size, "cell")),), (Span(count_of(len(tuning.turns), "turn")),),
@@ -132,29 +185,8 @@ def _smallest(tuning: TunedGrid, turn: int | None, most: int | None) -> Iterator
     yield from turn_counts(len(steady), found.count(None), len(numbers) - len(steady) - len(told))
 
 
-def completes(turn: TurnGrid) -> bool:
-    """Whether a turn completes in every cell."""
-    return turn.steady and turn.ends[0].complete
-
-
-def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
-    """Turns that are only counted: those that complete in every cell, those not run, those left out."""
-    told = (steady, f"{'completes' if steady == 1 else 'complete'} in every cell"), (undone, "not run"), (
-        remaining, "more, one at a time")
-    for count, what in told:
-        if count:
-            yield (Span(f"{count_of(count, 'turn')} {what}", Tone.DIM),)
-
-
-def turn_name(tuning: TunedGrid, number: int) -> str:
-    """What a turn is called beside its number: its id, and its file where there are several."""
-    turn = tuning.turns[number]
-    several = tuning.turns[0].path != tuning.turns[-1].path  # turns stand in the order of their files
-    return f"{turn.path.rpartition('/')[2]}, {turn.id}" if several else turn.id
-
-
 def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
-    """The smallest budget of one turn, or the reason why there is none."""
+    """Both answers for one turn, or the reason why there is none."""
     name = f"turn {limits.turn + 1}"
     glyph, role = STATE[limits.end.looks]
     who = safe(f"  ({turn_name(tuning, limits.turn)})", Tone.DIM, 60)
@@ -163,19 +195,60 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         known = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
         yield more(Span("in the largest cell: ", Tone.DIM), *known)
         return
-    budget = None if limits.edge is None else limits.edge.budget
-    yield field(name, Span(f"{glyph} ", role), Span(cell_name(tuning, limits.cell, budget), Tone.STRONG), who)
-    yield more(*spent_line(limits.at_edge))
+    told = [*_cap_lines(tuning, limits.turn), *_fewest_lines(tuning, limits)]
+    first, rest = told[0], told[1:]
+    yield field(name, Span(f"{glyph} ", role), *first, who)
+    for line in rest:
+        yield more(*line)
+
+
+def _cap_lines(tuning: TunedGrid, turn: int) -> Iterator[Line]:
+    """The smallest max_tokens of one turn; what one token less does; and the smallest by recorded answers."""
+    cap = smallest_cap(tuning, turn)
+    if cap is None:
+        return
+    end = cap.ends[0]
+    yield (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values))
+    yield (Span(f"{spent_words(end)}; "), Span(belief(end), Tone.WARN if is_guess(end) else Tone.OK))
+    for below in cap.below:
+        yield (Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values), Span(f", {fails(below)}", Tone.DIM))
+    recorded = recorded_cap(tuning, turn) if is_guess(end) else None
+    if recorded is not None:
+        cell, own = recorded
+        yield (Span(f"{FROM_RECORDING}, the smallest tried is ", Tone.DIM),
+               *cap_name(tuning, tuning.grid.values(cell)), Span(f": {spent_words(own)}"))
+    elif is_guess(end):
+        yield (Span(f"{FROM_RECORDING} alone, none completes it", Tone.DIM),)
+
+
+def fails(end: End) -> str:
+    """How a turn fails with a budget, as the end of a sentence."""
+    if end.state is State.UNRECORDED:
+        return "is not known: what it would ask for next was never recorded"
+    short = SHORT.get(end.limit, end.limit)
+    why = (f"{short} stops it" if end.limit else "the server calls the cut answer finished" if end.cut_unseen else
+           f"its verdict is {end.verdict}" if end.state is State.COMPLETE else f"it ends as {end.terminal}")
+    return f"fails: {why} after {spent_words(end)}"
+
+
+def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
+    """The fewest output tokens of one turn, and what smaller limits do."""
+    if limits.cell is None:
+        return
+    budget, end = None if limits.edge is None else limits.edge.budget, limits.at_edge
+    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, limits.cell, budget), Tone.STRONG))
+    yield (Span(f"{spent_words(end)}; "), Span(belief(end), Tone.WARN if is_guess(end) else Tone.OK))
     lower = [(axis, value) for axis, value, own in zip(
-        tuning.grid.axes, limits.by_axis, tuning.grid.values(limits.cell), strict=True) if value != own]
+        tuning.grid.axes, limits.by_axis, tuning.grid.values(limits.cell), strict=True)
+        if value != own and (axis.name != INITIAL or not tuning.grid.base.simulate)]
     if lower:
         least = " or ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in lower)
-        yield more(Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
-    exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in limits.limits.items()]
+        yield (Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
+    exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in limits.limits.items() if name != INITIAL]
     if exact:
-        yield more(Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
+        yield (Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
     if limits.edge is not None:
-        yield more(Span("grain: ", Tone.DIM), *grain(limits.edge))
+        yield (Span("known: ", Tone.DIM), *grain(limits.edge))
 
 
 def grain(edge: Edge, with_name: bool = False) -> Line:
@@ -191,15 +264,7 @@ def grain(edge: Edge, with_name: bool = False) -> Line:
 
 
 def _does(end: End) -> str:
-    spent = f"{count_of(end.spend.output_tokens, 'output token')} in {count_of(end.spend.requests, 'request')}"
-    return f"completes for {spent}" if end.complete else f"ends as {word(end)} after {spent}"
-
-
-def spent_line(end: End) -> Line:
-    """The spend of a turn, and how far it can be trusted."""
-    return join_groups([
-        (Span(count_of(end.segments, "segment")),), (Span(output(end.spend)),),
-        (Span(count_of(end.spend.requests, "request")),), (Span(end.fidelity),)])
+    return f"completes for {spent_words(end)}" if end.complete else fails(end)
 
 
 # -- all turns -------------------------------------------------------------------------------------------------------
@@ -207,14 +272,28 @@ def spent_line(end: End) -> Line:
 
 def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
     completed, edge, tokens = bend.enough.completed, bend.edge, _tokens(bend)
-    yield field("enough", *_point_words(tuning, bend.enough.cell, completed, tokens, bend.budget))
+    cap = smallest_cap_of_all(tuning, completed)
+    if cap is not None:
+        yield (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values), Span("  "),
+               *_point_words(tuning, completed, cost(cap.ends)[0]))
+        made = sum(end.complete and is_guess(end) for end in cap.ends)
+        yield more(Span(f"{GUESS} (SIMULATED) in {count_of(made, 'turn')}" if made else
+                        "each of these answers was recorded", Tone.DIM))
+        if cap.below:
+            done = sum(end.complete for end in cap.below)
+            yield more(Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values),
+                       Span(f", completes {done:,} of {tuning.every:,}", Tone.DIM))
+    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, bend.enough.cell, bend.budget), Tone.STRONG), Span("  "),
+           *_point_words(tuning, completed, tokens))
     yield more(Span("no cell of the grid completes more, or as many for fewer output tokens", Tone.DIM))
     if edge is not None:
-        yield more(Span("grain: ", Tone.DIM), *grain(edge, len(edge.turns) > 1))
+        yield more(Span("known: ", Tone.DIM), *grain(edge, len(edge.turns) > 1))
     if bend.knee != bend.enough:
-        yield field("knee", *_point_words(tuning, bend.knee.cell, bend.knee.completed, bend.knee.tokens))
+        yield (Span(f"{BEST_VALUE} "), Span(cell_name(tuning, bend.knee.cell), Tone.STRONG), Span("  "),
+               *_point_words(tuning, bend.knee.completed, bend.knee.tokens))
         rest, more_tokens = completed - bend.knee.completed, tokens - bend.knee.tokens
-        yield more(Span(f"{count_of(rest, 'further turn')} for {more_tokens:,} output tokens more", Tone.DIM))
+        yield more(Span(f"{BEST_VALUE_MEANS}: {count_of(rest, 'further turn')} for {more_tokens:,} output tokens more",
+                        Tone.DIM))
 
 
 def _tokens(bend: Knee) -> int:
@@ -222,79 +301,6 @@ def _tokens(bend: Knee) -> int:
     return bend.enough.tokens if bend.edge is None else cost(bend.edge.ends)[0]
 
 
-def _point_words(tuning: TunedGrid, cell: int, completed: int, tokens: int, budget: int | None = None) -> Line:
-    return (Span(cell_name(tuning, cell, budget), Tone.STRONG), Span("  "), *join_groups([
-        (Span(f"{completed:,} of {tuning.every:,} complete"),), (Span(count_of(tokens, "output token")),)]))
-
-
-# -- One cell of a grid as lines -------------------------------------------------------------------------------------
-# What it does for all turns together, then how each ends in it; or all about one turn.
-
-
-def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
-    """All details of a cell; at most `most` turns."""
-    title: Line = (Span(cell_name(tuning, cell), Tone.TITLE),)
-    if turn is not None or len(tuning.turns) == 1:
-        return [title, *_cell_of_one(tuning, cell, turn or 0)]
-    if not tuning.looked_at[cell]:
-        return [title, (Span("not run", Tone.WARN),)]
-    return [title, *_cell_of_all(tuning, cell), (), *cell_lines(tuning, cell, most)]
-
-
-def cell_lines(tuning: TunedGrid, cell: int, most: int | None = None) -> Iterator[Line]:
-    """The end of each turn in a cell; turns that complete in every cell are only counted."""
-    steady = sum(map(completes, tuning.turns))
-    told = [(number, turn.end(cell)) for number, turn in enumerate(tuning.turns, 1) if not completes(turn)]
-    ends = [(number, end) for number, end in told if end is not None]
-    for number, end in ends[:most]:
-        glyph, role = STATE[end.looks]
-        yield field(f"turn {number}", Span(f"{glyph} ", role), Span(f"{word(end)}  "), *spent_line(end))
-    yield from turn_counts(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
-
-
-def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
-    run, done = tuning.looked_at[cell], tuning.completed[cell]
-    yield field("complete", Span(f"{done:,} of {count_of(run, 'turn')}", Tone.OK if done == run else Tone.WARN))
-    if run < len(tuning.turns):
-        yield more(Span(f"{count_of(len(tuning.turns) - run, 'further turn')} not run", Tone.WARN))
-    yield field("spent", *join_groups([
-        (Span(count_of(tuning.segments[cell], "segment")),), (Span(count_of(tuning.tokens[cell], "output token")),),
-        (Span(count_of(tuning.requests[cell], "request")),)]))
-    simulated = tuning.simulated[cell]
-    recorded = run - simulated
-    yield field("fidelity", *join_groups([
-        (Span(f"{name} in {count_of(count, 'turn')}"),)
-        for name, count in ((Fidelity.RECORDED, recorded), (Fidelity.SIMULATED, simulated)) if count]))
-
-
-def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
-    seen = tuning.turns[turn]
-    yield field(f"turn {turn + 1}", safe(turn_name(tuning, turn), width=80))
-    end = seen.end(cell)
-    if end is None:
-        yield field("ends in", Span("not run", Tone.WARN))
-        return
-    glyph, role = STATE[end.looks]
-    reason = reason_of_end(end.state, end.terminal)
-    yield field("ends in", Span(f"{glyph} {end.state.value}", role),
-                *((Span(f"  {reason}"),) if reason else ()))
-    if end.cut_unseen:
-        yield more(Span("the budget cut an answer over which this server says that it is finished", Tone.WARN))
-    if end.limit:
-        yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Tone.WARN))
-    yield field("verdict", Span(end.verdict, Tone.OK if end.complete else Tone.WARN))
-    yield from _spent(end)
-    yield field("fidelity", Span(end.fidelity))
-
-
-def _spent(end: End) -> Iterator[Line]:
-    spent = end.spend
-    yield field("segments", Span(f"{end.segments:,}"))
-    yield field("output", Span(f"{count_of(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),
-                *(Span(f"  {doubt}", Tone.DIM) for doubt in doubts(spent)))
-    yield field("of cut answers", Span(f"{count_of(spent.continuation_tokens, 'token')}, "
-                                       f"{spent.continuation_chars:,} characters"),
-                Span("  counted by the bounds of continuations", Tone.DIM))
-    yield field("requests", Span(f"{spent.requests:,}"),
-                Span(f"  {count_of(spent.continuations, 'continuation')}, "
-                     f"{count_of(spent.repairs, 'repair')}", Tone.DIM))
+def _point_words(tuning: TunedGrid, completed: int, tokens: int) -> Line:
+    return join_groups([
+        (Span(f"{completed:,} of {tuning.every:,} complete"),), (Span(count_of(tokens, "output token")),)])

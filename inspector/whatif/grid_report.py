@@ -10,33 +10,45 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from inspector.config.files import replace_all
-from inspector.config.settings import INITIAL, command, settings_of
+from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import count_of, one_line, plain, wrap_line
 from inspector.report.table import Column, Table, attributes
 from inspector.report.verdict import identifier
 from inspector.whatif.grid import End, TurnGrid, Value
-from inspector.whatif.grid_lines import sheet
+from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.heat import WIDTH, word
 from inspector.whatif.smallest import BudgetPoint, Edge, cost, every_larger, knee, smallest, why_not
+from inspector.whatif.smallest_cap import SmallestCap, smallest_cap, smallest_cap_of_all
 from loop_core.errors import CallerError
+from loop_core.turn.trace import Fidelity
 
 SCHEMA = "loop-inspector/tune/2"
 
 
 def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
-    """The sheet as linear text in 80 columns, ending with the command line of the best cell."""
+    """The sheet as linear text in 80 columns, ending with the command lines of the two best cells."""
     bend = knee(tuning)
     lines = [ascii_line(line) if ascii_only else line for line in sheet(tuning, bend, show)]
     told = plain([row for line in lines for row in wrap_line(line, WIDTH)]) + "\n"
     if bend is None or not paths:
         return told
-    best = tuning.grid.settings(bend.enough.cell)
-    run = one_line(command(paths, best if bend.budget is None else settings_of({INITIAL: str(bend.budget)}, best)))
-    if tuning.grid.base.simulate and not run.endswith("--simulate"):
-        run += " --simulate"  # another max_tokens says as much; whoever reads the line shall see it
-    return f"{told}\n{ascii_text(run) if ascii_only else run}\n"
+    best, cap = tuning.grid.settings(bend.enough.cell), smallest_cap_of_all(tuning, bend.enough.completed)
+    chosen: dict[str, Settings] = {}
+    if cap is not None:
+        chosen[LEAST_CAP] = tuning.grid.settings_with(dict(zip(tuning.grid.names, cap.values, strict=True)))
+    chosen[FEWEST] = best if bend.budget is None else settings_of({INITIAL: str(bend.budget)}, best)
+    runs = [(f"{name}:\n" if len(chosen) > 1 else "") + _command(tuning, settings, paths)
+            for name, settings in chosen.items()]
+    told += "\n" + "\n".join(runs) + "\n"
+    return ascii_text(told) if ascii_only else told
+
+
+def _command(tuning: TunedGrid, settings: Settings, paths: Sequence[str]) -> str:
+    run = one_line(command(paths, settings))
+    # Another max_tokens says as much; whoever reads the line shall see it.
+    return run + " --simulate" if tuning.grid.base.simulate and not run.endswith("--simulate") else run
 
 
 # -- CSV -------------------------------------------------------------------------------------------------------------
@@ -159,6 +171,8 @@ def document(tuning: TunedGrid) -> dict[str, Any]:
         "axes": [{"name": axis.name, "values": list(axis.values)} for axis in tuning.grid.axes],
         "cells": [_cell(tuning, cell) for cell in range(tuning.grid.size)],
         "turns": [_turn(tuning, number) for number in range(len(tuning.turns))],
+        "smallest_max_tokens": None if bend is None else _cap(tuning, smallest_cap_of_all(
+            tuning, bend.enough.completed)),
         "enough": None if bend is None else {
             **_point(bend.enough), "edge": bend.edge and _edge(bend.edge),
             "every_larger": every_larger(tuning, bend.enough.cell)},
@@ -193,7 +207,18 @@ def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
             "grain": None if found.edge is None else found.edge.grain,
             "below": ENDS.values(found.edge.below[0]) if found.edge is not None and found.edge.below else None,
         },
+        "smallest_max_tokens": _cap(tuning, smallest_cap(tuning, number)),
         "why_not": why_not(tuning, found.end) if found is not None and found.cell is None else None,
+    }
+
+
+def _cap(tuning: TunedGrid, cap: SmallestCap | None) -> dict[str, Any] | None:
+    """The smallest max_tokens that is enough, and the other limits; null if there is none, or it is not varied."""
+    return None if cap is None else {
+        "cell": cap.cell, "values": list(cap.values), **_sums(cap.ends),
+        "continuations": sum(end.spend.continuations for end in cap.ends),
+        "simulated": sum(end.fidelity == Fidelity.SIMULATED for end in cap.ends),
+        "below": {"values": list(cap.below_values), **_sums(cap.below)} if cap.below else None,
     }
 
 

@@ -14,12 +14,12 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import add, attrgetter
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
@@ -27,6 +27,9 @@ from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
 from inspector.whatif.sweep import Shapes, Sweep, Swept
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
+
+if TYPE_CHECKING:
+    from inspector.whatif.smallest_cap import SmallestCap
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
 # They inherit what it needs, so that nothing large is ever copied or sent.
@@ -147,6 +150,8 @@ class TunedGrid:
     """What was run, to look between the values of the grid."""
     findings: Sequence[tuple[ReportedFinding, ...]] = ()
     """What the recording shows of each turn."""
+    caps: dict[tuple[int, ...], SmallestCap | None] = field(default_factory=dict, compare=False)
+    """How many of some turns complete, and the turns -> the smallest max_tokens with which they do, once looked for."""
 
     @property
     def cancelled(self) -> bool:

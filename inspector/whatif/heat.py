@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple
 
 from inspector.report.lines.glyphs import MARKED, STATE
@@ -27,8 +28,9 @@ from loop_core.turn.trace import Fidelity
 GAP = 1
 HERE = "◀"
 """Stands behind the cell of the cursor."""
-KNEE = "◇"
-"""Stands behind the knee, where that is not the smallest budget."""
+NOTHING: Mapping[int, str] = MappingProxyType({})
+LEAST_CAP, FEWEST, KNEE = "▾", MARKED, "◇"
+"""Stand behind the cells of the smallest max_tokens, of the fewest output tokens, and of the knee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,8 @@ class Plane:
 
     # -- drawing -----------------------------------------------------------------------------------------------------
 
-    def line(self, y: int, marks: Sequence[Span], here: int | None = None, best: Sequence[int] = ()) -> Line:
-        """One line of cells; cell `here`, the smallest budget and the knee are marked."""
+    def line(self, y: int, marks: Sequence[Span], here: int | None = None, best: Mapping[int, str] = NOTHING) -> Line:
+        """One line of cells; cell `here` is marked, and each of `best` with its own marks."""
         block, chunk, row = self._at(y)
         if row >= 0:
             return self._cells(self._first(block, row), chunk, row, marks, here, best)
@@ -170,14 +172,14 @@ class Plane:
         return (Span(self._chosen(block), Tone.TITLE),) if row == -self.heads - 1 else EMPTY
 
     def _cells(
-        self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None, best: Sequence[int]
+        self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None,
+        best: Mapping[int, str],
     ) -> Line:
         spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.margin}}", Tone.DIM)]
         for column in self._shown(chunk):
             cell = first + column
             told, role = marks[cell]
-            mark = "" if cell not in best else MARKED if cell == best[0] else KNEE
-            rest = f"{told[1:]}{mark}{HERE if cell == here else ''}"
+            rest = f"{told[1:]}{best.get(cell, '')}{HERE if cell == here else ''}"
             spans += [Span(told[:1], role), Span(rest, Tone.HERE if cell == here else Tone.PLAIN),
                       Span(" " * (self.wide - len(told[:1] + rest)))]
         return tuple(spans)
@@ -190,7 +192,7 @@ class Plane:
         return ", ".join(reversed(found))
 
 
-def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best: Sequence[int] = ()) -> Plane:
+def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best: Mapping[int, str] = NOTHING) -> Plane:
     """The positions of cells with these marks, at most `width` columns wide; None: as wide as they are.
 
     Every cell has room for the mark of the cursor, and each of `best` for its own.
@@ -198,7 +200,7 @@ def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best
     rows, columns = (axes[-2], axes[-1]) if len(axes) > 1 else (axes[0], None)
     left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP
     longest = max((len(mark.text) for mark in marks), default=0)
-    widest = max(longest, *(len(marks[cell].text) + len(MARKED) for cell in best), 0) + len(HERE)
+    widest = max(longest, *(len(marks[cell].text) + len(mark) for cell, mark in best.items()), 0) + len(HERE)
     heads = (len(columns.value_text(value)) for value in columns.values) if columns is not None else ()
     wide = max((widest, *heads)) + GAP
     every = len(columns.values) if columns is not None else 1
@@ -301,8 +303,8 @@ def key(show: str, single: bool) -> str:
     if show != "outcome":
         return f"{SHADES[0]} little to {SHADES[-1]} most: {SHOWS[show].title}"
     glyphs = {state: STATE[state][0] for state in (State.COMPLETE, State.ABORT_PARTIAL, State.UNRECORDED)}
-    told = "the word names the limit or reason" if single else "the number counts the turns that complete"
-    return (f"{glyphs[State.COMPLETE]} complete  {glyphs[State.ABORT_PARTIAL]} ended incomplete  "
+    told = "the word is the limit or reason" if single else "the number counts the turns that complete"
+    return (f"{glyphs[State.COMPLETE]} complete  {glyphs[State.ABORT_PARTIAL]} incomplete  "
             f"{glyphs[State.UNRECORDED]} the recording ends first; {told}")
 
 

@@ -17,8 +17,9 @@ from inspector.replay import Replay, TurnRun, replay
 from inspector.replay.case import Case, seen_by_loop
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, recorded_findings
 from inspector.report.judged_turn import judged_turn_of
-from inspector.report.lines.spans import count_of
-from inspector.report.verdict import verdict_word
+from inspector.report.lines.spans import cells, count_of
+from inspector.report.lines.steps import file_names
+from inspector.report.verdict import unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import SeamRule
@@ -27,7 +28,7 @@ from loop_core.turn.presets import POLICIES
 from loop_core.turn.seam import join
 from loop_core.turn.state import Evaluation, RunTools, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step, Trace, first_difference
-from loop_core.values import FINISHED, Severity, Stop
+from loop_core.values import FINISHED, ChatResponse, Severity, Stop
 
 
 class PolicyRun:
@@ -83,6 +84,13 @@ class PolicyRun:
         return self.turn.terminal == "completed"
 
     @property
+    def failed(self) -> ChatResponse | None:
+        """The response to its last request, if that request failed and nothing of an answer came; else None."""
+        response = self.evaluated[-1].response if self.evaluated else None
+        failed = response is not None and not response.parts and (response.error is not None or unanswered(response))
+        return response if failed else None
+
+    @property
     def lost_characters(self) -> int:
         """The number of characters that its seams dropped and that a careful rule keeps."""
         rule = self.turn.policy.seam
@@ -111,6 +119,20 @@ def _ran(pair: tuple[Evaluation, Verdict]) -> str:
     return f"{_name(verdict)} runs with the {size:,} characters that came, under {word.value}{taken}"
 
 
+MESSAGE_CHARS = 100
+"""The largest number of characters of an error's message that a reason quotes."""
+
+
+def _failed(look: PolicyRun) -> str:
+    response = look.failed
+    error = response.error if response is not None else None
+    status = f"HTTP {response.http_status}" if response is not None and (response.http_status or 0) >= 400 else ""
+    words = " ".join((error.message or error.type or error.code or "").split()) if error is not None else ""
+    said = ", ".join(word for word in (status, words[:MESSAGE_CHARS]) if word) or "nothing came back"
+    which = f"the request for {look.last_request}" if len(look.evaluated) > 1 else "the request"
+    return f"{which} failed ({said}); no part of an answer came that could be lost"
+
+
 def _taken(look: PolicyRun) -> str:
     return f"{look.last.value if look.last else 'nothing'} is taken for a finished answer"
 
@@ -118,7 +140,7 @@ def _taken(look: PolicyRun) -> str:
 def _lost(look: PolicyRun) -> str:
     if look.last in _UNFINISHED:
         return f"{_taken(look)}; the rest is never asked for"
-    return f"its seams leave out {look.lost_characters:,} characters that strict keeps"
+    return f"its seams leave out {count_of(look.lost_characters, 'character')} that strict keeps"
 
 
 def _holds(look: PolicyRun) -> bool:
@@ -175,6 +197,8 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: look.turn.terminal == "stuck",
              lambda look: f"{_name(look.evaluated[-1].verdicts[-1])} is begun and never ended"),
     Decision("held", "held", Severity.WARNING, _holds, _held),
+    # No loop took this for an answer: its client raised an error.
+    Decision("request failed", "failed", Severity.WARNING, lambda look: look.failed is not None, _failed),
     Decision("lost text", "lost text", Severity.ERROR,
              lambda look: look.completed and (look.last in _UNFINISHED or look.lost_characters > 0),
              _lost),
@@ -220,7 +244,7 @@ class Cell(NamedTuple):
     """Whether the turn is complete by its verdict, as the session counts it; a decision is about the loop alone."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Matrix:
     """Policies by turns: `rows[turn][policy]`."""
 
@@ -237,6 +261,34 @@ class Matrix:
     def turns(self) -> Sequence[TurnRun]:
         """The turns, in the order of the rows."""
         return self.replays[0].turns
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The path of each turn's file."""
+        exchanges = self.replays[0].case.recording.exchanges
+        return tuple(exchanges[turn.record.links[0].index].path for turn in self.turns)
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """The name of each turn's file; empty if there is only one."""
+        names = file_names(set(self.paths))
+        return tuple(names[path] for path in self.paths) if len(names) > 1 else ()
+
+    @cached_property
+    def widest_file(self) -> int:
+        """Columns of the longest name in `files`."""
+        return max(map(cells, self.files), default=0)
+
+    @cached_property
+    def _common(self) -> int:
+        """The number of characters that the names of all files begin with."""
+        first, last = min(self.files), max(self.files)  # what these two share, all between them share
+        return next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
+
+    def file_within(self, turn: int, columns: int) -> str:
+        """The name of a turn's file; if it is longer than that, without what the names of all files begin with."""
+        name = self.files[turn]
+        return name if cells(name) <= columns or self._common < 2 else f"…{name[self._common:]}"
 
     def complete(self, policy: int) -> int:
         """How many turns are complete under a policy, by their verdict."""

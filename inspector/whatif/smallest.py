@@ -95,7 +95,7 @@ def edge(
     high = dict(zip(tuning.grid.names, values, strict=True)).get(INITIAL)
     if high is None or tuning.case is None:
         return None
-    runs = _Runs(tuning, tuning.case, turns, values)
+    runs = Runs(tuning, tuning.case, turns, values)
     # A turn that ends the same at both sides is not asked in between; what is found is asked of all of them.
     few = [place for place, end in enumerate(ends) if not worse or runs.at(place, worse) != end]
     budget = _between(runs, few, worse, high, ends)
@@ -105,7 +105,7 @@ def edge(
     return Edge(budget, tuple(turns), runs.all(budget), below, runs.grain(budget))
 
 
-def _between(runs: _Runs, places: Sequence[int], worse: int, high: int, ends: Sequence[End]) -> int:
+def _between(runs: Runs, places: Sequence[int], worse: int, high: int, ends: Sequence[End]) -> int:
     best = [ends[place] for place in places]
     while worse + 1 < high:
         middle = (worse + high) // 2
@@ -116,7 +116,7 @@ def _between(runs: _Runs, places: Sequence[int], worse: int, high: int, ends: Se
     return high
 
 
-class _Runs:
+class Runs:
     """Turns under any max_tokens, all other limits as in one cell; each is run once for a budget."""
 
     def __init__(self, tuning: TunedGrid, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:

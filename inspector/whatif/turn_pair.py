@@ -1,14 +1,16 @@
 """Two turns side by side as lines: their ends, stop reasons, caps, tokens, calls, steps and texts.
 
+What differs is said in words first: reasons, then calls by their names and arguments, then texts.
+
 They are one turn under two runs of a recording, or any two turns, also of two recordings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from inspector.report.facts import TurnFacts, View, answer_at, answers_of
+from inspector.report.facts import TurnFacts, View, answer_at
 from inspector.report.lines import header
 from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import (
@@ -24,8 +26,9 @@ from inspector.report.lines.spans import (
     width_of,
 )
 from inspector.report.lines.steps import detail, glyph_of, reason_of_end, role_of
-from inspector.whatif.branch_lines import ending_role, fidelity, text_diff
+from inspector.whatif.branch_lines import ending_role, fidelity
 from inspector.whatif.tree import EqualSteps, StepPair, fold_pairs, move_pairs, step_pairs, unfold_pair
+from inspector.whatif.turn_contents import Contents, content_lines, contents_of, differences
 from loop_core.turn.trace import Fidelity
 
 LABEL = 12
@@ -47,11 +50,8 @@ class PairFact(NamedTuple):
     name: str
     left: Line
     right: Line
-
-    @property
-    def same(self) -> bool:
-        """Whether the fact is the same for both."""
-        return text_of(self.left) == text_of(self.right)
+    same: bool
+    """Whether the fact is the same for both."""
 
 
 PairRow = PairFact | StepPair | EqualSteps
@@ -66,8 +66,16 @@ class TurnPair:
         # All runs of one recording share what live runs heard.
         self.one_turn = left.turn.id == right.turn.id and (
             left.view.replay.case.live_runs is right.view.replay.case.live_runs)
-        self.facts = [PairFact(name, *(tell(side) for side in (left, right))) for name, tell in FACTS]
+        self.contents = tuple(contents_of(side.view, side.turn) for side in (left, right))
+        self.facts = [self._fact(name, tell(left), tell(right)) for name, tell in FACTS]
         self.steps = (step_pairs if self.one_turn else move_pairs)(left.turn.run, right.turn.run)
+
+    def _fact(self, name: str, left: Line, right: Line) -> PairFact:
+        """One fact; where both sides look alike although what they stand for differs, the right one says so."""
+        whole = WHOLE.get(name)
+        if text_of(left) != text_of(right) or whole is None or whole[0](self.contents[0]) == whole[0](self.contents[1]):
+            return PairFact(name, left, right, text_of(left) == text_of(right))
+        return PairFact(name, left, (*right, Span(f", {whole[1]}", Tone.WARN)), False)
 
     @property
     def difference(self) -> StepPair | None:
@@ -83,7 +91,12 @@ class TurnPair:
         return found
 
     def summary(self) -> str:
-        """The differences, in one sentence."""
+        """The differences, in one sentence: reasons, calls and texts, then the first step."""
+        told = differences(*self.contents)
+        where = self._steps_differ()
+        return f"differs: {', '.join(told)}; {where}" if told else where
+
+    def _steps_differ(self) -> str:
         pair = self.difference
         if pair is None:
             return "no step differs" if all(fact.same for fact in self.facts) else "every step is the same move"
@@ -94,15 +107,15 @@ class TurnPair:
         return f"the first difference is at {f'step {left}' if left == right else f'steps {left} and {right}'}"
 
     def texts(self) -> list[Line]:
-        """The differences of the merged texts."""
-        return text_diff(self.left.turn.joined_text.text, self.right.turn.joined_text.text)
+        """The differences of the merged texts and of the calls."""
+        return content_lines(*self.contents)
 
     def lines(self, width: int, measure: Measure = cells) -> list[Line]:
         """The whole comparison, with equal steps folded."""
         return [
             (Span(self.summary(), Tone.STRONG),), self.head(width, measure),
             *(self.row_line(row, width, measure) for row in self.rows()),
-            (), (Span("merged text", Tone.TITLE),), *self.texts(),
+            (), *self.texts(),
         ]
 
     # -- rows ------------------------------------------------------------------------------------------------------
@@ -177,8 +190,7 @@ def _cap(side: TurnSide) -> Line:
 
 
 def _calls(side: TurnSide) -> Line:
-    run = side.turn.run
-    verdicts = [each for _, facts in answers_of(side.view, run.first, run.decided + 1) for each in facts.verdicts]
+    verdicts = contents_of(side.view, side.turn).calls
     told = [f"{one_line(each.call.name or 'unnamed')} {each.admission.value}" for each in verdicts]
     return (safe(", ".join(told) or "none"),)
 
@@ -201,6 +213,13 @@ FACTS = (
 """What is said of both turns, what changed first: its name, and how it is told."""
 
 
+WHOLE: Mapping[str, tuple[Callable[[Contents], object], str]] = {
+    "calls": (lambda contents: contents.asked, "other arguments"),
+    "text": (lambda contents: contents.text, "other words"),
+}
+"""Fact -> all that it stands for, and what to say if only that differs."""
+
+
 # -- the JSON document -----------------------------------------------------------------------------------------------
 
 SCHEMA = "loop-inspector/compare/1"
@@ -213,8 +232,10 @@ def pair_values(pair: TurnPair, paths: Sequence[str]) -> dict[str, Any]:
          "sentence": side.turn.verdict.sentence, "final_state": side.turn.final_state.value,
          "terminal_reason": side.turn.terminal, "segments": side.turn.segments,
          "output_tokens": side.turn.spend.output_tokens, "requests": side.turn.spend.requests,
-         "max_tokens": side.turn.final_turn.request.max_tokens, "merged_text": side.turn.joined_text.text}
-        for path, side in zip(paths, (pair.left, pair.right), strict=True)
+         "max_tokens": side.turn.final_turn.request.max_tokens, "merged_text": side.turn.joined_text.text,
+         "calls": [{"name": each.call.name, "arguments": each.call.arguments, "verdict": each.admission.value}
+                   for each in held.calls]}
+        for path, side, held in zip(paths, (pair.left, pair.right), pair.contents, strict=True)
     ]
     return {
         "schema": SCHEMA,

@@ -203,7 +203,7 @@ def test_a_budget_is_raised_where_the_whole_output_is_known() -> None:
     assert advised(found).set is not None
     assert advised(found).set.keys() == {"max_tokens"}
     assert 10 < int(advised(found).set["max_tokens"]) <= 25
-    assert advised(found).text.endswith(": a simulation then completes the turn")
+    assert advised(found).text.endswith(": a simulation then completes the turn, which is a guess")
     assert holds(found) == 1
 
 

@@ -112,7 +112,8 @@ def test_a_branch_that_was_simulated_is_judged_by_its_own_end():
         "SIMULATED: this loop's limit continuation_max_attempts (1 of 1) ended the turn: openai_chat (openai) was cut "
         '2 times ("length", 2 of 2 tokens)')
     # Ten tokens in pieces of two are five answers: the first, and four continuations.
-    assert verdict.advice.text == "raise continuation_max_attempts to 4: a simulation then completes the turn"
+    assert verdict.advice.text == (
+        "raise continuation_max_attempts to 4: a simulation then completes the turn, which is a guess")
     assert verdict.advice.set == {"continuation_max_attempts": "4"}
     done = simulated(6, whole).turns[0].verdict
     assert done.word == "CUT, COMPLETED"

@@ -378,9 +378,9 @@ def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, key
 def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:
     row = next(row for row in rows_of(load((SAMPLES[0],), ReadingOptions()).original.view) if row.advice)
     assert row.verdict is not None
-    advice = Advice("raise max_tokens to 90: a simulation then completes the turn", Basis.SIMULATED)
+    advice = Advice("raise max_tokens to 90: a simulation then completes the turn, which is a guess", Basis.SIMULATED)
     simulated = row._replace(verdict=row.verdict._replace(advice=advice))
-    assert any(text_of(line).endswith("completes the turn · enter, then F") for line in turn_table.about(simulated))
+    assert any(text_of(line).endswith("which is a guess · enter, then F") for line in turn_table.about(simulated))
 
 
 @pytest.mark.parametrize("path", [SAMPLES[0], SAMPLES[2], SAMPLES[4]], ids=lambda path: Path(path).name[:2])

@@ -40,7 +40,7 @@ async def test_two_turns_of_a_session_stand_side_by_side(app_on: AppOn, size: tu
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, Beside)
         shown = words(pilot)
-        assert "Two turns the first difference is at step" in shown
+        assert "Two turns differs: the answers' stop reasons, call 1 (wr" in shown
         assert "turn 1 · story.har" in shown
         assert "turn 2 · story.har" in shown
         assert "segments 4 ≠ 1" in shown

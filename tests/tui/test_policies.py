@@ -21,6 +21,7 @@ from inspector.tui.policies_screen import Cells, PoliciesScreen
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
+from inspector.tui.turns_screen import TurnsScreen
 from loop_core.turn.trace import step_key
 from tests.scenes.app import (
     CUT_ARGUMENTS,
@@ -34,6 +35,7 @@ from tests.scenes.app import (
     seen,
     story,
     told,
+    until,
     user,
 )
 from tests.tui.test_hostile import commands_in
@@ -107,8 +109,45 @@ async def test_the_file_of_a_turn_is_named_where_there_are_several(tmp_path: Pat
         Path(path).write_text(json.dumps({"log": {"entries": [cut]}}))
     app = LoopInspector(paths, opened_already=load(paths, ReadingOptions()))
     async with app.run_test(size=LARGE) as pilot:
-        await opened(pilot)
-        assert "first.har" in page(app)
+        cells = await opened(pilot)
+        assert seen(app)[1].split()[:2] == ["turn", "file"]
+        assert [row.split()[:2] for row in seen(app)[2:4]] == [["1", "first.har"], ["2", "second.har"]]
+        assert "file           first.har" in page(app)
+        x = seen(app)[2].index("▶")
+        await pilot.click(offset=(x + 2, 3))
+        assert cells.here == (1, 0)
+
+
+async def test_it_opens_at_the_turn_of_the_session_if_policies_differ_there(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        for turn in (1, 2):
+            await pilot.press(":", *f"turn {turn}", "enter")
+            cells = await opened(pilot)
+            assert cells.here == (turn - 1, 0)
+            await pilot.press("escape")
+
+
+async def test_it_opens_at_the_turn_of_the_row_that_the_cursor_is_at_in_a_table(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("a.har", "b.har")]
+    for path in paths:
+        asks = [entry([user(f"{path} {n}")], body(assistant("Half"), "length", 64)) for n in range(2)]
+        Path(path).write_text(json.dumps({"log": {"entries": asks}}))
+    app = LoopInspector(paths)
+    async with app.run_test(size=LARGE) as pilot:
+        table = app.screen
+        assert isinstance(table, TurnsScreen)
+        await until(pilot, lambda: not table.reading)
+        for _ in range(4):
+            row = table.listed.selected
+            assert row is not None
+            await pilot.press("p")
+            await until(pilot, lambda: isinstance(app.screen, PoliciesScreen))
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            cells = app.screen.query_one(Cells)
+            assert cells.made is not None
+            assert (cells.made.paths[cells.here[0]], cells.here[0] % 2 + 1) == (row.file, row.number)
+            await pilot.press("escape", "j")
 
 
 async def test_keys_move_among_the_cells_and_the_reason_is_told_in_full(app_on: AppOn) -> None:

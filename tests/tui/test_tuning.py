@@ -78,7 +78,8 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
     async with app_on().run_test(size=size) as pilot:
         screen = await opened(pilot, "attempts=4,5 tokens=128,1000")
         shown = page(pilot.app)
-        assert "1 OF 2 COMPLETE  at most, from attempts=5, cont_tokens=1,000 on" in shown
+        assert "1 OF 2 COMPLETE at most fewest output tokens 404 from attempts=5, cont_tokens=1,000 on" in " ".join(
+            shown.split())
         assert "4         ■ 0/2" in shown
         assert values(screen) == (5, 1000), "the cursor stands on the smallest budget"
         assert "5         ■ 0/2   ∅ 1/2◆◀" in shown, "it opens on the smallest budget, whose mark is seen"
@@ -108,7 +109,7 @@ async def test_it_opens_on_the_turn_at_the_cursor_also_where_it_was_open_before(
         session.go(0, "")
         await pilot.press("u")
         assert "turn 1 of 2" in page(pilot.app), "another turn of the session"
-        assert "✓ done~◆◀" in page(pilot.app), "with the cursor on its best cell"
+        assert "▾◀" in page(pilot.app), "with the cursor on its best cell"
 
 
 async def test_it_opens_on_the_turn_at_hand_where_not_every_turn_completes(app_on: AppOn) -> None:
@@ -118,7 +119,7 @@ async def test_it_opens_on_the_turn_at_hand_where_not_every_turn_completes(app_o
         await settled(pilot)
         shown = page(pilot.app)
         assert "turn 1 of 2" in shown
-        assert "✓ done~◆◀" in shown, "the best cell has the mark of a turn that completes"
+        assert "▾◀" in shown, "the best cell has the mark of a turn that completes"
         await pilot.press("[")
         assert "all 2 turns" in page(pilot.app)
 
@@ -243,7 +244,7 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         await opened(pilot, "attempts=4,5")
         await pilot.press("]")
         assert "turn 1 of 2" in page(pilot.app)
-        assert "COMPLETES  RECORDED  from attempts=5 on, for 340 output tokens" in page(pilot.app)
+        assert "COMPLETES  fewest output tokens 340 from attempts=5 on: from the recording" in page(pilot.app)
         assert "■ attempts" in page(pilot.app)
         await pilot.press("]")
         assert "turn 2 of 2" in page(pilot.app)
@@ -307,7 +308,7 @@ async def test_b_goes_to_the_smallest_budget(app_on: AppOn) -> None:
         screen = await opened(pilot, "attempts=0..6")
         await pilot.press("g", "b")
         assert values(screen) == (5,)
-        assert "the smallest budget, by output tokens: attempts=5" in page(pilot.app)
+        assert "fewest output tokens: attempts=5" in page(pilot.app)
         await pilot.press("]", "]", "b")
         assert "no cell completes it" in page(pilot.app)
 
@@ -319,11 +320,12 @@ async def test_what_is_enough_for_all_turns_is_told_to_the_token(app_on: AppOn) 
     """Turn 1 holds 5 times 64 tokens and 20: without a continuation it takes 340 at once; turn 2 never completes."""
     async with app_on().run_test(size=WIDE) as pilot:
         await opened(pilot, "attempts=0 max_tokens=64,1000")
-        assert ("1 OF 2 COMPLETE  at most, from attempts=0, max_tokens=340 (column 1,000) on, for 340 output tokens, "
-                "the fewest") in page(pilot.app)
+        assert ("1 OF 2 COMPLETE at most smallest max_tokens 340 with attempts=0 (column 1,000): a guess · fewest "
+                "output tokens 340 from attempts=0, max_tokens=340 (column 1,000) on: a guess") in " ".join(
+                    page(pilot.app).split())
         assert "with 339 turn 1" in " ".join(page(pilot.app).split())
         await pilot.press("g", "b")
-        assert "the smallest budget, by output tokens: attempts=0, max_tokens=340" in page(pilot.app)
+        assert "smallest max_tokens and fewest output tokens: attempts=0, max_tokens=340" in page(pilot.app)
 
 
 async def test_enter_opens_the_cell_as_a_run_where_it_first_differs_and_u_comes_back(app_on: AppOn) -> None:
@@ -651,7 +653,7 @@ async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=SMALL) as pilot:
         await opened(pilot, "attempts=4,5")
         shown = page(pilot.app)
-        assert "COMPLETES  RECORDED  from attempts=5 on" in shown
+        assert "COMPLETES  fewest output tokens 340 from attempts=5 on: from the" in shown
         assert "turn 1 of 1" in shown
         assert "✓ done" in shown
         await pilot.press("]")

@@ -128,6 +128,15 @@ def test_an_error_stays_an_error_for_a_table_of_stop_words() -> None:
         assert last(drive([responded(broken)], policy=preset(name))).terminal == "error"
 
 
+@pytest.mark.parametrize("stop", [Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED])
+@pytest.mark.parametrize("name", [name for name in POLICIES if name != "strict"])
+def test_a_failed_request_is_an_error_whatever_its_message_speaks_of(name: str, stop: Stop) -> None:
+    failed = reply(stop, raw=None, error=ProviderError("prompt is too long"))
+    assert last(drive([responded(failed)], policy=preset(name))).terminal == "error"
+    worded = reply(stop, "text", raw="content_filter", error=ProviderError("blocked"))
+    assert last(drive([responded(worded)], policy=ZOO_AFTER)).terminal == "completed", "it has a word, which is read"
+
+
 @pytest.mark.parametrize(("stop", "taken_for"), [
     (Stop.SAFETY_BLOCKED, Stop.ERROR),  # refusal and sensitive -> "error"
     (Stop.PAUSED, Stop.END_TURN),  # pause_turn -> "stop"

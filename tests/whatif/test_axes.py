@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from inspector.config.settings import Settings
+from inspector.config.settings import SHORT_NAMES, Settings, name_of, settings_of
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
-from inspector.whatif.grid import MOST_CELLS, Axis, Grid, default_axes, parse_axes
+from inspector.whatif.grid import MOST_CELLS, SHORT, Axis, Grid, default_axes, parse_axes
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from tests.scenes.recordings import asked, chat, lines, user
@@ -121,3 +121,11 @@ def test_default_axes_lie_around_what_was_recorded():
     endless = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello"), max_tokens=10**30))))
     for simulate in (True, False):
         assert [axis.short for axis in default_axes(endless, simulate)] == ["attempts"]
+
+
+def test_a_limit_has_one_short_name_in_the_grid_in_the_names_of_runs_and_in_set() -> None:
+    assert SHORT == SHORT_NAMES
+    for name, short in SHORT_NAMES.items():
+        by_short, by_full = (settings_of({each: "7"}, Settings()) for each in (short, name))
+        assert by_short == by_full
+        assert name_of(Settings(), by_short) == f"{short}=7"

@@ -283,8 +283,8 @@ def test_what_is_set_is_remembered_as_set_even_where_it_is_the_default():
         ({}, "unchanged"),
         ({"continuation_max_attempts": "5"}, "attempts=5"),
         ({"continuation_max_attempts": "3"}, "attempts=3"),  # the default, and yet set: a session may bring another
-        ({"continuation_max_total_completion_tokens": "900"}, "tokens=900"),
-        ({"continuation_max_output_chars": "50"}, "chars=50"),
+        ({"continuation_max_total_completion_tokens": "900"}, "cont_tokens=900"),
+        ({"continuation_max_output_chars": "50"}, "cont_chars=50"),
         ({"continuation_tool_repair_attempts": "2"}, "repairs=2"),
         ({"max_tool_steps": "3", "max_tokens": "40"}, "max_tool_steps=3, max_tokens=40"),
     ],

@@ -70,10 +70,10 @@ def test_a_cell_is_named_by_the_heading_of_its_chunk():
         assert heading[made.place(cell)[0] :].split()[0] == str(cell % 5 + 1)
 
 
-@pytest.mark.parametrize(("cell", "ends"), [(0, "c0◆◀"), (1, "c1◇")])
-def test_the_cursor_the_smallest_budget_and_the_knee_have_a_glyph(cell, ends):
+@pytest.mark.parametrize(("cell", "ends"), [(0, "c0▾◆◀"), (1, "c1◇")])
+def test_the_cursor_and_the_best_cells_have_their_glyphs(cell, ends):
     made, marks = laid([2], 80)
-    assert text_of(made.line(made.place(cell)[1], marks, here=0, best=[0, 1])).rstrip().endswith(ends)
+    assert text_of(made.line(made.place(cell)[1], marks, here=0, best={0: "▾◆", 1: "◇"})).rstrip().endswith(ends)
 
 
 @pytest.mark.parametrize("glyphs", [("✓", Tone.OK), ("■", Tone.ERROR)])

@@ -22,11 +22,11 @@ from inspector.report.facts import view
 from inspector.report.lines.calls import Fate, Opinion, opinions
 from inspector.report.lines.spans import Tone, cells, plain, text_of
 from inspector.sessions import open_paths
-from inspector.whatif import policies_report
+from inspector.whatif import policies_lines, policies_report
 from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import DECISIONS, Matrix, matrix
-from inspector.whatif.policies_report import step_at
+from inspector.whatif.policies_lines import step_at
 from inspector.whatif.tree import branch
 from loop_core.turn.continuation import SeamRule
 from loop_core.turn.limits import Limits
@@ -34,13 +34,17 @@ from loop_core.turn.policy import Policy
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES
 from loop_core.turn.trace import Trace, step_key
 from tests.scenes.recordings import (
+    CHAT,
     CUT,
     HINT,
+    MESSAGES,
     WHOLE,
     asked,
     assistant,
     call,
     chat,
+    cut_stream,
+    exchange,
     lines,
     result,
     user,
@@ -64,6 +68,7 @@ def decided(made: Matrix, turn: int = 0) -> dict[str, str]:
 
 CUT_RUN, LOST, HELD, STUCK, GOES_ON, ENDED, MISSED = (
     "ran a cut call", "lost text", "held", "stuck", "goes on", "ended with a notice", "missed the reason")
+FAILED = "request failed"
 EXPECTED: dict[str, tuple[str, str, str, str, str, str, str]] = {
     # a sample session -> what each loop did with its last turn, in the order of NAMES; read off the documents
     "01": (HELD, HELD, HELD, STUCK, CUT_RUN, CUT_RUN, HELD),
@@ -130,7 +135,7 @@ def test_an_overlap_that_was_text_is_lost_where_it_is_removed() -> None:
     ))
     assert {name: word for name, word in decided(made).items() if word == LOST and name.startswith("zero")} == {
         "zeroclaw-merged": LOST}
-    assert made.rows[0][2].why == "its seams leave out 1 characters that strict keeps"
+    assert made.rows[0][2].why == "its seams leave out 1 character that strict keeps"
     assert (made.rows[0][0].decision.word, made.rows[0][0].continuations) == ("continued", 1)
 
 
@@ -139,7 +144,42 @@ def test_a_failure_that_was_sent_again_is_passed_over() -> None:
     made = matrix(case_of(failed, asked([user("x")], chat("done", "stop"))))
     assert set(decided(made).values()) == {"finished"}
     alone = matrix(case_of(failed))
-    assert set(decided(alone).values()) == {ENDED}
+    assert set(decided(alone).values()) == {FAILED}
+
+
+TOO_LONG = {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}}
+FILTERED = {"error": {"message": "The response was filtered.", "code": "content_filter", "status": 400}}
+
+
+@pytest.mark.parametrize(("body", "url", "why"), [
+    (TOO_LONG, MESSAGES, "prompt is too long: 9 > 8"), (FILTERED, CHAT, "The response was filtered."),
+])
+def test_a_request_that_failed_is_no_answer_of_which_a_loop_could_lose_text(
+    body: dict[str, Any], url: str, why: str,
+) -> None:
+    """That the message speaks of a full context or a filter is our reading; the clients of all loops raise an error."""
+    made = matrix(case_of(asked([user("x")], body, url=url, status=400)))
+    assert set(decided(made).values()) == {FAILED}
+    assert {cell.why for cell in made.rows[0]} == {
+        f"the request failed (HTTP 400, {why}); no part of an answer came that could be lost"}
+    assert {own.turns[0].steps[-1].turn.terminal == "completed" for own in made.replays} == {False}
+
+
+def test_a_continuation_that_failed_is_told_of_the_request_for_it() -> None:
+    made = matrix(case_of(
+        asked([user("x")], chat("one", "length")),
+        asked([user("x"), assistant("one"), user(HINT)], {"error": {"message": "bad"}}, status=400),
+    ))
+    assert made.rows[0][0].why == (
+        "the request for continuation 1 failed (HTTP 400, bad); no part of an answer came that could be lost")
+    assert decided(made)["zoo-before"] == LOST, "it never asked for the rest"
+
+
+def test_an_answer_that_an_error_broke_off_is_not_a_failed_request() -> None:
+    broken = f'{cut_stream("A half")}data: {json.dumps({"error": {"message": "overloaded"}})}\n\n'
+    made = matrix(case_of(exchange({"model": "m-1", "messages": [user("x")], "stream": True}, broken,
+                                   response_headers={"content-type": "text/event-stream"})))
+    assert set(decided(made).values()) == {ENDED}
 
 
 def test_only_the_run_that_begins_a_turn_counts() -> None:
@@ -154,7 +194,7 @@ def test_only_the_run_that_begins_a_turn_counts() -> None:
 
 
 def test_every_decision_is_reached() -> None:
-    words = {word for row in EXPECTED.values() for word in row} | {"ran a held call", "lost a call"}
+    words = {word for row in EXPECTED.values() for word in row} | {"ran a held call", "lost a call", FAILED}
     assert {each.word for each in DECISIONS} == words
     assert all(len(each.short) <= 9 for each in DECISIONS)
 
@@ -193,7 +233,7 @@ def test_limits_hold_for_every_policy_and_a_cell_opens_as_a_branch() -> None:
     assert decided(made, 0) == dict(zip(NAMES, ("continued",) * 3 + (LOST,) * 4, strict=True))
     assert made.rows[0][0].continuations == 5
     place = (1, NAMES.index("botnexus"))
-    opened = branch(view(replay(case)), settings_of(policies_report.assignments(made, place), settings))
+    opened = branch(view(replay(case)), settings_of(policies_lines.assignments(made, place), settings))
     assert opened.view.replay.settings == replace(settings, policy=BOTNEXUS)
     assert list(map(step_key, opened.view.steps)) == list(map(step_key, made.replays[place[1]].trace.steps))
     assert isinstance(opened.view.replay.trace, Trace)
@@ -298,7 +338,7 @@ def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
 ])
 def test_what_a_policy_follows_has_a_name_that_others_know(policy: str, source: str) -> None:
     made = matrix(sample("01"))
-    sheet = policies_report.sheet(made, (0, NAMES.index(policy)))
+    sheet = policies_lines.sheet(made, (0, NAMES.index(policy)))
     shown = [text_of(line).strip().removeprefix("follows").strip() for line in sheet.lines]
     assert any(line.startswith(source) for line in shown)
     assert not any("seed 0" in line for line in shown)
@@ -330,34 +370,35 @@ def test_the_document() -> None:
 def test_a_row_has_as_many_policies_as_fit(width: int, seen: int, column: int) -> None:
     made = matrix(sample("01"))
     for policy in range(7):
-        laid = policies_report.layout(made, width, policy)
+        laid = policies_lines.layout(made, width, policy)
         assert (laid.size, laid.column) == (seen, column)
         assert policy in laid.policies
         here = (1, policy)
-        row = text_of(policies_report.row(made, 1, here, laid))
+        row = text_of(policies_lines.row(made, 1, here, laid))
         assert cells(row) <= width
-        assert policies_report.policy_at(laid, row.index("▶")) == policy
-        assert "▶" not in text_of(policies_report.row(made, 0, here, laid))
+        assert policies_lines.policy_at(laid, row.index("▶")) == policy
+        assert "▶" not in text_of(policies_lines.row(made, 0, here, laid))
         # The words stand under their names.
-        names = text_of(policies_report.names(made, laid)[0])
+        names = text_of(policies_lines.names(made, laid)[0])
         assert names[row.index("▶") + 1 :].startswith(made.policies[policy].name.partition("-")[0])
-    assert [policies_report.policy_at(policies_report.layout(made, 76, 0), at) for at in (0, 5, 6, 15, 16, 75, 76)] == [
+    assert [policies_lines.policy_at(policies_lines.layout(made, 76, 0), at) for at in (0, 5, 6, 15, 16, 75, 76)] == [
         None, None, 0, 0, 1, 6, None]
 
 
 def test_where_there_is_room_the_words_stand_in_full() -> None:
     made = matrix(sample("01"))
-    assert "ran cut" in text_of(policies_report.row(made, 1, (0, 0), policies_report.layout(made, 80, 0)))
-    assert "ran a cut call" in text_of(policies_report.row(made, 1, (0, 0), policies_report.layout(made, 160, 0)))
-    assert text_of(policies_report.names(made, policies_report.layout(made, 160, 0))[0]).split() == ["turn", *NAMES]
+    assert "ran cut" in text_of(policies_lines.row(made, 1, (0, 0), policies_lines.layout(made, 80, 0)))
+    assert "ran a cut call" in text_of(policies_lines.row(made, 1, (0, 0), policies_lines.layout(made, 160, 0)))
+    assert text_of(policies_lines.names(made, policies_lines.layout(made, 160, 0))[0]).split() == ["turn", *NAMES]
 
 
 def test_the_sheet_tells_a_cell_and_the_others_of_its_turn() -> None:
     made = matrix(sample("01"))
     for turn, policy in ((0, 0), (1, 3), (1, 6)):
-        sheet = policies_report.sheet(made, (turn, policy))
+        sheet = policies_lines.sheet(made, (turn, policy))
         told = "\n".join(text_of(sheet.line(index)) for index in range(len(sheet)))
         assert f"turn {turn + 1} under {NAMES[policy]}" in told
+        assert all(f"{each.name} " in told and each.title in told for each in made.policies), "what each of them does"
         assert made.rows[turn][policy].why in told
         for name, cell in zip(NAMES, made.rows[turn], strict=True):
             assert name in told
@@ -368,7 +409,7 @@ def test_the_sheet_tells_a_cell_and_the_others_of_its_turn() -> None:
 
 def test_policies_that_do_the_same_for_the_same_reason_share_a_row_of_the_sheet() -> None:
     made = matrix(sample("01"))
-    lines = [text_of(line).split() for line in policies_report.sheet(made, (0, 0)).lines]
+    lines = [text_of(line).split() for line in policies_lines.sheet(made, (0, 0)).lines]
     whys = ["retry_limit", "after", "3", "continuations"]
     assert lines.count(whys) == 1, "they part from strict at different steps, and end alike"
     assert lines[lines.index(whys) - 1][-3:] == ["strict,", "zeroclaw-rfi,", "zeroclaw-merged"]
@@ -377,27 +418,76 @@ def test_policies_that_do_the_same_for_the_same_reason_share_a_row_of_the_sheet(
 def test_cells_are_found_by_turns_then_policies_round_the_end() -> None:
     made = matrix(sample("01"))
     # Turn 2: held, held, held, stuck, ran cut, ran cut, held.
-    assert policies_report.find(made, "STUCK", (0, 0), 1, again=False) == (1, 3)
-    assert policies_report.find(made, "ran a cut", (1, 3), 1, again=True) == (1, 4)
-    assert policies_report.find(made, "ran a cut", (1, 5), 1, again=True) == (1, 4)
-    assert policies_report.find(made, "ran a cut", (1, 4), 1, again=False) == (1, 4)
-    assert policies_report.find(made, "pi-presence", (1, 5), -1, again=True) == (0, 5)
-    assert policies_report.find(made, "nowhere", (0, 0), 1, again=False) is None
+    assert policies_lines.find(made, "STUCK", (0, 0), 1, again=False) == (1, 3)
+    assert policies_lines.find(made, "ran a cut", (1, 3), 1, again=True) == (1, 4)
+    assert policies_lines.find(made, "ran a cut", (1, 5), 1, again=True) == (1, 4)
+    assert policies_lines.find(made, "ran a cut", (1, 4), 1, again=False) == (1, 4)
+    assert policies_lines.find(made, "pi-presence", (1, 5), -1, again=True) == (0, 5)
+    assert policies_lines.find(made, "nowhere", (0, 0), 1, again=False) is None
     # Turn 1: the first three stop at a limit, the others lose text.
-    assert policies_report.differing(made, (0, 0), 1) == (0, 3)
-    assert policies_report.differing(made, (0, 6), 1) == (1, 3)
-    assert policies_report.differing(made, (1, 5), 1) is None
-    assert policies_report.differing(made, (1, 3), -1) == (0, 6)
-    assert policies_report.differing(made, (0, 3), -1) is None
+    assert policies_lines.differing(made, (0, 0), 1) == (0, 3)
+    assert policies_lines.differing(made, (0, 6), 1) == (1, 3)
+    assert policies_lines.differing(made, (1, 5), 1) is None
+    assert policies_lines.differing(made, (1, 3), -1) == (0, 6)
+    assert policies_lines.differing(made, (0, 3), -1) is None
+
+
+# -- several files ---------------------------------------------------------------------------------------------------
+
+
+def several(tmp_path: Path, *names: str) -> Matrix:
+    """Files of two turns each: one that is whole, one that is cut."""
+    for name in names:
+        (tmp_path / name).write_bytes(lines(asked([user(f"a {name}")], chat("done")),
+                                            asked([user(f"b {name}")], chat("half", "length"))))
+    return matrix(open_case(open_paths([str(tmp_path / name) for name in names])))
+
+
+def test_the_text_names_the_file_of_each_turn_where_there_are_several(tmp_path: Path) -> None:
+    shown = policies_report.text(several(tmp_path, "first.jsonl", "second.jsonl"))
+    rows = shown.splitlines()[shown.splitlines().index("first.jsonl") :]
+    assert [row.split()[0] for row in rows[:6]] == ["first.jsonl", "1", "2", "second.jsonl", "3", "4"]
+    assert "turn 4 (second.jsonl, t4)" in rows
+    assert "first.jsonl" not in policies_report.text(matrix(sample("01")))
+
+
+def test_turns_of_several_files_in_which_all_agree_say_how_many_files(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_bytes(lines(asked([user(name)], chat("done"))))
+    made = matrix(open_case(open_paths([str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")])))
+    assert "2 turns of 2 files in which all policies agree" in policies_report.text(made)
+
+
+def test_a_row_has_the_file_between_its_number_and_the_policies(tmp_path: Path) -> None:
+    names = [f"rollout-2026-01-{day:02}T10.jsonl" for day in (1, 2)]
+    made = several(tmp_path, *names)
+    wide, small = (policies_lines.layout(made, width, 0) for width in (157, 77))
+    assert (wide.size, small.size) == (7, 6), "a file's name is worth a column of the smallest screen"
+    assert names[1] in text_of(policies_lines.row(made, 3, None, wide))
+    assert "…2T10.jso…" in text_of(policies_lines.row(made, 3, None, small)), "not what all names begin with"
+    for laid in (wide, small):
+        row = text_of(policies_lines.row(made, 3, (3, 3), laid))
+        assert policies_lines.policy_at(laid, row.index("▶")) == 3
+        assert cells(row) <= 157
+        head = text_of(policies_lines.names(made, laid)[0])
+        assert head.split()[:2] == ["turn", "file"]
+        assert head[row.index("▶") + 1 :].startswith("zoo-")
+
+
+def test_the_matrix_opens_at_the_turn_one_comes_from_or_the_next_in_which_policies_differ(tmp_path: Path) -> None:
+    made = several(tmp_path, "a.jsonl", "b.jsonl")  # policies differ in the second and the fourth turn
+    assert [policies_lines.opening_turn(made, here) for here in (None, 0, 1, 2, 3)] == [1, 1, 1, 3, 3]
+    whole = matrix(case_of(asked([user("x")], chat("done"))))
+    assert policies_lines.opening_turn(whole, 0) == 0
 
 
 def test_names_from_a_transcript_are_inert_everywhere() -> None:
     made = matrix(case_of(asked([user("x")], chat(None, "length", call(CUT, name="a\x1b[31mb")))))
     assert any("\x1b" in cell.why for cell in made.rows[0])
     assert "\x1b" not in policies_report.text(made)
-    sheet = policies_report.sheet(made, (0, 3))
+    sheet = policies_lines.sheet(made, (0, 3))
     assert not any("\x1b" in text_of(sheet.line(index)) for index in range(len(sheet)))
-    row = policies_report.row(made, 0, (0, 0), policies_report.layout(made, 80, 0))
+    row = policies_lines.row(made, 0, (0, 0), policies_lines.layout(made, 80, 0))
     assert Tone.ERROR in {span.role for span in row}
 
 
@@ -405,7 +495,7 @@ def test_nothing_read_is_said() -> None:
     made = matrix(open_case(open_paths(["-"], stdin=b"{}\n")))
     assert policies_report.text(made).startswith("NOTHING READ")
     assert policies_report.values(made)["turns"] == []
-    assert [text_of(line) for line in policies_report.sheet(made, (0, 0)).lines] == ["no turns"]
+    assert [text_of(line) for line in policies_lines.sheet(made, (0, 0)).lines] == ["no turns"]
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -437,7 +527,7 @@ def test_the_session_the_grid_and_the_policies_count_the_same_complete_turns() -
         turn.verdict.complete for turn in seen.turns]
     assert f"by the verdict of each turn, of {len(seen.turns)}: strict {seen.complete}," in policies_report.text(made)
     assert f"complete       {seen.complete} of {len(seen.turns)} turns, by the verdict" in plain(
-        [policies_report.sheet(made, (0, 0)).line(at) for at in range(len(policies_report.sheet(made, (0, 0))))])
+        [policies_lines.sheet(made, (0, 0)).line(at) for at in range(len(policies_lines.sheet(made, (0, 0))))])
 
 
 def test_csv_has_a_row_for_each_turn_under_each_policy_and_says_what_json_says(tmp_path: Path) -> None:
@@ -446,7 +536,7 @@ def test_csv_has_a_row_for_each_turn_under_each_policy_and_says_what_json_says(t
     assert shown.exit_code == 0
     rows = list(csv.DictReader(io.StringIO(shown.output)))
     told = policies_report.values(matrix(sample("01")))
-    every = [{"turn": number, "turn_id": turn["id"], **each}
+    every = [{"turn": number, "turn_id": turn["id"], "path": path, **each}
              for number, turn in enumerate(told["turns"], 1) for each in turn["decisions"]]
     assert rows == [{key: "" if value is None else str(value) for key, value in each.items()} for each in every]
     assert CliRunner().invoke(main, ["policies", path, "--csv", str(target)]).output.startswith("2 turns under")

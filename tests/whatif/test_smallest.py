@@ -1,4 +1,4 @@
-"""The smallest budget of a turn and the knee of all, by hand."""
+"""The fewest output tokens for a turn and the knee of all, by hand."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_on_is_said_where_every_larger_cell_completes():
     assert every_larger(made, 5)
     assert text_of(reach(made, 5, None, 0)) == "from attempts=1, max_tokens=200 on"
     assert text_of(headline(made, knee(made))) == (
-        "1 OF 1 COMPLETE  at most, from attempts=1, max_tokens=200 on, for 10 output tokens, the fewest")
+        "1 OF 1 COMPLETE at most  fewest output tokens 10 from attempts=1, max_tokens=200 on: from the recording")
 
 
 def test_on_is_not_said_where_a_larger_cell_does_not_complete():
@@ -148,8 +148,8 @@ def test_on_is_not_said_where_a_larger_cell_does_not_complete():
         assert not every_larger(made, 5, 0)
         assert not every_larger(made, 5)
         assert text_of(headline(made, knee(made))) == (
-            "1 OF 1 COMPLETE  at most, with attempts=1, max_tokens=200, but not with every larger one, "
-            "for 10 output tokens, the fewest")
+            "1 OF 1 COMPLETE at most  fewest output tokens 10 with attempts=1, max_tokens=200, but not with every "
+            "larger one: from the recording")
         told = document(made)
         assert told["enough"]["every_larger"] is False
         assert told["turns"][0]["smallest"]["every_larger"] is False

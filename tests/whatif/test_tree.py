@@ -53,12 +53,12 @@ def grown(tree):
 
 def test_a_branch_is_named_by_what_it_changes_against_its_parent(tree):
     one, two, three = grown(tree)
-    assert [node.name for node in tree.every] == [ORIGINAL, "attempts=5", "tokens=30", "attempts=1 from step 7"]
-    assert two.path == "attempts=5 / tokens=30"
+    assert [node.name for node in tree.every] == [ORIGINAL, "attempts=5", "cont_tokens=30", "attempts=1 from step 7"]
+    assert two.path == "attempts=5 / cont_tokens=30"
     assert (tree.original.depth, one.depth, two.depth, three.depth) == (0, 1, 2, 1)
     assert two.branch.original is one.view
     drawing = [tree_prefix(follows) + node.name for node, follows in tree.rows()]
-    assert drawing == [ORIGINAL, "├ attempts=5", "│ └ tokens=30", "└ attempts=1 from step 7"]
+    assert drawing == [ORIGINAL, "├ attempts=5", "│ └ cont_tokens=30", "└ attempts=1 from step 7"]
 
 
 def test_the_same_run_is_not_made_twice(tree):
@@ -88,7 +88,7 @@ def test_a_run_is_found_by_its_name_its_path_or_its_key(tree):
     one, two, three = grown(tree)
     assert tree.find(ORIGINAL) is tree.original
     assert tree.find("attempts=5") is one
-    assert tree.find("tokens=30") is tree.find("attempts=5 / tokens=30") is two
+    assert tree.find("cont_tokens=30") is tree.find("attempts=5 / cont_tokens=30") is two
     assert tree.find(three.key) is tree.find(three.key[:6]) is three
     with pytest.raises(CallerError, match="run 'hope': there is none; the runs are original, attempts=5, "):
         tree.find("hope")
@@ -120,7 +120,7 @@ def test_any_two_runs_are_compared(tree):
     assert made.difference == 0, "30 tokens in all are what the first request may ask for"
     assert tree.beside(two, one) is two.branch
     assert tree.beside(two, two) is two.branch
-    assert tree.beside(two, tree.original).name == "attempts=5, tokens=30"
+    assert tree.beside(two, tree.original).name == "attempts=5, cont_tokens=30"
     assert tree.beside(tree.original, tree.original).difference is None
     said = "\n".join("".join(span.text for span in line) for line in against_original(made).lines)
     assert PARTS[2].strip() in said

@@ -14,8 +14,9 @@ from inspector.replay.case import open_case
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
+from inspector.whatif.cell_lines import cell_sheet
 from inspector.whatif.grid import End, Grid, parse_axes
-from inspector.whatif.grid_lines import answers, cell_sheet
+from inspector.whatif.grid_lines import answers
 from inspector.whatif.grid_report import as_csv, document, text
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS, heat, word
@@ -118,9 +119,10 @@ def test_a_turn_of_which_nothing_is_known_in_the_largest_cell_counts_no_tokens_t
 def test_the_sheet_says_the_answer_first_and_how_to_open_it():
     made = tuned("attempts=0..6")
     told = text(made, paths=[FIRST])
-    assert told.startswith("1 OF 2 COMPLETE  at most, from attempts=5 on, for 280 output tokens, the fewest\n")
+    assert told.startswith(
+        "1 OF 2 COMPLETE at most  fewest output tokens 280 from attempts=5 on: from the\nrecording\n")
     assert "RECORDED in 7 cells · the recording ends first in 7:" in told
-    assert "turn 1         ✓ attempts=5  (t1)" in told
+    assert "turn 1         ✓ fewest output tokens with attempts=5  (t1)" in told
     assert "to the unit: attempts 5, cont_tokens 240, cont_chars 768" in told
     assert told.endswith(f"\n\ninspector replay {FIRST} --set continuation_max_attempts=5\n")
     opened = settings_of(parse_assignments(["continuation_max_attempts=5"]), made.grid.base)
@@ -180,7 +182,8 @@ def test_a_cancel_leaves_the_turns_that_were_run():
     asked = iter([False, True])
     made = tuned("attempts=4,5", cancelled=lambda: next(asked, True))
     told = text(made)
-    assert told.startswith("1 OF 1 COMPLETE  at most, from attempts=5 on, for 240 output tokens, the fewest\n")
+    assert told.startswith(
+        "1 OF 1 COMPLETE at most  fewest output tokens 240 from attempts=5 on: from the\nrecording\n")
     assert "1 of 2 parts were run" in told
     assert "1 turn not run" in told
     assert [line.split()[-2:] for line in plain(heat(made, "outcome")).split("\n")[1:]] == [["■", "0/1"], ["✓", "1/1"]]

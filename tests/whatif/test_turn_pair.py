@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from inspector.config.settings import Settings, settings_of
 from inspector.report.lines.spans import text_of
+from inspector.whatif.branch_lines import against_original
 from inspector.whatif.tree import EqualSteps, branch
-from inspector.whatif.turn_pair import TurnPair, TurnSide
-from tests.scenes.recordings import CUT, PARTS, asked, assistant, call, chat, continued, result, shown, user
+from inspector.whatif.turn_pair import TurnPair, TurnSide, pair_values
+from tests.scenes.recordings import (
+    CUT,
+    PARTS,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    continued,
+    repaired_call,
+    result,
+    shown,
+    user,
+)
 
 
 def side(view, number=1, name="this"):
@@ -26,6 +40,7 @@ def test_one_turn_under_two_runs_says_first_what_changed():
     lines = told(pair_of(shown(*continued(*PARTS)), continuation_max_attempts=5))
     chars = [len("".join(PARTS[:count])) for count in (4, 5)]
     assert lines[:12] == [
+        f"differs: the answers' stop reasons, the text from character {chars[0] + 1} on; "
         "the first difference is at step 13",
         "original attempts=5",
         "ends as retry_limit (AbortPartial) ≠ Complete",
@@ -70,7 +85,7 @@ def test_turns_of_two_recordings_are_compared_by_their_moves():
     alike = shown(asked([user("Something else.")], chat("No.")), asked([user("Write that.")], chat("Well.")))
     same = TurnPair(side(alike, 1), side(alike, 2))
     assert same.rows()[-1] == EqualSteps(0, 3, 3)
-    assert same.summary() == "every step is the same move"
+    assert same.summary() == "differs: the text from character 1 on; every step is the same move"
 
 
 def test_a_round_of_tools_that_only_one_turn_has_stands_alone():
@@ -88,7 +103,9 @@ def test_a_round_of_tools_that_only_one_turn_has_stands_alone():
     for index in range(2):
         assert [row[index] for row in pair.steps if row[index] is not None] == list(
             range(len((long, short)[index].steps)))
-    assert pair.summary() == f"the first difference: only the left one has a step {alone[0].left + 1} there"
+    assert pair.summary() == (
+        "differs: the answers' stop reasons, call 2 (write_file, only on the left), the text from character 1 on; "
+        f"the first difference: only the left one has a step {alone[0].left + 1} there")
     back = TurnPair(side(short), side(long))
     assert [row[1::-1] for row in back.steps if None not in row[:2]] == [
         row[:2] for row in pair.steps if None not in row[:2]]
@@ -97,3 +114,64 @@ def test_a_round_of_tools_that_only_one_turn_has_stands_alone():
 def test_opened_steps_are_rows_of_their_own():
     pair = pair_of(shown(*continued(*PARTS)), continuation_max_attempts=5)
     assert len(pair.rows([0])) == len(pair.rows()) + 11
+
+
+# -- turns that say nothing and differ in what they call -------------------------------------------------------------
+
+
+def calling(arguments=WHOLE, name="write_file", *more):
+    return shown(asked([user("Write it.")], chat(None, "tool_calls", call(arguments, name=name), *more)))
+
+
+def test_turns_that_differ_only_in_the_arguments_of_a_call_say_so_first():
+    pair = TurnPair(side(calling()), side(calling(WHOLE.replace("three", "seven"))))
+    at = WHOLE.index("three") + 1
+    assert pair.summary() == (
+        f"differs: the arguments of call 1 (write_file) from character {at} on; every step is the same move")
+    lines = told(pair)
+    assert "calls write_file ready ≠ write_file ready, other arguments" in lines
+    assert "the same 0 characters" not in lines
+    calls, text = lines.index("calls"), lines.index("merged text")
+    assert calls < text, "what differs stands first"
+    assert lines[text + 1] == "no text in either"
+    assert lines[calls + 1] == "call 1 write_file other arguments"
+    assert [line[0] for line in lines[calls + 3 : calls + 6]] == ["{", "−", "+"]
+
+
+def test_calls_are_compared_by_their_names_and_one_that_only_one_side_has_is_named():
+    other = TurnPair(side(calling()), side(calling(name="edit_file")))
+    assert other.summary().startswith("differs: call 1 (write_file and edit_file); ")
+    assert "call 1 write_file ≠ edit_file the same arguments, 44 characters" in told(other)
+    second = call('{"path": "b.md", "content": "x"}', key="call_2")
+    for pair, where in ((TurnPair(side(calling()), side(calling(WHOLE, "write_file", second))), "right"),
+                        (TurnPair(side(calling(WHOLE, "write_file", second)), side(calling())), "left")):
+        assert f"differs: call 2 (write_file, only on the {where}); " in pair.summary()
+        assert f"call 2 write_file only on the {where}" in told(pair)
+
+
+def test_the_reasons_of_answers_are_compared():
+    pair = TurnPair(side(calling()), side(shown(asked([user("x")], chat(None, "length", call())))))
+    assert pair.summary().startswith("differs: the answers' stop reasons; ")
+
+
+def test_texts_of_one_length_are_not_the_same_text():
+    pair = TurnPair(side(shown(asked([user("x")], chat("one")))), side(shown(asked([user("x")], chat("two")))))
+    assert "text 3 characters ≠ 3 characters, other words" in told(pair)
+    assert pair_values(pair, ["a", "b"])["differs"] == ["text"]
+
+
+def test_the_document_has_the_calls_of_both_and_names_them_where_they_differ():
+    made = pair_values(TurnPair(side(calling()), side(calling(CUT))), ["a", "b"])
+    assert made["left"]["calls"] == [{"name": "write_file", "arguments": WHOLE, "verdict": "ready"}]
+    assert "calls" in made["differs"]
+
+
+def test_a_branch_beside_its_original_says_which_calls_differ():
+    """With a larger budget the call that was cut comes whole."""
+    found = shown(*repaired_call())
+    made = branch(found, settings_of({"max_tokens": "400"}, Settings()))
+    lines = [" ".join(text_of(line).split()) for line in against_original(made).lines]
+    at = lines.index("calls")
+    assert lines[at + 1] == "call 1 write_file other arguments"
+    assert "call 2 write_file only in the original" in lines
+    assert lines.index("merged text") > at, "the same text stands last"

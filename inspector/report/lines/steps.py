@@ -49,7 +49,7 @@ class Outline:
         self.view = view
         self.blocks = tuple(_blocks(view))
         self._firsts = [block.first for block in self.blocks]
-        self._files = _names({block.path for block in self.blocks})
+        self._files = file_names({block.path for block in self.blocks})
         self._lay(range(len(view.steps)))
 
     def _lay(self, kept: Sequence[int]) -> None:
@@ -159,7 +159,7 @@ class FilteredOutline(Outline):
         self._lay(tuple(numbers))
 
 
-def _names(paths: Collection[str]) -> Mapping[str, str]:
+def file_names(paths: Collection[str]) -> Mapping[str, str]:
     """The name of each file: its path below their common folder."""
     try:
         common = commonpath([dirname(path) for path in paths]) if len(paths) > 1 else ""

@@ -1,0 +1,128 @@
+"""One cell of a grid as lines: what it does for all turns together, then how each ends in it; or all about one turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inspector.config.settings import INITIAL
+from inspector.report.lines.glyphs import STATE
+from inspector.report.lines.header import doubts, output
+from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
+from inspector.report.lines.steps import reason_of_end
+from inspector.whatif.grid import SHORT, End, TurnGrid
+from inspector.whatif.grid_run import TunedGrid
+from inspector.whatif.heat import word
+from loop_core.turn.trace import Fidelity
+
+GUESS = "a guess"
+"""What an answer is called that no model gave."""
+
+
+def is_guess(end: End) -> bool:
+    """Whether a turn ends by answers that were made up."""
+    return end.fidelity == Fidelity.SIMULATED
+
+
+def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
+    """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
+    shown = {INITIAL: budget} if budget is not None else {}
+    values = zip(tuning.grid.axes, tuning.grid.values(cell), strict=True)
+    return ", ".join(f"{axis.short}={axis.value_text(shown.get(axis.name, value))}" for axis, value in values)
+
+
+def completes(turn: TurnGrid) -> bool:
+    """Whether a turn completes in every cell."""
+    return turn.steady and turn.ends[0].complete
+
+
+def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
+    """Turns that are only counted: those that complete in every cell, those not run, those left out."""
+    told = (steady, f"{'completes' if steady == 1 else 'complete'} in every cell"), (undone, "not run"), (
+        remaining, "more, one at a time")
+    for count, what in told:
+        if count:
+            yield (Span(f"{count_of(count, 'turn')} {what}", Tone.DIM),)
+
+
+def turn_name(tuning: TunedGrid, number: int) -> str:
+    """What a turn is called beside its number: its id, and its file where there are several."""
+    turn = tuning.turns[number]
+    several = tuning.turns[0].path != tuning.turns[-1].path  # turns stand in the order of their files
+    return f"{turn.path.rpartition('/')[2]}, {turn.id}" if several else turn.id
+
+
+def spent_line(end: End) -> Line:
+    """The spend of a turn, and how far it can be trusted."""
+    return join_groups([
+        (Span(count_of(end.segments, "segment")),), (Span(output(end.spend)),),
+        (Span(count_of(end.spend.requests, "request")),), (Span(end.fidelity),)])
+
+
+def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
+    """All details of a cell; at most `most` turns."""
+    title: Line = (Span(cell_name(tuning, cell), Tone.TITLE),)
+    if turn is not None or len(tuning.turns) == 1:
+        return [title, *_cell_of_one(tuning, cell, turn or 0)]
+    if not tuning.looked_at[cell]:
+        return [title, (Span("not run", Tone.WARN),)]
+    return [title, *_cell_of_all(tuning, cell), (), *cell_lines(tuning, cell, most)]
+
+
+def cell_lines(tuning: TunedGrid, cell: int, most: int | None = None) -> Iterator[Line]:
+    """The end of each turn in a cell; turns that complete in every cell are only counted."""
+    steady = sum(map(completes, tuning.turns))
+    told = [(number, turn.end(cell)) for number, turn in enumerate(tuning.turns, 1) if not completes(turn)]
+    ends = [(number, end) for number, end in told if end is not None]
+    for number, end in ends[:most]:
+        glyph, role = STATE[end.looks]
+        yield field(f"turn {number}", Span(f"{glyph} ", role), Span(f"{word(end)}  "), *spent_line(end))
+    yield from turn_counts(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
+
+
+def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
+    run, done = tuning.looked_at[cell], tuning.completed[cell]
+    yield field("complete", Span(f"{done:,} of {count_of(run, 'turn')}", Tone.OK if done == run else Tone.WARN))
+    if run < len(tuning.turns):
+        yield more(Span(f"{count_of(len(tuning.turns) - run, 'further turn')} not run", Tone.WARN))
+    yield field("spent", *join_groups([
+        (Span(count_of(tuning.segments[cell], "segment")),), (Span(count_of(tuning.tokens[cell], "output token")),),
+        (Span(count_of(tuning.requests[cell], "request")),)]))
+    simulated = tuning.simulated[cell]
+    recorded = run - simulated
+    yield field("fidelity", *join_groups([
+        (Span(f"{name} in {count_of(count, 'turn')}"),)
+        for name, count in ((Fidelity.RECORDED, recorded), (Fidelity.SIMULATED, simulated)) if count]))
+
+
+def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
+    seen = tuning.turns[turn]
+    yield field(f"turn {turn + 1}", safe(turn_name(tuning, turn), width=80))
+    end = seen.end(cell)
+    if end is None:
+        yield field("ends in", Span("not run", Tone.WARN))
+        return
+    glyph, role = STATE[end.looks]
+    reason = reason_of_end(end.state, end.terminal)
+    yield field("ends in", Span(f"{glyph} {end.state.value}", role),
+                *((Span(f"  {reason}"),) if reason else ()))
+    if end.cut_unseen:
+        yield more(Span("the budget cut an answer over which this server says that it is finished", Tone.WARN))
+    if end.limit:
+        yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Tone.WARN))
+    yield field("verdict", Span(end.verdict, Tone.OK if end.complete else Tone.WARN))
+    yield from _spent(end)
+    made = Span(f": {GUESS}, made up from the recorded text", Tone.DIM)
+    yield field("fidelity", Span(end.fidelity), *((made,) if is_guess(end) else ()))
+
+
+def _spent(end: End) -> Iterator[Line]:
+    spent = end.spend
+    yield field("segments", Span(f"{end.segments:,}"))
+    yield field("output", Span(f"{count_of(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),
+                *(Span(f"  {doubt}", Tone.DIM) for doubt in doubts(spent)))
+    yield field("of cut answers", Span(f"{count_of(spent.continuation_tokens, 'token')}, "
+                                       f"{spent.continuation_chars:,} characters"),
+                Span("  counted by the bounds of continuations", Tone.DIM))
+    yield field("requests", Span(f"{spent.requests:,}"),
+                Span(f"  {count_of(spent.continuations, 'continuation')}, "
+                     f"{count_of(spent.repairs, 'repair')}", Tone.DIM))

@@ -1,0 +1,142 @@
+"""The smallest max_tokens with which a turn completes, or as many turns as in any cell of a grid.
+
+That is another question than which budget completes it for the fewest output tokens (`inspector.whatif.smallest`): a
+small max_tokens may complete a turn in many continuations. The other limits are the largest of the grid, and then the
+strictest of its values that are enough. It is known to the token: with one less not all of the turns complete. A
+recording alone is not asked, since there max_tokens changes no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from inspector.config.settings import INITIAL
+from inspector.whatif.grid import APART, UNDONE, End, Grid, Value
+from inspector.whatif.grid_run import TunedGrid
+from inspector.whatif.smallest import Runs, rank
+from loop_core.turn.trace import Fidelity
+
+
+@dataclass(frozen=True, slots=True)
+class SmallestCap:
+    """The smallest max_tokens that is enough, with the values of all axes."""
+
+    values: tuple[Value, ...]
+    cell: int
+    """The cell of the map that stands for it: that of the next larger max_tokens of the grid."""
+    ends: tuple[End, ...]
+    """How each of the turns ends."""
+    below: tuple[End, ...] = ()
+    """How each ends with one token less; empty if there is no smaller one, or none was looked for."""
+    below_values: tuple[Value, ...] = ()
+
+
+def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
+    """The smallest max_tokens that completes a turn; None if none does, or max_tokens is not varied."""
+    seen = tuning.turns[turn]
+    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.complete}
+    return _cached(tuning, 1, (turn,), (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes)
+                                        if code in ranks))
+
+
+def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
+    """The smallest max_tokens with which that many turns complete; None if none does, or max_tokens is not varied."""
+    turns = [turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE for code in seen.codes)]
+    return _cached(tuning, completed, tuple(turns), (
+        ((tuning.tokens[cell], tuning.requests[cell], cell), cell) for cell in range(tuning.grid.size)
+        if tuning.whole(cell) and tuning.completed[cell] == completed))
+
+
+def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
+    """The cell with the smallest max_tokens of the grid that completes a turn by recorded answers alone, and the end of
+    the turn in it; None if none does."""
+    seen = tuning.turns[turn]
+    ranks = {code: rank(end) for code, end in enumerate(seen.ends)
+             if end.complete and end.fidelity == Fidelity.RECORDED}
+    found = _first(tuning.grid, (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks))
+    return None if found is None else (found[1], seen.ends[seen.codes[found[1]]])
+
+
+_Cells = Iterable[tuple[tuple[int, int, int], int]]
+"""What is spent in each cell, and the cell."""
+
+
+def _cached(tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells) -> SmallestCap | None:
+    if INITIAL not in tuning.grid.names or not tuning.grid.base.simulate:
+        return None
+    key = (completed, *turns)
+    if key not in tuning.caps:
+        found = _first(tuning.grid, cells)
+        tuning.caps[key] = None if found is None else _exact(tuning, turns, *found)
+    return tuning.caps[key]
+
+
+def _first(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
+    """The first cell by max_tokens, then by what is spent: the place of its max_tokens on the axis, and the cell."""
+    if INITIAL not in grid.names:
+        return None
+    at = grid.names.index(INITIAL)
+    count, stride = len(grid.axes[at].values), prod(len(axis.values) for axis in grid.axes[at + 1 :])
+    found = min(((cell // stride % count, spent) for spent, cell in cells), default=None)
+    return None if found is None else (found[0], found[1][-1])
+
+
+def _exact(tuning: TunedGrid, turns: Sequence[int], place: int, cell: int) -> SmallestCap:
+    """The smallest value between that of a cell in which the turns complete and the next smaller one of the grid."""
+    grid, at = tuning.grid, tuning.grid.names.index(INITIAL)
+    axis, values = grid.axes[at], grid.values(cell)
+    ends, wanted = _ends(tuning, turns, cell)
+    high, low = axis.values[place], axis.values[place - 1] if place else 0
+    if tuning.case is None or high is None or low is None:
+        return SmallestCap(values, cell, ends)
+    largest = tuple(high if number == at else each.values[-1] for number, each in enumerate(grid.axes))
+    if _ends(tuning, turns, grid.cell(largest))[1] != wanted:  # a larger limit may complete less
+        largest = values
+    runs = Runs(tuning, tuning.case, turns, largest)
+    budget = _between(runs, wanted, low, high)
+    strict = _strictest(grid, largest, [runs.at(each, budget) for each in wanted])
+    own = Runs(tuning, tuning.case, turns, strict)
+    if not all(own.at(each, budget).complete for each in wanted):
+        own, strict = runs, largest
+    below = runs.all(budget - 1) if budget > 1 else ()
+    return SmallestCap(_with(strict, at, budget), grid.cell(_with(strict, at, high)), own.all(budget), below,
+                       _with(largest, at, budget - 1))
+
+
+def _ends(tuning: TunedGrid, turns: Sequence[int], cell: int) -> tuple[tuple[End, ...], list[int]]:
+    """How the turns end in a cell, and which of them complete; a turn that was not run in it is left out."""
+    ends = [tuning.turns[turn].end(cell) for turn in turns]
+    return (tuple(end for end in ends if end is not None),
+            [number for number, end in enumerate(ends) if end is not None and end.complete])
+
+
+def _between(runs: Runs, wanted: Sequence[int], low: int, high: int) -> int:
+    """The smallest value with which the turns complete; those that do so at both sides are asked only at the end."""
+    few = [each for each in wanted if not low or not runs.at(each, low).complete]
+    for asked in (few, wanted):
+        worse, found = low, high
+        while worse + 1 < found:
+            middle = (worse + found) // 2
+            if all(runs.at(each, middle).complete for each in asked):
+                found = middle
+            else:
+                worse = middle
+        if all(runs.at(each, found).complete for each in wanted):
+            return found
+    return high
+
+
+def _strictest(grid: Grid, values: Sequence[Value], ends: Sequence[End]) -> tuple[Value, ...]:
+    """For each limit that a turn needs so much of, its smallest value on the grid that is enough."""
+    def least() -> Iterator[Value]:
+        for axis, value in zip(grid.axes, values, strict=True):
+            need = max((dict(end.needs).get(axis.name, 0) for end in ends), default=0)
+            enough = [each for each in axis.values if each is not None and each >= need]
+            yield value if axis.name in APART or not enough else enough[0]
+    return tuple(least())
+
+
+def _with(values: Sequence[Value], at: int, value: Value) -> tuple[Value, ...]:
+    return (*values[:at], value, *values[at + 1 :])

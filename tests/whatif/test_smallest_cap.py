@@ -1,0 +1,146 @@
+"""The smallest max_tokens that completes a turn, beside the fewest output tokens, and why it may be believed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from inspector.config.settings import INITIAL
+from inspector.report.lines.spans import plain, text_of
+from inspector.whatif.grid import Axis, Grid
+from inspector.whatif.grid_lines import fails, headline, headline_of, smallest_lines
+from inspector.whatif.grid_run import TunedGrid, tune
+from inspector.whatif.smallest import knee, smallest
+from inspector.whatif.smallest_cap import recorded_cap, smallest_cap, smallest_cap_of_all
+from loop_core.turn.state import State
+from tests.scenes.recordings import ASKS, HINT, asked, assistant, lines, user
+from tests.whatif.test_edge import grid, turns_of
+from tests.whatif.test_simulation import WORDS, case_of, stream
+from tests.whatif.test_smallest import end
+from tests.whatif.test_sweep import brute, stories
+
+
+def cut_once(*budgets: int | None, attempts: tuple[int, ...] = (0, 1, 2, 5)) -> TunedGrid:
+    """Twelve words of a token each and the end mark, recorded with max_tokens 8: 8 tokens, then 5."""
+    case = case_of(
+        asked(ASKS, stream(*WORDS[:8], reason="length", tokens=8), max_tokens=8, stream=True),
+        asked([*ASKS, assistant("".join(WORDS[:8])), user(HINT)], stream(*WORDS[8:12], tokens=5), max_tokens=8,
+              stream=True))
+    return tune(case, grid(*budgets, attempts=attempts), jobs=1)
+
+
+def said(tuned: TunedGrid, turn: int = 0) -> str:
+    found = smallest(tuned, turn)
+    assert found is not None
+    return " ".join(plain(list(smallest_lines(tuned, found))).split())
+
+
+def test_both_answers_stand_beside_each_other_with_why_each_may_be_believed():
+    """With 5 continuations 3 tokens each are enough for 13 in 5 answers; with 2 each, 6 answers hold 12."""
+    tuned = cut_once(2, 4, 8, 64)
+    cap = smallest_cap(tuned, 0)
+    assert cap.values == (5, 3)
+    assert (cap.ends[0].spend.requests, cap.ends[0].spend.continuations) == (5, 4)
+    assert [end.complete for end in cap.below] == [False]
+    told = said(tuned)
+    assert told.startswith("turn 1 ✓ smallest max_tokens 3 with attempts=5 (t1) 5 answers (4 continuations), 13 output "
+                           "tokens; a guess (SIMULATED): made up from the recorded text, no model answered so")
+    assert "one less, 2 with attempts=5, fails: attempts stops it after 6 answers (5 continuations)" in told
+    assert "from the recording, the smallest tried is 8 with attempts=1: 2 answers (1 continuation), 13 output" in told
+    assert "fewest output tokens with attempts=0, max_tokens=13 1 answer, 13 output tokens; a guess" in told
+    line = text_of(headline_of(tuned, smallest(tuned, 0)))
+    assert line.startswith("COMPLETES  smallest max_tokens 3 with attempts=5 (column 4): 5 answers, a guess (from the "
+                           "recording 8 with attempts=1) · fewest output tokens 13 from attempts=0")
+
+
+def test_what_was_recorded_is_no_guess():
+    tuned = cut_once(8, attempts=(1,))
+    assert smallest_cap(tuned, 0).values == (1, 7), "13 tokens in two answers"
+    told = said(cut_once(7, 8, attempts=(0, 1)))
+    assert "a guess" in told
+    whole = tune(case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True)), grid(64, attempts=(0,)))
+    assert recorded_cap(whole, 0)[0] == 0
+    told = said(whole)
+    assert "each of these answers was recorded" in told
+    assert "a guess" not in told
+
+
+def test_a_turn_that_only_simulated_answers_complete_says_so():
+    told = said(cut_once(4, attempts=(5,)))
+    assert "from the recording alone, none completes it" in told
+
+
+@pytest.mark.parametrize(("more", "said"), [
+    ({"limit": "continuation_max_attempts"}, "fails: attempts stops it after"),
+    ({"state": State.UNRECORDED}, "is not known: what it would ask for next was never recorded"),
+    ({"state": State.COMPLETE, "cut_unseen": True}, "fails: the server calls the cut answer finished after"),
+    ({"state": State.COMPLETE, "verdict": "MAYBE CUT"}, "fails: its verdict is MAYBE CUT after"),
+    ({"terminal": "interrupted"}, "fails: it ends as interrupted after"),
+])
+def test_why_a_budget_fails(more, said):
+    assert fails(replace(end(5, False), **{"limit": "", **more})).startswith(said)
+
+
+def test_no_max_tokens_is_named_where_it_is_not_varied_or_changes_nothing():
+    case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    for made in (Grid((Axis("continuation_max_attempts", (0, 3)),)), grid(4, 64, simulate=False)):
+        tuned = tune(case, made, jobs=1)
+        assert smallest_cap(tuned, 0) is None
+        assert smallest_cap_of_all(tuned, 1) is None
+        assert "smallest max_tokens" not in said(tuned)
+        assert "smallest max_tokens" not in text_of(headline(tuned, knee(tuned)))
+    assert smallest_cap(tune(case, grid(4, attempts=(0,))), 0) is None, "nothing completes"
+
+
+def test_the_smallest_for_all_turns_completes_as_many_as_any():
+    """7, 21 and 13 tokens: with two answers of 11 each all of them are whole."""
+    tuned = tune(turns_of(6, 20, 12), grid(4, 64, attempts=(0, 1)), jobs=1)
+    cap = smallest_cap_of_all(tuned, 3)
+    assert cap.values == (1, 11)
+    assert [end.complete for end in cap.ends] == [True] * 3
+    assert [end.complete for end in cap.below] == [True, False, True]
+    assert smallest_cap_of_all(tuned, 4) is None
+    assert text_of(headline(tuned, knee(tuned))).startswith(
+        "3 OF 3 COMPLETE at most  smallest max_tokens 11 with attempts=1 (column 64): a guess · fewest output "
+        "tokens 41")
+
+
+@hypothesis_settings(max_examples=40, deadline=None)
+@given(stories, st.sets(st.integers(1, 150), min_size=1, max_size=3))
+def test_it_completes_the_turn_and_one_token_less_does_not(exchanges, budgets):
+    case = case_of(*exchanges)
+    tuned = tune(case, grid(*sorted(budgets)), jobs=1)
+    for number in range(len(case.recording.turns)):
+        cap = smallest_cap(tuned, number)
+        if cap is None:
+            continue
+        own = brute(case, tuned.grid.settings_with(dict(zip(tuned.grid.names, cap.values, strict=True))))[number]
+        assert own.complete
+        if cap.below:
+            values = dict(zip(tuned.grid.names, cap.below_values, strict=True))
+            assert values[INITIAL] == cap.values[-1] - 1
+            assert not brute(case, tuned.grid.settings_with(values))[number].complete
+        smaller = [value for value in budgets if value < cap.values[-1]]
+        cells = [tuned.grid.cell((attempts, value)) for attempts in (0, 9) for value in smaller]
+        assert not any(tuned.turns[number].end(cell).complete for cell in cells), "no smaller one of the grid does"
+
+
+def test_text_and_json_say_both_and_how_to_run_them(tmp_path, inspector):
+    path = tmp_path / "one.jsonl"
+    path.write_bytes(lines(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True)))
+    axes = ("--grid", "attempts=0,1", "--grid", "max_tokens=4,64")
+    told = inspector("tune", str(path), *axes).out
+    assert told.splitlines()[-4:] == [
+        "smallest max_tokens:",
+        f"inspector replay {path} --set continuation_max_attempts=1 --set max_tokens=7 --simulate",
+        "fewest output tokens:",
+        f"inspector replay {path} --set continuation_max_attempts=0 --set max_tokens=13 --simulate"]
+    found = json.loads(inspector("tune", str(path), *axes, "--json").out)
+    assert found["smallest_max_tokens"] == found["turns"][0]["smallest_max_tokens"] == {
+        "cell": 3, "values": [1, 7], "completed": 1, "output_tokens": 13, "requests": 2, "continuations": 1,
+        "simulated": 1, "below": {"values": [1, 6], "completed": 0, "output_tokens": 12, "requests": 2}}
