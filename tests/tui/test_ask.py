@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -130,6 +131,20 @@ async def test_a_key_that_is_held_down_asks_nothing(
         await pilot.press("enter", "y", "y", "y")
         assert isinstance(pilot.app.screen, AskLive)
         assert fake.got == []
+
+
+async def test_a_key_that_was_struck_before_the_question_was_shown_asks_nothing(made: Made, fake: Fake) -> None:
+    fake.answers = [says("Eins, zwei, drei.")]
+    async with made().run_test(size=(80, 24)) as pilot:
+        await form_with_live(pilot)
+        for key, char in (("enter", "\r"), ("y", "y")):
+            pilot.app.post_message(Key(key, char))
+        await until(pilot, lambda: "y asks the provider now" in page(pilot.app))
+        await pilot.pause(0.1)
+        assert isinstance(pilot.app.screen, AskLive)
+        assert fake.got == []
+        await pilot.press("y")
+        await until(pilot, lambda: bool(fake.got))
 
 
 async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:

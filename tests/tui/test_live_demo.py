@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -71,6 +72,19 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         await until(pilot, lambda: screen.finished)
         assert screen.driver.stepper.last.turn.terminal == "completed"
         await until(pilot, lambda: not listens(server.base))
+
+
+async def test_a_key_that_was_struck_before_the_turn_was_shown_sends_nothing() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await until(pilot, lambda: "no key" in page(app))
+        for key, char in (("enter", "\r"), ("d", "d")):
+            app.post_message(Key(key, char))
+        await until(pilot, lambda: "d was struck before this was on the screen" in page(app))
+        assert "WAITS  to send the first request" in page(app)
+        await pilot.press("d")
+        await until(pilot, lambda: "WAITS  to send the first request" not in page(app))
 
 
 async def test_a_cut_that_no_byte_shows_is_said_where_the_verdict_cannot_know_it() -> None:
