@@ -33,8 +33,8 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 @pytest.fixture(autouse=True)
 def _typing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys are pressed when the screen can be seen, and not while the app begins. Characters for a field come as fast as
-    a terminal sends them; the app is waited for once behind the last.
+    """Keys are pressed when the screen can be seen, and not while the app begins. Characters for a field come as fast
+    as a terminal sends them; the app is waited for once behind the last.
 
     Textual's pilot waits 40 ms or more behind every key: 5 s for a path of 80 characters.
     """
