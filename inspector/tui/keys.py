@@ -15,12 +15,13 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Vertical
 from textual.events import Click
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
-from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_line, text_of, width_of
+from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_line, text_of, width_of, wrap_line
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
@@ -115,10 +116,15 @@ def owners() -> list[type]:
 # -- The key bar -----------------------------------------------------------------------------------------------------
 
 
+NOTE_ROWS = 4
+"""Rows that a long note may take."""
+
+
 class KeyBar(Panel):
-    """One row of keys."""
+    """One row of keys, or a note of several rows."""
 
     SHOWS = ("note",)
+    DEFAULT_CSS = "KeyBar { height: auto; }"
     note: reactive[str] = reactive("", init=False, repaint=False)
     """The message of the last action; it is shown until the next action."""
 
@@ -130,9 +136,21 @@ class KeyBar(Panel):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         self.changed()
 
+    def changed(self) -> None:
+        """Redraws the row, or the rows of a long note."""
+        super().changed()
+        if len(self._lines or self.make(self.size.width)) != self.size.height:
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The number of rows."""
+        return len(self.make(width))
+
     def make(self, width: int) -> Sequence[Line]:
         """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""
         said = self._said()
+        if 2 < width < width_of(said):  # no key fits beside it
+            return [(Span(" "), *row) for row in wrap_line(said[1:-1], width - 2)][:NOTE_ROWS]
         if self.screen is not self.app.screen:
             return [said]
         return [(*said, *(span for _, spans in self._fitting(width - width_of(said)) for span in spans))]
