@@ -680,7 +680,7 @@ def test_how_what_waits_looks(
     async def opened(pilot: Pilot[Any]) -> None:
         await pilot.press(*FORMS[name])
         if name == "form":
-            await until(pilot, lambda: "The budget ends inside a call" in page(pilot.app))
+            await until(pilot, lambda: "A router says that the calls are complete" in page(pilot.app))
 
     assert snap_compare(live(tooled(fake, tmp_path, base=NOWHERE)), run_before=opened, terminal_size=size)
 
