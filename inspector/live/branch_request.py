@@ -6,14 +6,24 @@ Nothing is sent here. The text that announces the request contains no control ch
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from inspector.config.settings import Settings, live_limits, name_of
 from inspector.live.answers import TurnResults, recorded_results
 from inspector.live.headless import refuse_secrets
 from inspector.live.scripted import ScriptedServer
-from inspector.live.target import Cost, Target, cost_of, estimate, graft_changes, left_of, target_of, with_text
+from inspector.live.target import (
+    Cost,
+    CostPart,
+    Target,
+    cost_of,
+    estimate,
+    graft_changes,
+    left_of,
+    target_of,
+    with_text,
+)
 from inspector.replay import Replay, plan_of
 from inspector.replay.case import LIVE
 from inspector.replay.edits import TurnInput, edited_request, pending_edits
@@ -149,12 +159,13 @@ def _counted(parent: Replay, start: BranchStart, target: Target, model: str | No
 def announcement(request: BranchRequest, turn: int) -> list[str]:
     """The description of the request, as lines for people. `turn` is the number of the turn."""
     target = request.target
+    most, *basis = cost_lines(request)
     who = f"{target.server.api}, model {one_line(target.model or '') or 'not named'}, profile {target.profile.name}"
     lines = [
         f"asks the provider: turn {turn} from step {request.since + 1} on is sent to {one_line(target.url)}",
         f"as: {who}; settings: {request.under}",
         target.key,
-        f"greatest possible cost: {'; '.join(cost_lines(request))}",
+        f"greatest possible cost: {most}", *(f"  {line}" for line in basis),
         f"tool calls: {tools_line(request)}",
     ]
     return [*lines, *([NOT_ENCRYPTED] if target.open else [])]
@@ -164,19 +175,28 @@ NOT_ENCRYPTED = "not encrypted: anyone on the network path can read the request 
 
 
 def cost_lines(request: BranchRequest) -> list[str]:
-    """The greatest possible cost in tokens and its derivation, one line each."""
+    """The greatest possible cost in tokens, then what it is the sum of and where its numbers come from."""
     found = request.cost
     if found.requests is None or found.output is None or found.input is None:
         return [f"no bound: {found.unbounded}"]
-    basis = "the first request as counted in the recording" if request.counted else "the first request is estimated"
-    requests = count_of(found.requests, "request")
-    cap = request.first.turn.last_send.max_tokens if request.first.turn.last_send is not None else None
-    alone = [] if cap is None else [f"the first request alone: {cap:,} tokens out"]
-    lines = [f"{found.output:,} tokens out and about {found.input:,} in, in {requests}, if every limit is used up",
-             *alone, f"in: {basis}"]
+    basis = "" if request.counted else " (estimated)"
+    lines = [
+        f"{count_of(found.requests, 'request')}, {found.output:,} tokens out, about {found.input:,} in{basis}",
+        "a bound, not a forecast: only if every limit is used up",
+        *_sum_lines(found.parts)]
+    if found.raised is not None:
+        lines.append(f"{found.raised:,}: the cap doubled, as a repair or a retry may ask for it")
     if not request.target.profile.reasoning_under_cap:
-        lines.append("thinking may be added: this server is not known to count it under max_tokens")
+        lines.append("thinking may come on top: it may not count under max_tokens")
     return lines
+
+
+def _sum_lines(parts: Sequence[CostPart]) -> Iterator[str]:
+    """One line for each part of a sum, such as `+ 240: 2 repairs × 120 (continuation_tool_repair_attempts)`."""
+    for at, part in enumerate(parts):
+        times = f" × {part.each:,}" if part.requests > 1 and part.each is not None else ""
+        many = count_of(part.requests, part.one, part.many)
+        yield f"{'+' if at else '='} {part.output:,}: {many}{times} ({part.limit})"
 
 
 def tools_line(request: BranchRequest) -> str:
@@ -186,5 +206,5 @@ def tools_line(request: BranchRequest) -> str:
     if given is not None and given.tools:
         parts.append(f"run here: {', '.join(one_line(name) for name in given.tools)}")
     if recorded:
-        parts.append("a call that was recorded gets its recorded result")
+        parts.append("a recorded call gets its result")
     return "; ".join([*parts, "any other ends the turn"]) if parts else "none is run; the first one ends the turn"

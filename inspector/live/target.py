@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from inspector.live.inputs import ANY, key_variables, secrets_of, variable_for
@@ -183,6 +183,20 @@ class RequestsLeft:
     """Whether a repair of a cut call is asked for with twice the cap."""
 
 
+class CostPart(NamedTuple):
+    """What one kind of request adds to the greatest possible output."""
+
+    one: str
+    many: str
+    """The kind, in the singular and the plural."""
+    requests: int
+    each: int | None
+    """The output of each of them at most; None if only that of all is bounded."""
+    output: int
+    limit: str
+    """The limit that the number comes from."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """The greatest possible cost."""
@@ -192,6 +206,10 @@ class Cost:
     input: int | None
     unbounded: str = ""
     """Why there is no bound; empty if there is one."""
+    parts: tuple[CostPart, ...] = ()
+    """What the requests and the output are the sums of."""
+    raised: int | None = None
+    """The cap of a request whose cap was raised; None if none can be."""
 
 
 def left_of(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
@@ -247,7 +265,7 @@ def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost
     own = int(remaining.first)
     others = remaining.repairs + remaining.resumes + remaining.nudges
     requests = own + rounds + attempts + others
-    chain = own * remaining.cap + attempts * most
+    chain = whole = own * remaining.cap + attempts * most
     if remaining.tokens is not None:
         beyond = 0 if remaining.doubles else most - 1  # without it the bound is checked between requests only
         chain = max(own * remaining.cap, min(chain, remaining.tokens + beyond if attempts else 0))
@@ -255,7 +273,21 @@ def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost
     before = sum(min(number * most, output) for number in range(requests))
     asked = ASKED_TOKENS * requests * (requests - 1) // 2
     sent = requests * first_input + max(0, requests - 1) * results + before + asked
-    return Cost(requests, output * remaining.answers, sent)
+    repairs, resumes, nudges, answers = remaining.repairs, remaining.resumes, remaining.nudges, remaining.answers
+    after, free = (chain - own * remaining.cap) * answers, chain == whole
+    cap, raised = remaining.cap * answers, most * answers
+    parts = (
+        CostPart("first request", "first requests", own, cap, own * cap, "max_tokens"),
+        CostPart("continuation", "continuations", attempts, raised if free else None, after,
+                 "continuation_max_attempts" if free else "continuation_max_total_completion_tokens"),
+        CostPart("tool round", "tool rounds", rounds, cap, rounds * cap, "max_tool_steps"),
+        CostPart("repair", "repairs", repairs, raised, repairs * raised, "continuation_tool_repair_attempts"),
+        CostPart("resumption", "resumptions", resumes, raised, resumes * raised, "max_resumes"),
+        CostPart("retry of an empty answer", "retries of an empty answer", nudges, raised, nudges * raised,
+                 "max_empty_retries"),
+    )
+    return Cost(requests, output * answers, sent, parts=tuple(part for part in parts if part.requests),
+                raised=raised if most > remaining.cap else None)
 
 
 def estimate(chars: int) -> int:

@@ -20,7 +20,7 @@ from textual.types import CSSPathType
 from inspector.replay.case import Case
 from inspector.report.lines.spans import Tone, one_line
 from inspector.sessions.intake import heavy
-from inspector.tui.keys import EarlyKeysApp
+from inspector.tui.keys_in_order import KeysInOrderApp
 from inspector.tui.leaving import PassingScreen
 from inspector.tui.messages import (
     ActionWanted,
@@ -89,7 +89,7 @@ def _system_commands() -> type:
     return SystemCommandsProvider
 
 
-class LoopInspector(EarlyKeysApp):
+class LoopInspector(KeysInOrderApp):
     """The debugger for agent turns."""
 
     TITLE = "Loop Inspector"

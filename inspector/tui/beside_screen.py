@@ -79,7 +79,7 @@ class Beside(Screen[int | None]):
     Beside #pairs { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     Beside #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
     Beside #texts { scrollbar-gutter: stable; }
-    Beside #keys { height: 1; background: $surface; }
+    Beside #keys { background: $surface; }
     .-plain #texts { border-top: ascii $border; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -14,15 +14,16 @@ from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Vertical
-from textual.events import Click, Key
+from textual.events import Click
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
-from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_line, text_of, width_of
+from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_line, text_of, width_of, wrap_line
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
-from inspector.tui.leaving import LeavingApp, PassingScreen, goes_back
+from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
 from inspector.tui.panels import Panel, line_input, note
 from inspector.tui.text_view import TextView
@@ -115,10 +116,15 @@ def owners() -> list[type]:
 # -- The key bar -----------------------------------------------------------------------------------------------------
 
 
+NOTE_ROWS = 4
+"""Rows that a long note may take."""
+
+
 class KeyBar(Panel):
-    """One row of keys."""
+    """One row of keys, or a note of several rows."""
 
     SHOWS = ("note",)
+    DEFAULT_CSS = "KeyBar { height: auto; }"
     note: reactive[str] = reactive("", init=False, repaint=False)
     """The message of the last action; it is shown until the next action."""
 
@@ -130,9 +136,21 @@ class KeyBar(Panel):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         self.changed()
 
+    def changed(self) -> None:
+        """Redraws the row, or the rows of a long note."""
+        super().changed()
+        if len(self._lines or self.make(self.size.width)) != self.size.height:
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The number of rows."""
+        return len(self.make(width))
+
     def make(self, width: int) -> Sequence[Line]:
         """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""
         said = self._said()
+        if 2 < width < width_of(said):  # no key fits beside it
+            return [(Span(" "), *row) for row in wrap_line(said[1:-1], width - 2)][:NOTE_ROWS]
         if self.screen is not self.app.screen:
             return [said]
         return [(*said, *(span for _, spans in self._fitting(width - width_of(said)) for span in spans))]
@@ -309,13 +327,8 @@ def _row(keys: str, words: str) -> Line:
     return (Span(f"{keys:<{KEYS - 1}} ", Tone.KEY), Span(words))
 
 
-# -- Keys without a binding: those typed before a field appears are passed to it, others show a note -----------------
-# On a busy machine, or in a paste, a key may be struck before the field that it is meant for exists. Textual then
-# sends it to the widget with the focus: if the key before opened a prompt or a form, that is still the list below,
-# which passes it up to the app.
+# -- Why a key does nothing ------------------------------------------------------------------------------------------
 
-WAITS, PAUSE = 50, 0.02
-"""The number of times to check for a field, and the seconds between two checks."""
 
 PLACES: Mapping[str, str] = {
     "SessionScreen": "in an open session (enter in the table of turns)", "TurnsScreen": "in the table of turns (q)",
@@ -324,47 +337,6 @@ PLACES: Mapping[str, str] = {
     "Beside": "beside another run (R, then d)",
 }
 """Class names of screens or of their tables -> how to reach them."""
-
-
-class EarlyKeysApp(LeavingApp):
-    """Passes such keys to the field, in order."""
-
-    _early: tuple[Key, ...] = ()
-
-    def on_key(self, event: Key) -> None:
-        """Handles a key that no widget has used."""
-        if not isinstance(self.screen, ModalScreen):
-            self._say_unused(event)
-            return
-        if event.key in self.screen.active_bindings:
-            return
-        if self._early or self.focused is None:
-            event.prevent_default()
-            self._early = (*self._early, event)
-            if len(self._early) == 1:
-                self._hand_on(WAITS)
-        elif event.is_printable and isinstance(self.focused, Input):
-            event.prevent_default()
-            self.focused.insert_text_at_cursor(event.character or "")
-
-    def _say_unused(self, event: Key) -> None:
-        """Shows a note about an unused key that works at other times or on another screen; ignores any other."""
-        if event.key in self.screen.active_bindings or isinstance(self.focused, Input):
-            return
-        if isinstance(self.screen, PassingScreen):  # it shows which keys work, and has no line for notes
-            return
-        # Shown later, because Textual tries the remaining bindings after this, and any action removes the last note.
-        if why := why_unused(self, event.key):
-            self.call_later(self.tell, why)
-
-    def _hand_on(self, waits: int) -> None:
-        if self.focused is None and waits:
-            self.set_timer(PAUSE, lambda: self._hand_on(waits - 1))
-            return
-        early, self._early = self._early, ()
-        if self.focused is not None:
-            for event in early:
-                self.post_message(Key(event.key, event.character))
 
 
 def why_unused(app: App[Any], key: str) -> str:

@@ -69,7 +69,6 @@ class CallsForm(ModalScreen[None]):
     #calls-box { width: 100; max-width: 100%; height: 90%; padding: 0 1; background: $surface; border: round $primary; }
     #calls { height: auto; max-height: 8; background: $surface; scrollbar-size-vertical: 1; }
     #calls-box TextView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; margin: 1 0 0 0; }
-    #calls-keys { height: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "answer('run')", "run", id="calls.run",

@@ -20,7 +20,8 @@ from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
-from inspector.report.lines.spans import Line, Span, Tone, field, more, one_line, safe
+from inspector.report.lines.glyphs import hint
+from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, one_line, safe
 from inspector.tui.panels import WrappedLines, key_note, line_input, note
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
@@ -48,13 +49,13 @@ class AskLive(ModalScreen["BranchRequest | None"]):
 
     DEFAULT_CSS = """
     AskLive { align: center middle; background: $background 60%; }
-    #ask { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    #ask { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
     #ask { background: $surface; border: round $warning; }
     #ask .field { height: 1; }
     #ask .field Note { width: 15; }
     #ask Input { width: 1fr; background: $panel; }
     #ask Input:focus { background: $cursor; }
-    #ask-keys { dock: bottom; margin: 1 0 0 0; }
+    #ask-keys { dock: bottom; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave; nothing is sent", id="ask.leave", priority=True),
@@ -65,7 +66,10 @@ class AskLive(ModalScreen["BranchRequest | None"]):
                 id="ask.down"),
         Binding("shift+tab,up", "app.focus_previous", "Field before", priority=True, tooltip="The field before",
                 id="ask.up"),
+        Binding("pagedown", "scroll(1)", "Page down", tooltip="Scroll down", id="ask.page-down"),
+        Binding("pageup", "scroll(-1)", "Page up", tooltip="Scroll up", id="ask.page-up"),
     ]
+    AUTO_FOCUS = ""  # the focus is set without scrolling, so that the title stays in sight where there is little room
 
     def __init__(
         self, title: str, look: Callable[[str, str], BranchRequest], play: Callable[[], BranchRequest]
@@ -92,7 +96,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
     def on_mount(self) -> None:
         """Focuses no field, so that typing confirms nothing."""
         self._pressed = monotonic()
-        self.query_one(CostLines).focus()
+        self.query_one(CostLines).focus(scroll_visible=False)
         self._read()
 
     def action_ask(self) -> None:
@@ -109,6 +113,11 @@ class AskLive(ModalScreen["BranchRequest | None"]):
             self.dismiss(self._play())
         except LoopError as why:
             self.query_one(CostLines).lines = [field("cannot", safe(str(why), Tone.ERROR))]
+
+    def action_scroll(self, by: int) -> None:
+        """Scrolls by a page what has no room on the screen."""
+        box = self.query_one("#ask", VerticalScroll)
+        box.scroll_relative(y=by * max(1, box.size.height - 2), animate=False)
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
@@ -139,28 +148,38 @@ def about(request: BranchRequest) -> list[Line]:
     target = request.target
     most, *basis = cost_lines(request)
     lines = [
-        field("live", Span("asks the provider, which may be charged; nothing is sent yet", Tone.WARN)),
+        field("live", Span("asks the provider, at a cost; nothing is sent yet", Tone.WARN)),
         field("goes to", safe(target.url, Tone.STRONG)),
         field("as", safe(f"{target.server.api} · model {target.model or 'not named'} · {target.profile.name}")),
         field("settings", safe(request.under)),
         field("key", safe(target.key, Tone.PLAIN if target.variable else Tone.DIM)),
         field("at most", safe(most, Tone.STRONG)), *(more(safe(line, Tone.DIM)) for line in basis),
         field("calls", safe(tools_line(request))),
-        field("or", Span("p: "), Span(WHAT_A_STAND_IN_SHOWS, Tone.DIM)),
+        field("or", Span("p: "), Span("a stand-in answers: what was recorded, then made-up text", Tone.DIM)),
     ]
     return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Tone.ERROR))] if target.open else [])]
-
-
-WHAT_A_STAND_IN_SHOWS = (
-    "a stand-in on this machine answers with what was recorded and a made-up rest, which shows what the loop does, not "
-    "what the model would say"
-)
 
 
 # -- The run under way -----------------------------------------------------------------------------------------------
 
 EVERY = 0.25
-"""Seconds between two progress notes of a live run."""
+"""Seconds between two looks at the progress of a live run."""
+
+
+class RunUnderWay(WrappedLines):
+    """The live run under way: how far it is, the key that stops it, and who is asked."""
+
+    DEFAULT_CSS = "RunUnderWay { padding: 0 1; background: $surface; }"
+
+
+def progress_line(wanted: BranchRequest, requests: int, chars: int, seconds: float) -> Line:
+    """What is known of a live run under way, the most important first, since a narrow screen wraps it."""
+    most = f" of at most {wanted.cost.requests:,}" if wanted.cost.requests is not None else ""
+    whom = "a stand-in on this machine" if wanted.stand_in is not None else (
+        f"{wanted.target.url}, model {wanted.target.model or 'not named'}")
+    return (Span("SIMULATED" if wanted.stand_in is not None else "LIVE", Tone.WARN),
+            Span(f"  request {max(1, requests):,}{most} · {seconds:.0f} s · {count_of(chars, 'character')} · "),
+            *hint("esc stops it"), safe(f" · turn {wanted.turn + 1} asks {whom}", Tone.DIM))
 
 
 class LiveAttempt(SessionPart):
@@ -176,7 +195,8 @@ class LiveAttempt(SessionPart):
         self._show_run = show_run
         self._asking: BranchRun | None = None
         self._ticking: Timer | None = None
-        self._progress = ""
+        self._told = RunUnderWay()
+        self._began = 0.0
 
     @property
     def under_way(self) -> bool:
@@ -189,7 +209,7 @@ class LiveAttempt(SessionPart):
         from inspector.live.branch_request import branch_request
 
         if self._asking is not None:
-            self.stage.note = "a live run is under way: A gives it up"
+            self.stage.note = "a live run is under way: esc stops it"
             return
         node, replay = self.stage.runs.node, self.stage.run.view.replay
         turn = replay.turn_at(self.stage.step)
@@ -222,20 +242,29 @@ class LiveAttempt(SessionPart):
         runs.begin(node, settings, since)
         self._ticking = self.stage.set_interval(EVERY, self._show_progress)
         self.stage.refresh_bindings()
+        self.stage.note = ""
+        self._told, self._began = RunUnderWay(), monotonic()
         self._show_progress()
-        self.stage.run_worker(self._wait(self._asking, node, settings, since), group="live")
+        self.stage.mount(self._told, before="#body")
+        # Behind the first frame with the line, since the client takes a while to load.
+        asking = self._asking
+        self.stage.call_after_refresh(
+            lambda: self.stage.run_worker(self._wait(asking, node, settings, since), group="live"))
 
     def action_give_up(self) -> None:
         """Gives up the live run; responses received so far are kept."""
         if self._asking is not None:
             self._asking.cancel()
 
+    def close_open(self) -> bool:
+        """Gives up the live run; returns whether there was one."""
+        self.action_give_up()
+        return self.under_way
+
     def _show_progress(self) -> None:
-        if self._asking is not None and self.stage.note in ("", self._progress):
+        if self._asking is not None:
             requests, chars = self._asking.progress()
-            who = "SIMULATED" if self._asking.wanted.stand_in is not None else "LIVE"
-            self._progress = f"{who}  request {max(1, requests)} · {chars:,} characters · A gives it up"
-            self.stage.note = self._progress
+            self._told.lines = [progress_line(self._asking.wanted, requests, chars, monotonic() - self._began)]
 
     async def _wait(self, asking: BranchRun, node: Node, settings: Settings, since: int) -> None:
         """Waits for the run, and shows its branch unless the operator has gone elsewhere meanwhile."""
@@ -260,5 +289,6 @@ class LiveAttempt(SessionPart):
         self._asking = None
         if self._ticking is not None:
             self._ticking.stop()
+        self._told.remove()
         self.stage.refresh_bindings()
         self.stage.note = text

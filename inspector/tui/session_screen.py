@@ -205,8 +205,9 @@ class SessionScreen(SessionStage):
         self.attention = Attention(self)
         comparison = TurnComparison(self)
         self.adopt(self.stepping, CommandLine(self, self.branches.branch, comparison.compare_with), self.attention,
-                   self.remarks, self.branches.live, self.branches, EditedInputs(self, self.branches), comparison,
-                   Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes))
+                   self.remarks, self.branches, EditedInputs(self, self.branches), comparison,
+                   Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes),
+                   self.branches.live)  # the last, so that `esc` stops a live run before it closes anything else
         # Set to the class that the breakpoints will set anyway, so that styles are computed only once.
         columns, rows = get_terminal_size()
         self.set_class(NARROW <= columns < ROOMY, "-folded")

@@ -13,12 +13,24 @@ from typing import ClassVar, NamedTuple
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click
+from textual.geometry import Size
 from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
 from inspector.report import filters, turn_rows, turn_table
 from inspector.report.lines.glyphs import ascii_text
-from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, join_groups, one_line, safe, wrap_line
+from inspector.report.lines.spans import (
+    Line,
+    Span,
+    Tone,
+    clip,
+    count_of,
+    join_groups,
+    one_line,
+    safe,
+    width_of,
+    wrap_line,
+)
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
@@ -80,6 +92,8 @@ class TurnList(RowList):
         self.sort: str = ""
         """The column that rows are sorted by; empty for the order of reading."""
         self.reverse = False
+        self.chosen = False
+        """Whether the operator has chosen a row; the cursor then stays on it."""
         self.filter: filters.Filter | None = None
         self.shown: list[TurnRow | str] = []
         """The listed rows and the titles of sections."""
@@ -103,8 +117,8 @@ class TurnList(RowList):
         for name, size in turn_table.widest_cells(self.columns, rows).items():
             self._widest[name] = max(size, self._widest.get(name, 0))
 
-    def relist(self) -> None:
-        """Lists the rows again; the cursor stays on its row."""
+    def relist(self, growing: bool = False) -> None:
+        """Lists the rows again; the cursor stays on its row. `growing`, while files are read: so do all listed rows."""
         here = self.selected
         self._shared = turn_table.shared_names(self.rows)
         passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
@@ -116,6 +130,8 @@ class TurnList(RowList):
         if (self.by_file or column is None) and turn_table.has_families(listed):
             groups = [[row] for row in listed] if self.by_file else [*turn_table.by_session(listed).values()]
             listed = turn_table.in_families(groups)
+        if growing:
+            listed = self._in_place(listed)
         titled = column is None and any(section.title for section in self.sections)
         self.shown = list(self._titled(listed)) if titled else list(listed)
         self.headings = [at for at, row in enumerate(self.shown) if isinstance(row, str)] if titled else []
@@ -123,6 +139,27 @@ class TurnList(RowList):
         if self.is_mounted:
             self.resized()
             self.show_cursor()
+
+    def _in_place(self, rows: Sequence[TurnRow]) -> list[TurnRow]:
+        """The rows that are listed already, in their order, then the new ones."""
+        places: dict[object, int] = {}
+        for at, row in enumerate(self.shown):
+            if isinstance(row, TurnRow):
+                places.setdefault(row.session if self.by_file else (row.paths, row.number), at)
+                if row.verdict is None:
+                    places.setdefault(row.paths, at)  # of a file that is not read yet
+        return sorted(rows, key=lambda row: places.get(
+            row.session if self.by_file else (row.paths, row.number), places.get(row.paths, len(self.shown))))
+
+    def choose(self, index: int) -> None:
+        """Moves the cursor to a row that the operator chose, also if it is there already."""
+        self.chosen = True
+        super().choose(index)
+
+    def action_open(self) -> None:
+        """Opens the row at the cursor, which is thereby chosen."""
+        self.chosen = True
+        super().action_open()
 
     def narrow(self, text: str) -> str:
         """Lists the rows that match an expression, or all; returns their number as text, or the mistake."""
@@ -227,6 +264,8 @@ SORTS: Mapping[str, str] = {
 class TurnHeading(Panel):
     """The names of the columns; a click sorts by one, a second click reverses the order."""
 
+    DEFAULT_CSS = "TurnHeading { height: 1; padding: 0 1; background: $surface; }"
+
     def __init__(self, turn_list: TurnList, sort: Callable[[str], None]) -> None:
         super().__init__(id="turns-heading")
         self._listed, self._sort = turn_list, sort
@@ -248,6 +287,9 @@ class TurnHeading(Panel):
 NONE_PASSES = "no turn passes the filter: f changes it, esc removes it"
 
 
+SHOWN_WHOLE: Line = (Span(" · ", Tone.DIM), Span("enter", Tone.PRESS), Span(", then V shows all", Tone.DIM))
+
+
 class TurnAbout(Panel):
     """The details of the current row, or advice if the filter leaves no row."""
 
@@ -266,7 +308,7 @@ class TurnAbout(Panel):
         """Shows the current row; its file is shown in the border, where a long verdict cannot push it out of sight."""
         self.row = self._listed.selected
         name = one_line(self.row.file.rpartition("/")[2]) if self.row is not None else ""
-        title = " · ".join(filter(None, (name, self._listed.position)))
+        title = " · ".join(filter(None, (name, self._listed.position and f"row {self._listed.position}")))
         self.border_title = Text(ascii_text(title) if paint_of(self.app).plain else title)
 
     def make(self, width: int) -> Sequence[Line]:
@@ -274,41 +316,77 @@ class TurnAbout(Panel):
         measure = paint_of(self.app).measure
         empty = [(Span(NONE_PASSES),)] if self._listed.filter is not None else []
         lines = turn_table.about(self.row) if self.row is not None else empty
-        return [row for line in lines for row in wrap_line(line, width, measure)]
+        rows = [row for line in lines for row in wrap_line(line, width, measure)]
+        room = max(1, self.size.height)
+        if len(rows) <= room:
+            return rows
+        return [*rows[: room - 1], (*clip(rows[room - 1], width - width_of(SHOWN_WHOLE)), *SHOWN_WHOLE)]
+
+
+HIGH = 8
+"""The counts take one row for so many rows of the screen, and at least one."""
 
 
 class TurnCounts(Panel):
-    """One row: the number of turns, their verdicts, and the progress of reading."""
+    """The progress of reading, the numbers of turns and rows, and how many turns have each verdict."""
 
-    line: reactive[Line] = reactive(EMPTY, init=False, repaint=False)
+    groups: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
 
-    def watch_line(self) -> None:
-        """Redraws the counts."""
+    def watch_groups(self) -> None:
+        """Redraws the counts, in as many rows as they need."""
         self.changed()
+        if len(self._lines or self.make(self.size.width)) != self.size.height:
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The number of rows."""
+        return len(self.make(width))
 
     def make(self, width: int) -> Sequence[Line]:
-        """The line."""
-        return [self.line]
+        """The groups, none of them broken, in the rows that there is room for."""
+        return flow_groups(self.groups, width, max(1, self.app.size.height // HIGH))
 
 
-def counts_line(
-    counts: turn_rows.RowCounts, progress: str | None, narrowed: filters.Filter | None, turns: int
-) -> Line:
-    """The progress of reading, the number of turns, of those that pass a filter out of all `turns`, and the counts of
-    their verdicts."""
-    parts: list[Sequence[Span]] = [[Span(progress, Tone.HERE)]] if progress is not None else []
-    if narrowed is not None:
-        parts.append([safe(f"filter {narrowed.text}: {counts.turns:,} of {count_of(turns, 'turn')}", Tone.MARK)])
+def flow_groups(groups: Sequence[Line], width: int, most: int) -> list[Line]:
+    """Groups in at most this many rows; what has no room is counted at the end."""
+    for kept in range(len(groups), 0, -1):
+        left = len(groups) - kept
+        rows: list[list[Line]] = [[]]
+        for group in (*groups[:kept], *([(Span(f"{left:,} more", Tone.DIM),)] if left else [])):
+            if rows[-1] and width_of(join_groups([*rows[-1], group])) > width:
+                rows.append([])
+            rows[-1].append(group)
+        if len(rows) <= most:
+            return [join_groups(row) for row in rows]
+    return [join_groups(groups)]
+
+
+def count_groups(counts: turn_rows.RowCounts, progress: str | None, turns: int, listed: TurnList) -> list[Line]:
+    """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
+    need attention; how many have each verdict."""
+    groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
+    if listed.filter is not None:
+        groups.append((safe(f"filter {listed.filter.text}: {counts.turns:,} of {count_of(turns, 'turn')}", Tone.MARK),))
     else:
-        parts.append([Span(f"{counts.turns:,}", Tone.STRONG),
-                      Span(f" turn{'' if counts.turns == 1 else 's'} in "),
-                      Span(f"{counts.sessions:,}", Tone.STRONG),
-                      Span(f" session{'' if counts.sessions == 1 else 's'}")])
-    parts.append([Span(f"{counts.attention:,}", Tone.STRONG),
-                  Span(f" need{'s' if counts.attention == 1 else ''} attention")])
-    parts.append([Span(f"{counts.complete:,} complete", Tone.DIM)])
-    if counts.unread:
-        parts.append([Span(f"{counts.unread:,} not read", Tone.WARN)])
-    parts += [[Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen))]
-              for seen, count in counts.verdicts if not seen.clean]
-    return join_groups(parts)
+        groups.append(_sum_of_rows(counts, listed.count - len(listed.headings), listed.by_file))
+    other = counts.turns - counts.attention - counts.complete
+    groups.append((
+        Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
+        Span(f" + {counts.complete:,} complete{f' + {other:,} other' if other else ''}", Tone.DIM)))
+    return groups + [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen)))
+                     for seen, count in counts.verdicts if not seen.complete]
+
+
+def _sum_of_rows(counts: turn_rows.RowCounts, rows: int, by_file: bool) -> Line:
+    """What the listed rows are: `217 turns in 3 sessions + 4 not read = 221 rows`."""
+    turns, sessions = (_counted(counts.turns, "turn"), _counted(counts.sessions, "session"))
+    line = (*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)
+    if not counts.unread:
+        return line
+    listed = counts.unread + (counts.sessions if by_file else counts.turns)
+    total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
+    return (*line, Span(f" + {counts.unread:,} not read", Tone.WARN), *total)
+
+
+def _counted(count: int, noun: str) -> Line:
+    return (Span(f"{count:,}", Tone.STRONG), Span(f" {noun}{'' if count == 1 else 's'}"))

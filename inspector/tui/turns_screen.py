@@ -34,7 +34,7 @@ from inspector.tui.turn_list import (
     TurnCounts,
     TurnHeading,
     TurnList,
-    counts_line,
+    count_groups,
     rows_of_session,
 )
 
@@ -78,7 +78,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 id="turns.copy"),
     ]
     DEFAULT_CSS = """
-    #turns-counts, #turns-heading { height: 1; padding: 0 1; background: $surface; }
+    #turns-counts { height: auto; padding: 0 1; background: $surface; }
     #turns { height: 1fr; padding: 0 0 0 1; scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden; }
     #turns-about { height: 6; padding: 0 1; border-top: hkey $border; }
     """
@@ -177,7 +177,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.read, self.total = count, total
         began = time.monotonic()
         if self.is_attached and began >= self._next_look:
-            self.listed.relist()
+            self.listed.relist(growing=True)
             self._count()
             self._moved()
             self._next_look = time.monotonic() + 10 * (time.monotonic() - began)
@@ -202,8 +202,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
                                     any(row.verdict is not None for row in self.listed.rows)))
 
     def _sorted_first(self) -> None:
-        """Sorts worst first, with the cursor on the worst turn unless the operator has moved it."""
-        moved = self.listed.cursor > 0
+        """Sorts worst first, with the cursor on the worst turn unless the operator has chosen another."""
+        moved = self.listed.chosen or self.listed.cursor > 0
         self.listed.sort = "verdict"
         self.listed.relist()
         if not moved:
@@ -230,9 +230,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
             progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…{within}"
-        narrowed = self.listed.filter
-        counts = self.counts if narrowed is None else turn_rows.counts_of(self.listed.passed)
-        self.query_one(TurnCounts).line = counts_line(counts, progress, narrowed, self.counts.turns)
+        counts = self.counts if self.listed.filter is None else turn_rows.counts_of(self.listed.passed)
+        self.query_one(TurnCounts).groups = count_groups(counts, progress, self.counts.turns, self.listed)
         self.query_one(TurnHeading).changed()
 
     def sort_by(self, name: str) -> None:

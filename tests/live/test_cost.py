@@ -57,6 +57,23 @@ def left(**more: object) -> RequestsLeft:
 def test_requests_and_output(given: RequestsLeft, requests: int, output: int) -> None:
     found = cost_of(given, 50)
     assert (found.requests, found.output, found.unbounded) == (requests, output, "")
+    assert sum(part.requests for part in found.parts) == requests
+    assert sum(part.output for part in found.parts) == output
+    assert all(part.each is None or part.each * part.requests == part.output for part in found.parts)
+
+
+def test_each_part_of_the_sum_names_the_limit_that_it_comes_from() -> None:
+    found = cost_of(left(attempts=3, tokens=150, rounds=2, repairs=1, nudges=1, boosts=1, answers=2), 50)
+    assert [(part.requests, part.one, part.each, part.output, part.limit) for part in found.parts] == [
+        (1, "first request", 200, 200, "max_tokens"),
+        (3, "continuation", None, 498, "continuation_max_total_completion_tokens"),
+        (2, "tool round", 200, 400, "max_tool_steps"),
+        (1, "repair", 400, 400, "continuation_tool_repair_attempts"),
+        (1, "retry of an empty answer", 400, 400, "max_empty_retries"),
+    ]
+    assert found.raised == 400
+    free = cost_of(left(attempts=3, tokens=None), 50)
+    assert (free.parts[1].each, free.parts[1].limit, free.raised) == (100, "continuation_max_attempts", None)
 
 
 def test_the_input_is_the_first_request_in_each_and_what_was_answered_before() -> None:

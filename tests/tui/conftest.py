@@ -35,7 +35,8 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 @pytest.fixture(autouse=True)
 def _typing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Characters for a field come as fast as a terminal sends them; the app is waited for once behind the last.
+    """Keys are pressed when the screen can be seen, and not while the app begins. Characters for a field come as fast
+    as a terminal sends them; the app is waited for once behind the last.
 
     Textual's pilot waits 40 ms or more behind every key: 5 s for a path of 80 characters.
     """
@@ -43,6 +44,9 @@ def _typing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def press(self: App[object], keys: Iterable[str]) -> None:
         waiting = list(keys)
+        while getattr(self, "_seen", ()) is None and self.is_running:
+            await asyncio.sleep(0.001)
+            draws(self)
         while waiting:
             characters = list(takewhile(lambda key: len(key) == 1, waiting)) if isinstance(self.focused, Input) else []
             for key in characters[:-1]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -68,8 +69,13 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
         assert isinstance(pilot.app.screen, AskLive)
         shown = page(pilot.app)
         for said in ("Ask turn 1 live again, from step 1 on", f"{fake.url}/v1/chat/completions", "model m · generic",
-                     "no key: LOOP_INSPECTOR_API_KEY is not set", "240 tokens out and about", "in 6 requests",
-                     "nothing is sent yet", "y asks the provider now"):
+                     "no key: LOOP_INSPECTOR_API_KEY is not set", "6 requests, 240 tokens out, about 3,000 in",
+                     "a bound, not a forecast: only if every limit is used up",
+                     "= 20: 1 first request (max_tokens)", "+ 60: 3 continuations",
+                     "+ 80: 1 repair (continuation_tool_repair_attempts)",
+                     "+ 80: 1 retry of an empty answer (max_empty_retries)",
+                     "80: the cap doubled, as a repair or a retry may ask for it", "nothing is sent yet",
+                     "y asks the provider now", "model          as it was recorded"):
             assert said in shown, said
         assert fake.got == []
         await pilot.press("y")
@@ -132,6 +138,20 @@ async def test_a_key_that_is_held_down_asks_nothing(
         assert fake.got == []
 
 
+async def test_a_key_that_was_struck_before_the_question_was_shown_asks_nothing(made: Made, fake: Fake) -> None:
+    fake.answers = [says("Eins, zwei, drei.")]
+    async with made().run_test(size=(80, 24)) as pilot:
+        await form_with_live(pilot)
+        for key, char in (("enter", "\r"), ("y", "y")):
+            pilot.app.post_message(Key(key, char))
+        await until(pilot, lambda: "y asks the provider now" in page(pilot.app))
+        await pilot.pause(0.1)
+        assert isinstance(pilot.app.screen, AskLive)
+        assert fake.got == []
+        await pilot.press("y")
+        await until(pilot, lambda: bool(fake.got))
+
+
 async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:
     fake.answers = [says("drei.")]
     async with made().run_test(size=(80, 24)) as pilot:
@@ -166,7 +186,24 @@ async def test_address_and_model_are_typed_and_looked_at(made: Made, fake: Fake)
         assert fake.got[0].json["model"] == "yy"
 
 
-async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fake) -> None:
+@pytest.mark.parametrize("size", [(60, 20), *SIZES])
+async def test_a_run_is_told_from_the_moment_it_is_confirmed(made: Made, fake: Fake, size: tuple[int, int]) -> None:
+    fake.answers = [lambda peer: peer.hold()]
+    async with made().run_test(size=size) as pilot:
+        await form_with_live(pilot)
+        session_under = next(each for each in pilot.app.screen_stack if isinstance(each, SessionScreen))
+        session_under.note = "turn 1: enter, then y asks the provider, or p a stand-in without a key"
+        await pilot.press("enter", "y")
+        shown = " ".join(page(pilot.app).split())
+        assert "LIVE request 1 of at most 6 · 0 s · 0 characters · esc stops it · turn 1 asks" in shown
+        assert "then y asks" not in shown
+        await until(pilot, lambda: " · 1 s · " in page(pilot.app))
+        await pilot.press("escape")
+        await until(pilot, lambda: "esc stops it" not in page(pilot.app))
+
+
+@pytest.mark.parametrize("key", ["A", "escape"])
+async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fake, key: str) -> None:
     def begins(peer: Peer) -> None:
         peer.head()
         peer.send(answer(CHAT, "And then", Stop.END_TURN)[0])
@@ -176,17 +213,23 @@ async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fak
     async with made().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         await pilot.press("enter", "y")
-        await until(pilot, lambda: "LIVE  request 2 · " in session(pilot).note and "A gives it up" in page(pilot.app))
+        await until(pilot, lambda: "LIVE  request 2 of at most 6 · " in page(pilot.app))
+        for _ in range(2):  # whatever is pressed, the line stays
+            shown = " ".join(page(pilot.app).split())
+            assert " characters · esc stops it" in shown
+            assert f"turn 1 asks {fake.url}/v1/chat/completions, model m" in shown
+            await pilot.press("space", "s", "backspace")
         await pilot.press("space")
         assert session(pilot).step == 1  # everything goes on meanwhile
         await pilot.press("backspace")
         form = await form_with_live(pilot)
         assert form.is_current
         await pilot.press("enter")
-        assert "a live run is under way: A gives it up" in page(pilot.app)
-        await pilot.press("A")
+        assert "a live run is under way: esc stops it" in page(pilot.app)
+        await pilot.press(key)
         await until(pilot, lambda: len(session(pilot).runs.every) == 2)
         await pilot.pause()
+        assert "esc stops it" not in page(pilot.app)
         run = session(pilot).runs.every[1]
         assert run.view.turns[0].terminal == "cancelled"
         assert run.view.turns[0].joined_text.text == "Eins, "

@@ -618,12 +618,14 @@ import asyncio, sys
 sys.path[:0] = [{str(ROOT)!r}]
 from inspector.live.headless import LiveOptions, start
 from inspector.config.settings import Settings
+from inspector.live.stepper import Phase
 from inspector.tui.app import LoopInspector
 typed = LiveOptions("openai_chat", "m", {fake.url!r}, prompt="x", record={str(tmp_path / "s.jsonl")!r})
 begun = start(typed, Settings())
 async def main():
     async with LoopInspector(live=begun).run_test(size=(80, 24)) as pilot:
-        await pilot.press("d")
+        while pilot.app.screen.driver.live.phase is Phase.WAITING:  # a key before the screen is drawn sends nothing
+            await pilot.press("d")
         await asyncio.sleep(60)
 asyncio.run(main())
 """
@@ -678,7 +680,7 @@ def test_how_what_waits_looks(
     async def opened(pilot: Pilot[Any]) -> None:
         await pilot.press(*FORMS[name])
         if name == "form":
-            await until(pilot, lambda: "The budget ends inside a call" in page(pilot.app))
+            await until(pilot, lambda: "A router says that the calls are complete" in page(pilot.app))
 
     assert snap_compare(live(tooled(fake, tmp_path, base=NOWHERE)), run_before=opened, terminal_size=size)
 

@@ -7,12 +7,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from inspector.config.settings import Settings
 from inspector.live.scripted import row_turn
 from inspector.provider.dialect_rows import DialectRow
+from inspector.provider.faults import FAULTS
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.live_screen import BLIND, LiveScreen
@@ -21,7 +23,7 @@ from inspector.tui.panels import Cycle
 from inspector.tui.providers_screen import ProvidersScreen
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
-from inspector.tui.turn_form import LiveForm, keep_typed, last_typed
+from inspector.tui.turn_form import STOP_WORDS, LiveForm, keep_typed, last_typed
 from tests.scenes.app import page, told, until
 from tests.scenes.provider import table_rows
 
@@ -52,13 +54,14 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         await pilot.pause()
         form = app.screen
         assert isinstance(form, LiveForm)
-        await until(pilot, lambda: "The budget ends inside a call" in page(app))
+        await until(pilot, lambda: "A router says that the calls are complete" in page(app))
         shown = page(app)
-        assert "who answers         < cut-call >" in shown
-        assert "It cuts at 22 tokens, whatever max_tokens is." in " ".join(shown.replace("│", " ").split())
+        assert "who answers         < lying-router >" in shown
+        said = " ".join(shown.replace("│", " ").split())
+        assert "Its stop word is false. It cuts at 16 tokens, whatever max_tokens is." in said
         assert "no key" in shown
         assert "base URL" not in shown
-        assert "Write the report to a file." in shown
+        assert "Page the team and write it down." in shown
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         screen = live(pilot)
@@ -70,7 +73,37 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         await pilot.press("D")
         await until(pilot, lambda: screen.finished)
         assert screen.driver.stepper.last.turn.terminal == "completed"
+        assert screen.run.view.turns[0].verdict.word == "CALL REPAIRED", "the call was held, whatever the router said"
         await until(pilot, lambda: not listens(server.base))
+
+
+@pytest.mark.parametrize(("letter", "word"), [
+    ("n", "Its stop word is false."), ("r", "Its stop word is true."), ("s", "No stop word comes.")])
+async def test_the_form_says_of_a_scenario_whether_its_stop_word_is_true(letter: str, word: str) -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await until(pilot, lambda: "no key" in page(app))
+        app.screen.query_one("#scenario", Cycle).focus()
+        await pilot.press(letter)  # no-call, rate-limited, stalled
+        await until(pilot, lambda: word in " ".join(page(app).replace("│", " ").split()))
+
+
+def test_what_is_said_of_stop_words_names_faults() -> None:
+    assert set(STOP_WORDS) <= set(FAULTS)
+
+
+async def test_a_key_that_was_struck_before_the_turn_was_shown_sends_nothing() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await until(pilot, lambda: "no key" in page(app))
+        for key, char in (("enter", "\r"), ("d", "d")):
+            app.post_message(Key(key, char))
+        await until(pilot, lambda: "d was struck before this was on the screen" in page(app))
+        assert "WAITS  to send the first request" in page(app)
+        await pilot.press("d")
+        await until(pilot, lambda: "WAITS  to send the first request" not in page(app))
 
 
 async def test_a_cut_that_no_byte_shows_is_said_where_the_verdict_cannot_know_it() -> None:

@@ -8,6 +8,7 @@ from textual.events import MouseScrollDown
 
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
 from tests.scenes.app import page, seen
@@ -155,3 +156,17 @@ async def test_the_form_and_the_help_fit_eighty_by_twenty_four(app_on: AppOn) ->
         assert "enter runs · esc leaves" in page(pilot.app)
         await pilot.press("escape", "?")
         assert "Move" in page(pilot.app)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (60, 20), (80, 24), (160, 45)])
+async def test_a_note_that_is_longer_than_a_row_takes_more_rows(size: tuple[int, int]) -> None:
+    path = "sample_sessions/12-safety-block.session.jsonl"
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("F")
+        said = "turn 1: no recorded answer shows more, so F runs nothing · u tunes · p policies"
+        assert said in " ".join(page(app).split())
+        assert all(len(row) == size[0] for row in seen(app))
+        await pilot.press("space")
+        assert "? help" in seen(app)[-1]
+        assert "step" in seen(app)[-2] or "/3" in seen(app)[-2]

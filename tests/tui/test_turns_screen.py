@@ -82,7 +82,8 @@ async def test_the_newest_transcript_is_first_and_each_row_gets_its_verdict() ->
         assert [row.paths[0] for row in listed_rows(listed)][:3] == [new, other, old]
         assert listed.selected.paths == (new,)
         shown = page(app)
-        assert shown.index("Transcripts of your agents") < shown.index("CALL REJECTED") < shown.index("Sample sessions")
+        listing = shown[shown.index("Transcripts of your agents"):]
+        assert listing.index("CALL REJECTED") < listing.index("Sample sessions")
         assert words(listed)[:3] == ["CALL REJECTED", "TRUNCATED", "COMPLETE"]
         assert "message  write the plan" in shown
         assert "anthropic_messages ended with no stop reason recorded" in shown
@@ -309,7 +310,7 @@ async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_w
             "b.jsonl", "c.jsonl", "a.jsonl", "notes.txt"]
         assert listed.selected.file.endswith("b.jsonl")
         shown = page(app)
-        assert "3 turns in 3 sessions · 2 need attention · 1 complete · 1 not read" in shown
+        assert "3 turns in 3 sessions + 1 not read = 4 rows · 2 need attention + 1 complete" in shown
         assert "no session" in shown
 
 
@@ -466,7 +467,7 @@ async def test_escape_removes_the_filter_of_the_table_and_f_offers_it_again(fold
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
         await pilot.press("f", *"attention", "enter")
-        assert "filter attention: 2 of 3 turns · 2 need attention · 0 complete" in page(app)
+        assert "filter attention: 2 of 3 turns · 2 need attention + 0 complete" in page(app)
         await pilot.press("escape")
         assert len(words(listed)) == 4
         assert app.screen.note == "all turns · f offers the filter again"
@@ -483,7 +484,7 @@ async def test_the_file_of_a_row_stands_in_the_line_above_its_details(folder: Pa
         for key in ("down", "down", "up"):
             await pilot.press(key)
             name = Path(listed.selected.file).name
-            assert f"{name} · {listed.position}" in page(app)
+            assert f"{name} · row {listed.position}" in page(app)
 
 
 @pytest.mark.parametrize(("written", "said"), [
@@ -517,7 +518,7 @@ async def test_a_held_call_that_the_agent_ran_is_no_contradiction(tmp_path: Path
 
 async def test_the_line_of_a_file_ends_in_no_lone_word(folder: Path) -> None:
     app = LoopInspector([str(folder)])
-    async with app.run_test(size=(100, 26)) as pilot:
+    async with app.run_test(size=(100, 30)) as pilot:
         await read(app, pilot)
         rows = [line.rstrip(" │") for line in page(app).split("\n")]
         assert any(str(folder) in row for row in rows)
@@ -638,3 +639,97 @@ async def test_rows_keep_their_places_while_files_are_read(folder: Path) -> None
         assert listed_rows(listed)[0].name == "a"
     assert [row.name for row in listed_rows(listed)] == ["a", "b"]
 
+
+async def test_rows_keep_their_places_also_under_a_column_until_all_files_are_read(folder: Path) -> None:
+    listed = TurnList([Section("", (str(folder),))], by_file=False)
+    listed.sort = "verdict"
+    for name in ("a", "b", "c"):  # the first is complete, and sorts last
+        path = str(folder / f"{name}.jsonl")
+        listed.set_rows(path, rows_of_session(load([path], ReadingOptions())))
+        listed.relist(growing=True)
+    assert [row.name for row in listed_rows(listed)] == ["a", "b", "c"]
+    listed.relist()
+    assert [row.name for row in listed_rows(listed)] == ["b", "c", "a"]
+
+
+async def test_a_row_that_is_read_takes_the_place_of_its_file(folder: Path) -> None:
+    paths = [str(folder / f"{name}.jsonl") for name in ("c", "a", "b")]
+    for by_file in (True, False):
+        listed = TurnList([Section("", tuple(paths))], by_file=by_file)
+        for path in paths:
+            listed.set_rows(path, [TurnRow((path,), path, why=turns_screen.PENDING)])
+        listed.relist()
+        for path in reversed(paths):
+            listed.set_rows(path, rows_of_session(load([path], ReadingOptions())))
+            listed.relist(growing=True)
+            assert [row.file for row in listed_rows(listed)] == paths
+
+
+@pytest.mark.parametrize("keys", [["j"], ["j", "k"], ["k"], ["enter", "q"]])
+async def test_the_cursor_stays_on_the_chosen_row_when_the_rows_are_sorted_at_last(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str]
+) -> None:
+    for number in range(30):
+        (folder / f"a{number:02}.jsonl").write_text(ENDED)
+    go = threading.Event()
+
+    def slowly(paths, **options):
+        for number, group in enumerate(open_each(paths, **options)):
+            go.wait(60 if number > 9 else 0)
+            yield group
+
+    monkeypatch.setattr("inspector.report.turn_index.open_each", slowly)
+    monkeypatch.setattr(turns_reading, "BATCH", 0.0)
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        listed = app.screen.query_one(TurnList)
+        await until(pilot, lambda: len(listed.shown) > 3)
+        await pilot.press(*keys)
+        chosen = listed.selected.file
+        go.set()
+        await read(app, pilot)
+        assert words(listed)[0] == "TRUNCATED"
+        assert listed.selected.file == chosen
+        assert "▶ ✓ COMPLETE" in page(app)
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+async def test_the_numbers_above_the_table_add_up_to_its_rows(folder: Path, by_file: bool) -> None:
+    two = claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failed())
+    (folder / "d.jsonl").write_text(two)
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        listed = await read(app, pilot)
+        if by_file:
+            await pilot.press("v")
+        said = "4 sessions with 5 turns + 1 not read = 5 rows" if by_file else (
+            "5 turns in 4 sessions + 1 not read = 6 rows")
+        assert said in page(app)
+        assert "3 need attention + 2 complete" in page(app)
+        assert f"row 1 of {len(listed_rows(listed))}" in page(app)
+        assert said.endswith(f"= {len(listed_rows(listed))} rows")
+
+
+@pytest.mark.parametrize(("size", "rows"), [((60, 20), 2), ((80, 24), 3), ((160, 45), 2)])
+async def test_the_counts_above_the_table_are_whole_or_say_how_many_are_left_out(
+    size: tuple[int, int], rows: int
+) -> None:
+    app = LoopInspector(["sample_sessions"])
+    async with app.run_test(size=size) as pilot:
+        await read(app, pilot)
+        shown = page(app).splitlines()[:rows]
+        assert "verdict▾" in page(app).splitlines()[rows]
+        assert not any(line.rstrip().endswith("…") for line in shown)
+        kinds = len({row.verdict.word for row in app.screen.listed.rows if row.verdict and not row.verdict.complete})
+        told_kinds = sum(shown_row.count(mark) for shown_row in shown for mark in "✖▣✂▤⊘≈")
+        left = [line.rsplit(" · ", 1)[1] for line in shown if line.rstrip().endswith(" more")]
+        assert told_kinds + (int(left[0].split()[0]) if left else 0) == kinds
+
+
+async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> None:
+    app = LoopInspector(["sample_sessions"])
+    async with app.run_test(size=(60, 20)) as pilot:
+        await read(app, pilot)
+        assert "enter, then V shows all" in page(app)
+        await pilot.press("enter", "V")
+        assert "only a live run can show it" in " ".join(told(app).split())

@@ -1,20 +1,25 @@
-"""Keys that are struck before the field that they are meant for is there: all of them arrive, in their order."""
+"""Keys that are struck before the screen or the field that they are meant for is there: all arrive, in their order."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from textual.events import Key
+from textual.events import Key, Paste
+from textual.pilot import Pilot
 from textual.widgets import Input
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.lists import Choose, RowList
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
-from tests.scenes.app import until
+from inspector.tui.turns_screen import TurnsScreen
+from tests.scenes.app import continued, story, until
 
 AppOn = Callable[..., LoopInspector]
 NAMES = {":": "colon", "\r": "enter", "=": "equals_sign", "_": "underscore", "/": "slash", "?": "question_mark",
-         ";": "semicolon"}
+         ";": "semicolon", " ": "space", "\x1b": "escape"}
 
 
 def strike(app: LoopInspector, text: str) -> None:
@@ -49,6 +54,78 @@ async def test_a_list_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> 
         strike(pilot.app, "xjj")
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose)
                     and [each.cursor for each in pilot.app.screen.query(RowList)] == [2])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LoopInspector:
+    """The table of two files."""
+    story(tmp_path, name="a.har")
+    story(tmp_path, continued(), name="b.har")
+    return LoopInspector([str(tmp_path)])
+
+
+async def rows_read(app: LoopInspector, pilot: Pilot[Any]) -> None:
+    await until(pilot, lambda: isinstance(app.screen, TurnsScreen) and not app.screen.reading)
+
+
+@pytest.mark.parametrize(("keys", "opened"), [("\r4", "calls"), ("\r4G2", "response"), ("\r 7", "machine")])
+async def test_a_session_takes_what_is_struck_while_it_opens(table: LoopInspector, keys: str, opened: str) -> None:
+    async with table.run_test(size=(80, 24)) as pilot:
+        await rows_read(table, pilot)
+        strike(table, keys)
+        await until(pilot, lambda: isinstance(table.screen, SessionScreen) and table.screen.panes.tab == opened)
+
+
+async def test_keys_wait_for_the_first_screen(tmp_path: Path) -> None:
+    app = LoopInspector([str(story(tmp_path))], opened_already=load([str(story(tmp_path))], ReadingOptions()))
+    strike(app, "4")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen) and app.screen.panes.tab == "calls")
+
+
+async def test_a_form_takes_what_is_struck_behind_the_key_that_opens_the_session(table: LoopInspector) -> None:
+    async with table.run_test(size=(80, 24)) as pilot:
+        await rows_read(table, pilot)
+        strike(table, "\re57")
+        await until(pilot, lambda: isinstance(table.screen, LimitsForm) and bool(table.screen.query(Input)))
+        await until(pilot, lambda: table.screen.query(Input).first().value.endswith("57"))
+
+
+async def test_what_is_pasted_behind_the_key_that_opens_a_field_arrives(table: LoopInspector) -> None:
+    async with table.run_test(size=(80, 24)) as pilot:
+        await rows_read(table, pilot)
+        table.post_message(Key("slash", "/"))
+        table.post_message(Paste("queue"))
+        await until(pilot, lambda: [field.value for field in table.screen.query(Input)] == ["queue"])
+
+
+async def test_keys_behind_the_enter_of_a_field_go_to_the_screen_below(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        strike(pilot.app, ":10\r4 ")
+        await until(pilot, lambda: getattr(pilot.app.screen, "step", 0) == 10)
+        assert isinstance(pilot.app.screen, SessionScreen)
+        assert pilot.app.screen.panes.tab == "calls"
+
+
+async def test_sessions_that_are_opened_and_left_without_a_pause_leave_the_table(table: LoopInspector) -> None:
+    async with table.run_test(size=(80, 24)) as pilot:
+        await rows_read(table, pilot)
+        opened = []
+        table.screen_change_signal.subscribe(table.screen, lambda screen: opened.append(type(screen)), immediate=True)
+        strike(table, "\r\x1b" * 10 + "j")
+        await until(pilot, lambda: opened.count(SessionScreen) == 10 and isinstance(table.screen, TurnsScreen)
+                    and table.screen.listed.cursor == 1)
+        assert len(table.screen_stack) == 1
+
+
+async def test_a_row_of_providers_takes_what_is_struck_behind_enter() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("P")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        strike(app, "\r2")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen) and app.screen.panes.tab == "response")
 
 
 PANELS = {

@@ -1,0 +1,122 @@
+"""Carries out one key after another, each on the screen that the key before it has opened.
+
+Textual sends a key to the widget that has the focus when the key arrives. In a paste, over a slow connection or on a
+busy machine that is before the key in front of it has opened a screen or moved the focus. Such a key waits here until
+the one in front is done and the screen that it goes to has been drawn.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from textual import on
+from textual.events import Event, Key, Paste
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Input
+
+from inspector.tui.key_words import name_of
+from inspector.tui.keys import why_unused
+from inspector.tui.leaving import LeavingApp, PassingScreen
+from inspector.tui.messages import NotingScreen
+
+PASSES = 3
+"""How often a follower passes the widgets. A key reaches the app, a row that it opens reaches the screen, and what the
+screen wants of the app reaches the app: three messages, one behind the other."""
+LOST = 1.0
+"""Seconds after which a key is taken for done whose follower is lost, as its widget was removed meanwhile."""
+ASKING = frozenset({"ask", "live_do", "live_run", "live_again"})
+"""The actions that send a request. Their key counts only if it was struck when the screen could be seen."""
+
+
+class Follower(Message):
+    """Takes the way of a key, from the widget with the focus up to the app, and so arrives behind it."""
+
+    def __init__(self, passes: int) -> None:
+        super().__init__()
+        self.passes = passes
+
+
+class KeysInOrderApp(LeavingApp):
+    """An app that carries out keys in the order in which they were struck."""
+
+    _struck: tuple[Key | Paste, ...] = ()
+    """The keys that wait."""
+    _follower: Follower | None = None
+    """What follows the key under way; None if no key is under way."""
+    _sent = 0.0
+    """When the follower was sent, on the monotonic clock."""
+    _seen: tuple[Screen[object], float] | None = None
+    """The screen that can be seen, and since when, on the clock of messages; None until it is drawn."""
+
+    def on_mount(self) -> None:
+        """Waits for the first screen, and for each that comes in its place."""
+        self.screen_change_signal.subscribe(self, self._screen_changed, immediate=True)
+        self._screen_changed(self.screen)
+
+    async def on_event(self, event: Event) -> None:
+        """Keeps a key until it can be sent; goes on when a key has come back to the app."""
+        if isinstance(event, (Key, Paste)) and not event.is_forwarded:
+            self._struck = (*self._struck, event)
+            await self._send_next()
+            return
+        await super().on_event(event)
+        if isinstance(event, Key) and self._follower is not None and self._follower.passes == PASSES:
+            self._follow(PASSES - 1)  # the key may have closed the screen, and its follower with it
+
+    async def _send_next(self) -> None:
+        if not self._struck or self._seen is None or (self._follower and monotonic() - self._sent < LOST):
+            return
+        event, *rest = self._struck
+        self._struck = tuple(rest)
+        if isinstance(event, Key) and self._unseen(event):
+            if isinstance(self.screen, NotingScreen):
+                self.tell(f"{name_of(event.key)} was struck before this was on the screen, and sends nothing")
+        else:
+            await super().on_event(event)
+        self._follow(PASSES)
+
+    def _unseen(self, event: Key) -> bool:
+        """Whether a key would send a request that its screen had not shown yet when the key was struck."""
+        found = self.screen.active_bindings.get(event.key)
+        return (found is not None and found.binding.action in ASKING
+                and self._seen is not None and event.time < self._seen[1])
+
+    def _follow(self, passes: int) -> None:
+        """Sends a follower behind what is under way; the one before counts no longer."""
+        self._follower, self._sent = Follower(passes), monotonic()
+        target = self.focused or (self.screen if self.screen_stack else self)
+        if not target.post_message(self._follower):
+            self.post_message(self._follower)
+
+    @on(Follower)
+    async def _followed(self, message: Follower) -> None:
+        message.stop()
+        if message is not self._follower:
+            return
+        if message.passes > 1:
+            self._follow(message.passes - 1)
+            return
+        self._follower = None
+        await self._send_next()
+
+    def _screen_changed(self, screen: Screen[object]) -> None:
+        self._seen = None
+        if self._follower is not None:
+            self._follow(self._follower.passes)  # it may be lost with the screen that was closed
+        self.call_after_refresh(self._drawn, screen)
+
+    def _drawn(self, screen: Screen[object]) -> None:
+        if self.screen is screen:
+            self._seen = screen, Follower(0).time
+            self.call_later(self._send_next)  # behind the focus that the screen has asked for
+
+    def on_key(self, event: Key) -> None:
+        """Shows a note about an unused key that works at other times or on another screen; ignores any other."""
+        if isinstance(self.screen, (ModalScreen, PassingScreen)):  # they show which keys work, without a line for notes
+            return
+        if event.key in self.screen.active_bindings or isinstance(self.focused, Input):
+            return
+        # Shown later, because Textual tries the remaining bindings after this, and any action removes the last note.
+        if why := why_unused(self, event.key):
+            self.call_later(self.tell, why)
