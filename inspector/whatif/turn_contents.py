@@ -34,7 +34,7 @@ class Contents(NamedTuple):
     text: str
 
     @property
-    def asked(self) -> list[tuple[str, str]]:
+    def invocations(self) -> list[tuple[str, str]]:
         """The name and the arguments of each call."""
         return [(_name(verdict.call), verdict.call.arguments or "") for verdict in self.calls]
 
@@ -50,7 +50,7 @@ def contents_of(view: View, turn: TurnFacts) -> Contents:
 def differences(old: Contents, new: Contents) -> list[str]:
     """In words, each thing in which two turns differ: the reasons of their answers, their calls, their texts."""
     found = ["the answers' stop reasons"] if old.reasons != new.reasons else []
-    for number, (one, other) in enumerate(zip_longest(old.asked, new.asked), 1):
+    for number, (one, other) in enumerate(zip_longest(old.invocations, new.invocations), 1):
         if one != other:
             found.append(_call_words(number, one, other))
             break
@@ -77,12 +77,12 @@ def content_lines(
     if not (old.calls or new.calls):
         return [*text, (Span("no call in either", Tone.DIM),)]
     calls: list[Line] = [(Span("calls", Tone.TITLE),), *_call_lines(old, new, sides)]
-    return [*calls, (), *text] if old.text == new.text and old.asked != new.asked else [*text, (), *calls]
+    return [*calls, (), *text] if old.text == new.text and old.invocations != new.invocations else [*text, (), *calls]
 
 
 def _call_lines(old: Contents, new: Contents, sides: tuple[str, str]) -> list[Line]:
     lines: list[Line] = []
-    for number, (one, other) in enumerate(zip_longest(old.asked, new.asked), 1):
+    for number, (one, other) in enumerate(zip_longest(old.invocations, new.invocations), 1):
         told = [each for each in (one, other) if each is not None]
         names = list(dict.fromkeys(name for name, _ in told))
         title: Line = (Span(f"call {number}  ", Tone.KEY), safe(" ≠ ".join(names), Tone.STRONG))

@@ -73,10 +73,12 @@ def test_what_an_answer_was_made_of_is_freed_when_its_exchange_is_made(tmp_path,
     path.write_text(claude(*(row for number in range(50) for row in (
         prompt(f"question {number}"), block(text(f"answer {number}"), f"msg_{number}", "end_turn")))))
     give = TranscriptReader.give
+    gc.collect()
+    others = sum(type(each) is TranscriptAnswer for each in gc.get_objects())  # those that other tests left
 
     def counted(*given):
         give(*given)
-        alive.append(sum(type(each) is TranscriptAnswer for each in gc.get_objects()))
+        alive.append(sum(type(each) is TranscriptAnswer for each in gc.get_objects()) - others)
 
     monkeypatch.setattr(TranscriptReader, "give", counted)
     assert len(exchanges(path)) == 50
