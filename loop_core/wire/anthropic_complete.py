@@ -123,7 +123,7 @@ class Decoder(base.Decoder):
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
-        text = "".join(self._texts)
+        text = "".join(self._texts)  # each event holds a piece since version 2023-06-01 (Anthropic docs, Versions)
         return ChatResponse(
             api=API,
             parts=(TextPart(text),) if text else (),

@@ -208,7 +208,7 @@ def _address(url: str) -> str:
     try:
         parts = urlsplit(url if "//" in url else f"//{url}")
         return f"{parts.netloc.rpartition('@')[2].lower()}{parts.path}"
-    except ValueError:
+    except ValueError:  # such as `http://[::1`
         return ""
 
 
@@ -233,6 +233,7 @@ def _text_at(value: Any, path: Sequence[str | int]) -> str | None:
 def _keys(api: str) -> re.Pattern[bytes]:
     """The last key of every mark; a body without any of them need not be parsed."""
     keys = sorted({str(mark.path[-1]) for profile in _speakers(api) for mark in profile.body})
+    # A format without marks gets a pattern that fits nothing.
     return re.compile(b"|".join(b'"%s"' % re.escape(key).encode() for key in keys) or b"(?!)")
 
 

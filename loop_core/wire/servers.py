@@ -122,6 +122,7 @@ SERVERS: tuple[Profile, ...] = (
         "moonshot", (CHAT, MESSAGES), hosts=("api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"),
         reasoning_under_cap=True, cap_source="hermes-agent PR#13168: thinking shares the output budget",
         prefill=Prefill.PARTIAL, echoes=False,
+        # the name says it
         contexts=((r"^moonshot-v1-8k", 8_192), (r"^moonshot-v1-32k", 32_768), (r"^moonshot-v1-128k", 131_072)),
         lies=("usage stands inside the choice while it streams (pi-ai openai-completions.js)",
               "refuses a history whose calls lack reasoning_content (continuation notes, part B)"),
@@ -274,7 +275,7 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "vllm", (CHAT, RESPONSES, MESSAGES),
         body=(mark("kv_transfer_params"), mark("prompt_logprobs"), mark("system_fingerprint", like=r"^vllm-"),
-              mark("choices", 0, "stop_reason")),
+              mark("choices", 0, "stop_reason")),  # beside finish_reason: the stop string or token
         words={
             "error": StopRow(Stop.ERROR, "retryable: the engine failed", "vllm v1/engine/__init__.py"),
             "repetition": StopRow(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py"),
@@ -286,6 +287,7 @@ SERVERS: tuple[Profile, ...] = (
               "may leave the markup of a call in the text of a whole answer (vLLM #47903)"),
     ),
     Profile(
+        # beside finish_reason: the stop string or token
         "sglang", (CHAT, RESPONSES), body=(mark("choices", 0, "matched_stop"),),
         reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
         lies=("leaves out index in calls (wire notes)", "reports errors as data frames under HTTP 200 (wire notes)"),

@@ -149,6 +149,7 @@ def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterato
 def _streamed(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     part = block.part
     if isinstance(part, TextPart):
+        # a text block has no start, so even an empty one needs a delta
         deltas: list[dict[str, Any]] = [{"text": piece} for piece in pieces(part.text, chunk) or [""]]
         return None, deltas + [{"citation": citation} for citation in block.citations]
     if isinstance(part, ReasoningPart):
@@ -240,6 +241,6 @@ FORMAT = Format(
     word_paths=(("stopReason",),),
     stream_type=CONTENT_TYPE,
     prefills=frozenset({Prefill.PLAIN}),
-    cached_apart=True,
+    cached_apart=True,  # inputTokens leaves out what the cache held (API reference, TokenUsage)
     region="us-east-1",
 )

@@ -59,7 +59,7 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.FILTERED: say("guardrail_intervened"),
     Moment.MALFORMED: say("malformed_tool_use"),
     Moment.FAILED: fails(None, "The model stream failed.", "modelStreamErrorException"),
-    Moment.BROKEN: say(None, CutCallForm.OPEN),
+    Moment.BROKEN: say(None, CutCallForm.OPEN),  # the block's end is lost with the connection
 }
 PEERS: Mapping[str, PeerWords] = {
     "end_turn": PEER_STOP,
@@ -81,6 +81,7 @@ CANNOT: Mapping[str, str] = {
     "wandering_index": "the later pieces of a call carry no id",
     "fresh_ids": "the later pieces of a call carry no id",
 }
+# Behind a broken frame nothing can be read, the stop reason included; a broken event of text is only passed over.
 ENDS: Mapping[str, str] = {"malformed_frame": "interrupted"}
 ERRORS: Mapping[int, str] = {
     400: "ValidationException", 404: "ResourceNotFoundException", 429: "ThrottlingException",

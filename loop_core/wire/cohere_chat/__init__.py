@@ -56,7 +56,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     elif stream:
         for event in _events(response, max(1, chunk)):
             yield f"event: {event['type']}\ndata: {dump(event)}\n\n".encode()
-        if response.stop_reason.raw is not None:
+        if response.stop_reason.raw is not None:  # a stream that was cut has no end mark
             yield b"data: [DONE]\n\n"
     else:
         yield dump(_body(response)).encode()

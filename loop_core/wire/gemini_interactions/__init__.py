@@ -205,9 +205,10 @@ def _usage(usage: Usage) -> dict[str, int]:
     if thought is not None:
         if taken is None or thought > taken:
             raise EncodeError("thoughts are counted beside the output", api=API, what="usage.reasoning_tokens")
-        taken -= thought
+        taken -= thought  # the API counts thoughts beside the output, not in it
     counts = {"input": usage.input_tokens, "output": taken, "thought": thought, "cached": usage.cached_tokens}
     made = {f"total_{name}_tokens": count for name, count in counts.items() if count is not None}
+    # What came from the cache is part of the input.
     return {**made, "total_tokens": sum(count for name, count in counts.items() if count and name != "cached")}
 
 

@@ -176,7 +176,7 @@ def _choice(value: Any) -> str | None:
     if not isinstance(allowed, Mapping):
         return None
     mode, names = _MODES.get(str(allowed.get("mode", "auto"))), allowed.get("tools")
-    if mode == "any" and isinstance(names, list) and len(names) == 1:
+    if mode == "any" and isinstance(names, list) and len(names) == 1:  # the way to force one tool
         return f"tool:{names[0]}"
     return mode
 
@@ -291,7 +291,7 @@ def _write_result(part: ToolResultPart) -> dict[str, Any]:
             value = json.loads(part.text)
         except (ValueError, RecursionError):
             value = None
-        result = value if isinstance(value, dict) else result
+        result = value if isinstance(value, dict) else result  # a result may be an object or a text
     failed = {"is_error": True} if part.is_error else {}
     called = {**non_null(name=part.name), "call_id": part.call_id or ""}
     return {"type": "function_result", **called, "result": result, **failed}

@@ -52,7 +52,7 @@ from loop_core.wire.body import (
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
 
-_CREATED = "1970-01-01T00:00:00Z"
+_CREATED = "1970-01-01T00:00:00Z"  # the engine has no clock
 _ORDER = (ReasoningPart, TextPart, ToolCall)
 """How the fields of one message stand: thinking, content, tool_calls."""
 _DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
@@ -320,6 +320,7 @@ FORMAT = Format(
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=lambda request: "/chat",
+    # The computer's own server asks for no key; ollama.com does (Ollama docs, cloud).
     home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
     provider="ollama",
     word_paths=(("done_reason",),),
