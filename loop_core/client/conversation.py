@@ -258,7 +258,7 @@ class AsyncStream:
                 self._answer = Answer(Trace(tuple(steps)), chat, self._number)
                 shown.finish(self._answer.turn, self._answer.silent)
             finally:
-                came.put_nowait(None)
+                came.put_nowait(None)  # after an error too, or the reader would wait for ever
 
         task = asyncio.ensure_future(drive())
         try:
