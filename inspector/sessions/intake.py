@@ -278,6 +278,7 @@ def _zstd(data: bytes) -> Iterator[bytes]:
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     any_piece = False
     try:
+        # a file may be several frames (RFC 8878, 3)
         with unpacker.stream_reader(data, read_across_frames=True) as reader:
             while piece := reader.read(PIECE):
                 any_piece = True

@@ -222,6 +222,7 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
         written["text"] = redact.text(written["text"])
     first = [name for name in ("loop_inspector_session", "type", "id", "request") if name in written]
     ordered = {name: written[name] for name in [*first, *(name for name in written if name not in first)]}
+    # half a surrogate pair is no UTF-8
     return json.dumps(ordered, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 

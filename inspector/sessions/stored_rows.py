@@ -146,7 +146,7 @@ class StoredResult(ToolResultPart):
         Raises:
             FileChangedError: its row does not stand in the file any more.
         """
-        held: object = self[2]
+        held: object = self[2]  # the field `text`, which this property hides
         return held.read() if isinstance(held, StoredText) else str(held)
 
     @property

@@ -116,7 +116,7 @@ def cut_result(text: str) -> str | None:
 
 
 def _search(rows: tuple[HintWording, ...], text: str) -> str | None:
-    folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())
+    folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())  # a model may write either apostrophe
     return next((row.name for row in rows if re.search(row.pattern, folded)), None)
 
 

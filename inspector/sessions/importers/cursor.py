@@ -81,6 +81,7 @@ class _Session(ChatReader):
             if results:
                 place = self.say(line, place, "", results)
             typed = "\n".join(QUERY.findall(said)) or said
+            # words beside results are Cursor's own
             return self.say(line, place, typed, own=bool(results)) if typed.strip() or not results else place
         if value.get("type") != "turn_ended":
             lines.count(value.get("type"), frozenset())

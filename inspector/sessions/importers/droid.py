@@ -198,7 +198,7 @@ class _Session(ChatReader):
             answer.take(line)
             answer.parts.append(TextPart(text))
         usage = object_of(line.value.get("usage"))
-        if usage and len(self.answers) == 1:
+        if usage and len(self.answers) == 1:  # the counts are those of the whole run
             answer.usage = usage_of(usage)
         return self.say(line, TreePlace(answer), "completion", mark="ended")
 

@@ -195,7 +195,7 @@ class _Chat(ChatReader):
 
     def _note(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """What the screen said: how an answer ended, that the user stopped it, or that a request failed."""
-        told = text.lstrip("\u26a0\ufe0f ✕\t").strip()
+        told = text.lstrip("\u26a0\ufe0f ✕\t").strip()  # the marks that the screen puts before a note
         answer = place.answer
         if told in STOPS:
             if answer is not None and place.since is None and answer.stop is None:

@@ -302,7 +302,7 @@ def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line
         return tuple(found)
     there = {part.call_id for part in found}
     others = [part for row in before.after if row.line < line for part in row.results if part.call_id not in there]
-    first = before.results if others else {}
+    first = before.results if others else {}  # of two results of a call the first counts
     return (*(part for part in others if first.get(part.call_id or "") is part), *found)
 
 

@@ -36,7 +36,7 @@ from loop_core.wire.json_values import char_span
 ASSUMED = "openai_chat"  # its id alone: its package would be loaded for the transcripts of all agents
 Piece = tuple[int, bytes, bool]
 """The number of a record, its JSON, and whether it may be the last record of a cut file."""
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # numbers are skipped, however long
 _BLANK = " \t\r\n,"
 
 
@@ -321,6 +321,7 @@ def take_block(answer: TranscriptAnswer, block: dict[str, Any], line: Transcript
     thought = block.get("text" if kind == "reasoning" else "thinking")
     find = partial(slice_of, line.data, *path)
     if kind in CALLS:
+        # by release of the agent
         member = next((name for name in ("input", "parameters", "arguments", "args") if name in block), "input")
         answer.parts.append(call_of(block.get("id") or block.get("toolCallId"), block.get("name"), block.get(member),
                                     find, member, pointer_at(at, *path)))

@@ -125,7 +125,7 @@ def moment_text(value: Any) -> str | None:
         return value or None
     if type(value) not in (int, float) or value <= 0:
         return None
-    seconds = value / 1000 if value > 1e11 else float(value)
+    seconds = value / 1000 if value > 1e11 else float(value)  # 1e11 seconds are the year 5138
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
