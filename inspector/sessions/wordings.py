@@ -122,7 +122,7 @@ def _search(rows: tuple[HintWording, ...], text: str) -> str | None:
 
 def quotes_end(text: str, cut: str) -> bool:
     """Whether `text` repeats the end of the text that was cut."""
-    end = "".join(cut.split())[-_QUOTE:]
+    end = "".join(cut.split())[-_QUOTE:]  # without white space: models and agents change it
     return len(end) == _QUOTE and end in "".join(text.split())
 
 
@@ -187,6 +187,7 @@ REFUSALS: tuple[NotRun, ...] = (
 def _beginning(wording: str) -> str:
     """The regular expression for a result that begins with a wording: nothing is folded, since nearly none does."""
     spelled = wording.replace(" ", r"\s+").replace("'", "['\u2019]")
+    # possessive: white space is not tried in all ways
     return rf"(?is)(?:</?(?:tool_use_error|error)>|error:|\s)*+(?:{spelled})"
 
 

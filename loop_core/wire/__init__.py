@@ -104,6 +104,7 @@ def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") 
 
 def _object(api: str, body: bytes) -> Mapping[str, Any]:
     try:
+        # a byte order mark, which JSON does not permit (RFC 8259 section 8.1)
         value = from_json(body.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as why:
         raise DecodeError(f"the body is not JSON ({str(why)[:120]})", api=api, expected="a JSON object") from None

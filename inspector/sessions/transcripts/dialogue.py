@@ -100,9 +100,11 @@ class DialogueReader(TranscriptReader):
     def title_of(self, session: str) -> str:
         """The title of a session, below the titles of those that started it."""
         names, seen = list[str](), set[str]()
+        # damaged parents may form a ring
         while session and session not in seen and (not names or session in self.titles):
             seen.add(session)
             title = self.titles.get(session) or session
+            # the end: many ids begin with a time
             names.append(title if self.same_titles[title] < 2 else f"{title} ({session[-8:]})")
             session = self.parents.get(session, "")
         return BELOW.join(reversed(names))

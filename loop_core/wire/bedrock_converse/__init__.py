@@ -114,6 +114,7 @@ def _whole_block(block: _Block) -> str:
         signed = {"signature": part.signature} if part.signature is not None else {}
         return compact({"reasoningContent": {"reasoningText": {"text": part.text, **signed}}})
     given = object_text(part, API)
+    # without its braces: the input follows as it was received
     members = [compact(_use(part))[1:-1]] + ([f'"input":{given}'] if given is not None else [])
     return '{"toolUse":{' + ",".join(members) + "}}"
 
@@ -173,6 +174,7 @@ def _streamed_opaque(part: OpaquePart) -> tuple[dict[str, Any] | None, list[dict
         raise EncodeError(f"a stream has no {part.type} block", api=API, what="opaque")
     if part.type == "citationsContent" and set(value) == {"citations"}:
         return None, [{"citation": citation} for citation in value["citations"]]
+    # a start without the content, which comes as a delta
     if part.type == "toolResult" and isinstance(value.get("content"), list):
         start = {name: member for name, member in value.items() if name != "content"}
         return {"toolResult": start}, [{"toolResult": value["content"]}]
@@ -188,7 +190,7 @@ def _tail(response: ChatResponse) -> list[str]:
     if usage is not None:
         counts = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
         if usage.input_tokens is not None and usage.output_tokens is not None:
-            counts["totalTokens"] = usage.input_tokens + usage.output_tokens
+            counts["totalTokens"] = usage.input_tokens + usage.output_tokens  # a required member of TokenUsage
         counts["cacheReadInputTokens"] = usage.cached_tokens
         members.append(f'"usage":{compact({name: count for name, count in counts.items() if count is not None})}')
     reason = response.native.get("trace.guardrail.actionReason")

@@ -106,7 +106,7 @@ def _dated(value: Event) -> bool:
     if not isinstance(metrics, dict):
         return False
     spent = LOAD + READ * count_in(usage, "inputTokens") + WRITE * count_in(usage, "outputTokens")
-    metrics["latencyMs"] = spent // 1_000_000
+    metrics["latencyMs"] = spent // 1_000_000  # from nanoseconds
     return True
 
 
@@ -224,6 +224,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _uuid(digits: str) -> str:
+    # AWS's request ids are UUIDs
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
@@ -234,7 +235,7 @@ def _json_shape(extra: Body) -> JSONShape | None:
     try:
         return JSONShape("outputConfig.textFormat", json.loads(text))
     except (TypeError, ValueError):
-        return JSONShape("outputConfig.textFormat", False)
+        return JSONShape("outputConfig.textFormat", False)  # no schema: `match_json` refuses it
 
 
 SERVING = Serving(

@@ -283,7 +283,7 @@ def _wrong(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]
 
 
 def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+    return key.replace("~", "~0").replace("/", "~1")  # RFC 6901 section 3
 
 
 def _less(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]) -> Any:
@@ -335,6 +335,7 @@ def _simpler(
     kinds = made.get("type")
     if isinstance(kinds, list) and dialect == "openapi":
         plain = [kind for kind in kinds if kind != "null"]
+        # OpenAPI 3.0 has one type; a string can hold any value
         made["type"] = plain[0] if len(plain) == 1 else "string"
         if len(plain) < len(kinds):
             made["nullable"] = True
@@ -359,6 +360,6 @@ def _target(root: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None
     if not reference.startswith("#"):
         return None
     for key in reference[1:].split("/")[1:]:
-        name = key.replace("~1", "/").replace("~0", "~")
+        name = key.replace("~1", "/").replace("~0", "~")  # in this order (RFC 6901 section 4): `~01` is `~1`
         found = found.get(name) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) else None

@@ -95,6 +95,7 @@ def _step(part: ResponsePart, notes: str | None = None) -> str:
         summary = {"summary": [{"type": "text", "text": part.text}]} if part.text else {}
         return compact({"type": THOUGHT, **_signed(part.signature), **summary})
     if type(part) is OpaquePart:
+        # Part of a model's output, or a step of its own.
         return f'{{"type":"{OUTPUT}","content":[{part.json}]}}' if part.type.startswith(INSIDE) else _verbatim(part)
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     _check_kind(part)
@@ -136,7 +137,7 @@ def _events(response: ChatResponse, chunk: int) -> Iterator[tuple[str, str]]:
     if response.model is not None:
         begun.append(_member("model", response.model))
     pending = '"status":"in_progress"'
-    early = _beside(response) if raw is None else []
+    early = _beside(response) if raw is None else []  # a stream that breaks off has its counts in the first event alone
     yield "interaction.created", _with("interaction.created", "interaction", [*begun, pending, *early])
     for index, (part, notes) in enumerate(_noted(response.parts)):
         yield from _step_events(index, part, notes, chunk)

@@ -103,6 +103,7 @@ def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tu
             yield "call.kind", f"a call is a function of the caller, never {part.kind}"
         if part.arguments is not None and read_object(part.arguments) is None:
             yield "call.arguments", "arguments are sent as an object, which cannot be cut"
+        # an object is sent as received, with its line breaks
         elif stream and part.arguments is not None and "\n" in part.arguments:
             yield "call.arguments", "a line break ends the line"
         if part.closed != stopped:
@@ -205,6 +206,7 @@ def _read_parts(item: Mapping[str, Any], role: Role) -> Iterator[MessagePart]:
     thinking, content = item.get("thinking"), item.get("content")
     text = content if isinstance(content, str) else ""
     if role is Role.TOOL:
+        # `tool_name` is Ollama's, `name` that of OpenAI's clients
         name = word(item.get("tool_name")) or word(item.get("name"))
         yield ToolResultPart(word(item.get("tool_call_id")), name, text)
         return
@@ -266,7 +268,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     if choice is not None and forced_tool(choice) is None and choice not in CHOICES:
         raise unknown_choice(choice, API)
     body = non_null(model=request.model)
-    history = with_names(with_ids(request.messages, missing=False))
+    history = with_names(with_ids(request.messages, missing=False))  # Ollama pairs results with calls by name
     body["messages"] = [item for message in history for item in _messages(message)]
     if request.tools and choice != "none":
         body["tools"] = [_write_tool(tool) for tool in request.tools]
