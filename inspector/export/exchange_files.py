@@ -242,9 +242,9 @@ def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
              if note.turn == turn.id and note.finding.severity is not Severity.INFO]
     if grave:
         rule = min(grave, key=lambda finding: order.index(finding.severity)).rule
-        return rule, lambda view_: any(note.finding.rule == rule for note in view_.findings)
+        return rule, lambda again: any(note.finding.rule == rule for note in again.findings)
     word = turn.verdict.word
-    return _rule_of(turn), lambda view_: any(each.verdict.word == word for each in view_.turns)
+    return _rule_of(turn), lambda again: any(each.verdict.word == word for each in again.turns)
 
 
 def _rule_of(turn: TurnFacts) -> str:

@@ -151,7 +151,7 @@ def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Noted, wit
         f"{OURS}turn.id": turn.id, f"{OURS}conversation": turn.conversation,
         f"{OURS}turn.terminal_reason": turn.terminal, f"{OURS}turn.state": turn.final_state.value,
         f"{OURS}turn.verdict": turn.verdict.word, f"{OURS}turn.finding_rules": tuple(
-            dict.fromkeys(notes.finding.rule for notes in turn.findings)),
+            dict.fromkeys(note.finding.rule for note in turn.findings)),
         f"{OURS}turn.requests": spent.requests, f"{OURS}turn.continuations": spent.continuations,
         f"{OURS}turn.repairs": spent.repairs, f"{OURS}turn.output_tokens": spent.output_tokens,
         f"{OURS}turn.continuation_tokens": spent.continuation_tokens,

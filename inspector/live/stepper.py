@@ -161,8 +161,8 @@ class Stepper:
         said = Message(Role.USER, (TextPart(text),))
         request = next_turn_request(self.opening, self.last.turn, (said,))
         name = f"t{len(self.turns) + 1}"  # as it is called when the recording is read
-        begun_ = first_step(name, request, self.plan)
-        return _settled(replace(self, opening=request, steps=(begun_,), past=self.turns, edits=()), count)
+        step = first_step(name, request, self.plan)
+        return _settled(replace(self, opening=request, steps=(step,), past=self.turns, edits=()), count)
 
     # -- what the operator changes -------------------------------------------------------------------------------
 

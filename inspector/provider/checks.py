@@ -38,8 +38,8 @@ def check(api: str, body: Body, *, optional: frozenset[str] = frozenset(), path:
     demands = next((each for pattern, each in serving.demands_of if pattern.search(path)), serving.demands)
     fields = tuple(field for field in demands.members if field.path not in optional)
     found = first_flaw(body, fields, demands.spellings)
-    for path, names in demands.names.items():
-        found = found or unknown_member(body, path, names)
+    for holder, names in demands.names.items():
+        found = found or unknown_member(body, holder, names)
     if found is not None:
         raise _told(found, demands.telling)
     for rule in demands.rules:
@@ -121,8 +121,8 @@ def _places(value: Any, steps: Sequence[str], where: Where, spellings: Spellings
         return
     step, rest = steps[0], steps[1:]
     if step.startswith("["):
-        inside = enumerate(value) if isinstance(value, list) else [(None, value)] if step != "[]" else []
-        for number, item in inside:
+        items = enumerate(value) if isinstance(value, list) else [(None, value)] if step != "[]" else []
+        for number, item in items:
             if step == "[]" or _fits(item, step[1:-1]):
                 yield from _places(item, rest, where if number is None else (*where, number), spellings)
         return

@@ -160,7 +160,7 @@ def _placed(fault: Any) -> PlacedFault:
     (name,) = fault_names(fault)
     value = getattr(fault, name)
     return PlacedFault(name, value.model_dump() if isinstance(value, BaseModel) else value, fault.answer, fault.segment,
-                  fault.when)
+                       fault.when)
 
 
 def _answer(answer: AnswerModel) -> Intent:

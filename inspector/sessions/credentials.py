@@ -282,7 +282,7 @@ FORMS: tuple[Secret, ...] = (
     Secret("NuGet key", "oy2{l43}", "NuGet", "registry"),
     Secret("JFrog key", "AKCp{a69}", "JFrog Artifactory", "registry"),
     Secret("Clojars token", "CLOJARS_{h60}", "Clojars", "registry"),
-    Secret("TestPyPI token", "pypi-AgEN{b50+}", "TestPyPI: API tokens", "registry"),  # of 13 letters (test.pypi.org)
+    Secret("TestPyPI token", "pypi-AgEN{b50+}", "TestPyPI: API tokens", "registry"),  # a macaroon for test.pypi.org
     Secret("Docker organization token", "dckr_oat_{b27+}", "Docker Hub: organization access tokens", "registry"),
     Secret("JFrog reference token", "cmVmdGtuOj{a54}", "JFrog Artifactory", "registry"),
     Secret("Packagist token", "packagist_{l3}_{h64}", "Private Packagist", "registry"),

@@ -223,7 +223,7 @@ class AppServer:
         tab.name = request.match_info.get("name", "")
         with suppress(ConnectionError):
             await tab.attach(socket.send_bytes, socket.send_str, _cells(request, "width", 80),
-                                 _cells(request, "height", 24))
+                             _cells(request, "height", 24))
         await self._shown(tab, socket, request)
 
     async def _shown(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:

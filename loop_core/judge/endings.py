@@ -114,7 +114,7 @@ def _commentary(case: EndingCase) -> EndingSign | None:
     if case.response.native.get("phase") != "commentary" or any(_shows(p) for p in _besides_text(case.response)):
         return None
     return EndingSign("every message has the phase commentary: it announces what comes next, and nothing came",
-                _word_at(case.stop))
+                      _word_at(case.stop))
 
 
 def _reasoning(case: EndingCase) -> EndingSign | None:

@@ -137,9 +137,9 @@ def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decode
         CallerError: there is no such API.
     """
     form, found = wire(api), Pieces([], [], [])
-    decoder_ = form.decoder(headers=headers)
-    decoder_.seeing(watching(form.stream_reads, found))
-    return decoder_, found
+    reading = form.decoder(headers=headers)
+    reading.seeing(watching(form.stream_reads, found))
+    return reading, found
 
 
 def deltas(api: str, body: bytes) -> Pieces:

@@ -258,7 +258,7 @@ SERVERS: tuple[Profile, ...] = (
     # -- servers that anyone runs --------------------------------------------------------------------------------
     Profile(
         "llama_cpp", (CHAT, RESPONSES, MESSAGES), headers=("server=llama.cpp",),
-        body=(mark("timings"), mark("system_fingerprint", like=r"^b\d+-[0-9a-f]+$")),
+        body=(mark("timings"), mark("system_fingerprint", like=r"^b\d+-[0-9a-f]+$")),  # number and commit of a build
         words={
             "eos": StopRow(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
             "limit": StopRow(Stop.MAX_TOKENS, None, "llama.cpp PR#10722: stop_type"),
@@ -299,6 +299,7 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "tgi", (CHAT,), headers=("x-compute-type",),
+        # its version, and how it was built
         body=(mark("system_fingerprint", like=r"^\d+\.\d+\.\d+[\w.-]*-(?:native|sha-)"),),
         words=TGI_WORDS, reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
         lies=("tool_calls may be an object instead of a list (TGI #2794)", "the id of a call is empty (wire notes)"),
@@ -307,7 +308,7 @@ SERVERS: tuple[Profile, ...] = (
         "mistral_rs", (CHAT, RESPONSES), body=(mark("usage", "avg_compl_tok_per_sec"),), cap_source=_UNKNOWN,
     ),
     Profile(
-        "ollama", (OLLAMA, CHAT, RESPONSES, MESSAGES), hosts=("ollama.com",), ports=(11434,),
+        "ollama", (OLLAMA, CHAT, RESPONSES, MESSAGES), hosts=("ollama.com",), ports=(11434,),  # its default port
         body=(mark("system_fingerprint", like=r"^fp_ollama$"), mark("done")),
         reasoning_under_cap=True, cap_source="num_predict counts every token that is generated",
         lies=("length also means that num_ctx was full (TradingAgents#168)",
@@ -315,6 +316,7 @@ SERVERS: tuple[Profile, ...] = (
               "parallel calls have the same index 0 in chat completions (ollama#15457)"),
     ),
     Profile(
+        # its default port
         "lm_studio", (CHAT, RESPONSES), ports=(1234,), body=(mark("stats"),), cap_source="runs several engines",
         lies=("ends without finish_reason when the context is full (vaadin/flow-components b88af58)",
               "the id of a call is empty, or new in every piece (LM Studio#830)"),

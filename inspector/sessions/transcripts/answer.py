@@ -143,7 +143,7 @@ class TranscriptAnswer:
 
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; returns the row's place there."""
-        start = self.size + 1 if self.rows else 0
+        start = self.size + 1 if self.rows else 0  # a line break stands between two rows
         self.rows.append(line.place or line.data)
         self.lines.append(line.number)
         self.size = start + len(line.data)

@@ -42,7 +42,7 @@ _BLANK = " \t\r\n,"
 
 def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
     """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
-    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
     at = _opening(text, path)
     number = 0
     while at is not None:
@@ -228,6 +228,8 @@ class ChatReader(TranscriptReader):
         row = InterimRow(line.number, text, results, own, mark, unit=self.unit)
         if place.answer is not None:
             place.answer.follow(row)
+        # After an interruption the next message begins a turn (`TranscriptAnswer._opens`); other marks change nothing
+        # for it.
         return place if mark is not None and mark != "interrupted" else TreePlace(place.answer, (place.since, row))
 
     def common(self) -> object:
@@ -277,6 +279,7 @@ class MessageReader(ChatReader):
             return TreePlace(answer)
         if role == "tool":
             key, name = known_text(value.get("tool_call_id")), known_text(value.get("name"))
+            # Kimi CLI's mark
             return self.say(line, place, "", (ToolResultPart(key, name, text, text.startswith("<system>ERROR")),))
         if role == "user":
             return self.say(line, place, text, own=self.own(text))

@@ -261,7 +261,7 @@ SERVING = Serving(
     cannot=CANNOT,
     demands=Demands(MEMBERS, RULES, names={"": KNOWN}),
     json_shape=_json_shape,
-    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),
+    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),  # of the length of Anthropic's own
     count=TokenCount(re.compile(r"/v1/messages/count_tokens/?(?=$|[?#])"), lambda count: {"input_tokens": count},
                      optional=frozenset({"max_tokens"})),
     near=re.compile(r"/messages(?=[/?#]|$)"),
@@ -327,5 +327,5 @@ COMPLETE_SERVING = Serving(
     cannot=COMPLETE_CANNOT,
     ends=COMPLETE_ENDS,
     demands=Demands(COMPLETE_MEMBERS),
-    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),
+    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),  # as in Messages
 )

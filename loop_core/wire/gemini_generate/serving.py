@@ -120,7 +120,7 @@ MEMBERS: tuple[Member, ...] = (
     Member("generationConfig.maxOutputTokens", "integer", least=1),
     Member("generationConfig.candidateCount", "integer", only=(1,),
           hint="one answer is given, and several are asked for"),
-    Member("generationConfig.stopSequences", "array", most=5),
+    Member("generationConfig.stopSequences", "array", most=5),  # up to five (API reference)
     Member("generationConfig.stopSequences[]", "string"),
     Member("generationConfig.responseLogprobs", "boolean", only=(False,)),
     Member("generationConfig.logprobs", "integer", only=()),
@@ -227,6 +227,7 @@ SERVING = Serving(
         "": KNOWN, "generationConfig": KNOWN_SETTINGS, "generation_config": KNOWN_SETTINGS}),
     json_shape=_json_shape,
     count=TokenCount(re.compile(r"/models/(?P<model>[^/:?#]+):countTokens(?=$|[?#])"), _count,
+                     # contents alone, or a whole request (API reference)
                      lambda body: body.get("generateContentRequest", body)),
     near=re.compile(r"/v1beta(?=[/?#]|$)|/models/[^/?#]+:"),
     client_header="x-goog-api-key",

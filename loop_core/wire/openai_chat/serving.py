@@ -116,10 +116,10 @@ MEMBERS: tuple[Member, ...] = (
     Member("messages[]", "object"),
     Member("messages[].role", "string", required=True, among=ROLES),
     Member("messages[].content", "string|array"),
-    Member("messages[role=user].content", "string|array", required=True),
+    Member("messages[role=user].content", "string|array", required=True),  # of the assistant, calls may stand alone
     Member("messages[role=system].content", "string|array", required=True),
     Member("messages[role=tool].tool_call_id", "string", required=True),
-    Member("messages[].tool_calls", "array", least=1),
+    Member("messages[].tool_calls", "array", least=1),  # OpenAI refuses an empty list
     Member("messages[].tool_calls[]", "object"),
     Member("messages[].tool_calls[].id", "string", required=True),
     Member("messages[].tool_calls[].function", "object"),
@@ -271,7 +271,7 @@ def _completion_text(name: str | None, value: Event) -> tuple[Event, str]:
 # Members and ranges: openai 3.54.0 types/completion_create_params.py and its API reference.
 
 COMPLETIONS_MEMBERS: tuple[Member, ...] = (
-    Member("prompt", "string|array", required=True, most=1),
+    Member("prompt", "string|array", required=True, most=1),  # each prompt would get an answer
     Member("prompt[]", "string"),
     *SAMPLING,
     Member("best_of", "integer", least=1, only=(1,)),
