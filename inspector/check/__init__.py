@@ -218,7 +218,7 @@ def _problems(view: View, turn: TurnFacts, ids: Sequence[str], file: str, number
     for name in ids:
         rule = RULES[name]
         try:
-            hits = list(dict.fromkeys(rule.find(view, turn)))
+            hits = list(dict.fromkeys(rule.find(view, turn)))  # two sources of a rule may report the same thing
         except ODD:
             continue  # an odd value in one request hides no other rule's finding
         for hit in hits:
@@ -235,7 +235,7 @@ def _problem(
     if facts is None:
         return Problem(name, severity.value, message, file, number, fingerprint=_print(name, turn.id.encode(), 0))
     exchange = facts.exchange
-    key = (name, sha256(exchange.body).hexdigest())
+    key = (name, sha256(exchange.body).hexdigest())  # counted by body: two answers with equal bytes stay two problems
     counts[key] += 1
     at = hit.at or At()
     in_body = at.part is not None and at.part.value == "body" and at.start is not None
@@ -283,7 +283,7 @@ FEW = 4
 SMALL = 24_000_000
 """Bytes below which one process looks at all files: about 3 s; several spend 0.3 s more on what each imports."""
 AHEAD = 4
-"""Files for each process that are handed out before the first of them is back: reports wait in no long queue."""
+"""Files for each process that are handed out at a time, so that finished reports do not pile up."""
 
 
 class FileTask(NamedTuple):
@@ -342,7 +342,7 @@ def _jobs(tasks: Sequence[FileTask]) -> int:
 
 def examine(task: FileTask) -> Report:
     """Checks the files of one task; it runs in a worker process."""
-    intake.set_maximum(task.most)
+    intake.set_maximum(task.most)  # a spawned process does not inherit what the command line set
     return check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, filter_text=task.expression,
                                 from_folder=task.listed)
 
@@ -357,7 +357,7 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, R
 
     # The first is looked at here: what it imports and compiles, the processes that are forked then have (0.2 s less).
     yield tasks[0], examine(tasks[0])
-    left = list(reversed(tasks[1:]))
+    left = list(reversed(tasks[1:]))  # taken from the end, which is cheap for a list
     running: dict[Future[Report], FileTask] = {}
     done = {tasks[0]}
     try:

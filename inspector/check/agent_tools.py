@@ -38,7 +38,7 @@ MOST_TEXT = 4_000
 LONGEST_TEXT = 20_000
 """Characters of a text that a caller may ask for at once."""
 MOST_ARGUMENTS = 40_000
-"""Characters of the arguments of all calls together: the calls behind are counted."""
+"""Characters of the arguments of all calls together; further calls are only counted."""
 MOST_ROWS = 200
 """Sessions, turns, problems or calls that are given."""
 MOST_NOTES = 50
@@ -92,6 +92,7 @@ def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
     else:
         agents = {each.path: each.agent for each in transcripts(os.environ)}
         names = list(agents)
+    # Folders may hold pipes and devices, and opening one would block.
     stats = sorted(((name, os.stat(name)) for name in names if _is_regular(name)), key=lambda each: -each[1].st_mtime)
     rows: list[dict[str, Any]] = []
     seen = 0
@@ -176,7 +177,7 @@ def response(
     for at, verdict in enumerate(facts.verdicts[call : call + MOST_ROWS], start=call):
         arguments, whole = _part(verdict.call.arguments or "", offset, characters)
         size += len(arguments)
-        if calls and size > MOST_ARGUMENTS:
+        if calls and size > MOST_ARGUMENTS:  # the first call is always given, however long
             break
         calls.append({"call": at, "name": _line(verdict.call.name or ""), "admission": verdict.admission.value,
                       "why": _line(verdict.why), "arguments": arguments, "arguments_characters": whole})
@@ -208,6 +209,7 @@ def what_if(
         CallerError: the file cannot be read, or there is no such limit or turn.
     """
     before = _view(path)
+    # as the command line spells them
     assignments = {name: _WORDS[value] if isinstance(value, bool) else str(value) for name, value in limits.items()}
     settings = settings_of(assignments, Settings())
     if settings.live is not None:
@@ -269,8 +271,10 @@ def answer_of(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if tool is None:
         raise CallerError(f"{_line(name)}: no such tool; there are {', '.join(TOOLS)}")
     try:
+        # by the signature, so unknown names are refused
         value: dict[str, Any] = _arguments(tool).validate_python(ArgsKwargs((), dict(arguments)))
     except ValidationError as why:
+        # the input may hold a credential
         first = why.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(each) for each in first["loc"]) or "arguments"
         raise CallerError(_line(redact.text(f"{name}: {where}: {first['msg']}"))) from None
@@ -281,7 +285,7 @@ def answer_of(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(path: str) -> None:
-    """Lets pass what is a regular file or a folder, and may be read."""
+    """Refuses a path that is neither a regular file nor a folder, or that may not be read."""
     if path == STDIN:  # the client's own words come through it
         raise CallerError("-: expected a file")
     try:

@@ -59,7 +59,7 @@ def unread(report: Report) -> str:
 
 
 COLUMNS = 80
-"""Of the text; a place is never broken, so that it can be copied."""
+"""Columns of the text report; a place is never broken, so that it can be copied."""
 
 
 def _wrap(line: str, indent: int) -> str:
@@ -108,6 +108,7 @@ def junit(report: Report) -> str:
         for number in range(1, max([len(file.turns), *found]) + 1):
             failures = "".join(
                 f"<failure type={_attribute(problem.rule)} message={_attribute(problem.message)}>"
+                # Jenkins reads the first alone; `system-out` has all
                 f"{_escaped(place(problem))}</failure>" for problem in found.get(number, ())[:1])
             more = "\n".join(f"{problem.severity} {problem.rule}: {problem.message} ({place(problem)})"
                              for problem in found.get(number, ()))
@@ -132,6 +133,7 @@ def _escaped(value: str) -> str:
 
 
 def _attribute(value: str) -> str:
+    # A parser turns plain line breaks and tabs of an attribute into spaces (XML 1.0, section 3.3.3).
     return f'"{_escaped(value).replace(chr(10), "&#10;").replace(chr(13), "&#13;").replace(chr(9), "&#9;")}"'
 
 
@@ -148,10 +150,12 @@ def sarif(report: Report) -> str:
         "message": {"text": problem.message},
         "locations": [{
             "physicalLocation": {"artifactLocation": {"uri": _uri(problem.file)},
+                                 # GitHub's code scanning requires a line
                                  "region": {"startLine": problem.line or 1}},
             "logicalLocations": [{"fullyQualifiedName": f"turn {problem.turn}" + (
                 "" if problem.record is None else f" / record {problem.record}"), "kind": "element"}],
         }],
+        # by these, code scanning knows a result again
         "partialFingerprints": {"loopInspector/v1": problem.fingerprint},
         "properties": {name: value for name, value in problem._asdict().items()
                        if name in ("record", "turn", "start", "end", "pointer", "model", "agent")
@@ -161,7 +165,7 @@ def sarif(report: Report) -> str:
     gaps = [{"level": "warning", "message": {"text": unread(report).removeprefix(", ")}}] if report.unread else []
     run = {
         "tool": {"driver": {"name": "loop-inspector", "semanticVersion": __version__, "rules": rules}},
-        "columnKind": "unicodeCodePoints",
+        "columnKind": "unicodeCodePoints",  # SARIF's default is UTF-16 units
         "invocations": [{"executionSuccessful": not notes, "toolExecutionNotifications": notes + gaps}],
         "results": results,
     }
@@ -193,15 +197,16 @@ def github(report: Report) -> str:
 
 
 def _data(value: str) -> str:
+    # a line break would begin another command
     return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(value: str) -> str:
-    return _data(value).replace(":", "%3A").replace(",", "%2C")
+    return _data(value).replace(":", "%3A").replace(",", "%2C")  # these separate the properties of a command
 
 
 MOST_ROWS = 500
-"""Of the table in Markdown: GitHub refuses a step's summary of more than 1 MiB, and a row may take 2 KB of it."""
+"""Rows of the table in Markdown: GitHub refuses a step's summary of more than 1 MiB, and a row may take 2 KB of it."""
 
 
 def markdown(report: Report) -> str:

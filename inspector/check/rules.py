@@ -280,7 +280,7 @@ def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Se
 
 def _matching(patterns: Iterable[str]) -> Iterable[str]:
     for pattern in patterns:
-        found = [name for name in RULES if fnmatchcase(name, pattern)]
+        found = [name for name in RULES if fnmatchcase(name, pattern)]  # `fnmatch` would ignore case on Windows
         if not found:
-            rule_named(pattern)
+            rule_named(pattern)  # raises, and names the nearest rule
         yield from found

@@ -120,7 +120,7 @@ def text(report: Report) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f" ({part * 100 // whole} %)" if whole else ""
+    return f" ({part * 100 // whole} %)" if whole else ""  # rounded down: 100 % means all
 
 
 def _bars(title: str, rows: Sequence[tuple[str, int, str]]) -> list[str]:

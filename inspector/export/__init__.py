@@ -48,7 +48,7 @@ def _response(scope: ExportScope) -> ResponseFacts:
 
 
 def _number(facts: ResponseFacts) -> str:
-    """What tells files of different responses apart; one without an index has a step, a made one says so."""
+    """The part of a file name that tells responses apart: the index, else the step, with a mark for a made one."""
     made = f"{facts.fidelity.value.lower()}_" if facts.is_made else ""
     return made + (str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}")
 
@@ -78,6 +78,7 @@ def _json(scope: ExportScope) -> Mapping[str, str]:
 
     under = settings_words(scope.view)
     made = redact.texts({**document(scope.view), **({"settings": under} if under else {})})
+    # ASCII holds lone surrogates too
     return {f"{scope.name}.json": json.dumps(made, ensure_ascii=True, indent=1) + "\n"}
 
 
@@ -92,7 +93,7 @@ def _fixture(scope: ExportScope) -> Mapping[str, str]:
     from inspector.export.exchange_files import fixture
 
     facts = _response(scope)
-    return {f"test_{scope.name.replace('-', '_')}_{_number(facts)}.py": fixture(facts)}
+    return {f"test_{scope.name.replace('-', '_')}_{_number(facts)}.py": fixture(facts)}  # a name that Python can import
 
 
 def _session(scope: ExportScope) -> Mapping[str, str]:
@@ -174,7 +175,7 @@ def name_of(view: View) -> str:
 
 
 OWN = "session.jsonl"
-"""What stands behind the first dot of session files, and is left out of the names of exports."""
+"""The end of a session file's name, behind its first dot; the names of exports leave it out."""
 
 
 def stem_of(path: str) -> str:
@@ -185,6 +186,7 @@ def stem_of(path: str) -> str:
         return stem
     if re.fullmatch(r"\w+(?:\.\w+)*", rest):  # then no other one has these hyphens
         return f"{stem}-{rest.replace('.', '-')}"
+    # `_word` makes different names equal
     return f"{stem}-{_word(rest)}-{crc32(rest.encode('utf-8', 'surrogateescape')):08x}"
 
 

@@ -63,13 +63,13 @@ class Times(StrEnum):
     RECORDED = "recorded"
     """Start and end are those of a clock."""
     START = "start"
-    """The start is, the end is not known: the span has no length."""
+    """The start is known, the end is not: the span has no length."""
     LENGTH = "length"
-    """The length is; the start is that of what went before."""
+    """The length is known, the start is not: the span begins where the one before it ends."""
     BATCH = "batch"
-    """A tool's: the calls of an answer ran between these two, one after the other."""
+    """Of a tool run: all calls of an answer ran between start and end, one after the other."""
     ORDER = "order"
-    """Neither is: the span has no length and stands where the order puts it."""
+    """Neither is known: the span has no length, and stands where the order of the recording puts it."""
 
 
 PROVIDERS: Mapping[str, str] = {
@@ -95,8 +95,8 @@ class Instrument(NamedTuple):
     """The buckets of a histogram; None for a counter."""
 
 
-_TOKENS = tuple(float(4**power) for power in range(14))
-_SECONDS = tuple(round(0.01 * 2**power, 2) for power in range(14))
+_TOKENS = tuple(float(4**power) for power in range(14))  # 1 to 67,108,864, as the conventions advise
+_SECONDS = tuple(round(0.01 * 2**power, 2) for power in range(14))  # 0.01 to 81.92, as the conventions advise
 _ATTEMPTS = tuple(float(count) for count in range(11))
 
 TOKEN_USAGE = "gen_ai.client.token.usage"  # noqa: S105  (a name, no secret)
@@ -166,7 +166,7 @@ class OtelSpan:
     error: str | None = None
     """Why it is not a success, in words of ours; None if it is one."""
     seed: bytes = b""
-    """What the ids of a trace are made of; empty but for a turn's own."""
+    """The bytes from which the ids of a trace are made; only the span of a turn itself has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +185,8 @@ def compact(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
 STEP = 1_000
 """Nanoseconds between two spans that only the order places, so that a screen shows them in it."""
 SKEW = 100_000_000
-"""Nanoseconds: an answer's end is its start by one clock and its length by another, so a tool that took no time may
-seem to have been over before it."""
+"""A tolerance in nanoseconds. The end of an answer is computed from the times of two clocks, so a tool that took no
+time may seem to have ended before the answer."""
 
 
 class When(NamedTuple):
@@ -221,8 +221,9 @@ class Clock:
         end = moment(until)
         if end is None:
             return self._moved(When(self.at, self.at, Times.ORDER))
-        if since is None or since - end > SKEW:
+        if since is None or since - end > SKEW:  # the answer's end is unknown, or contradicts the result's time
             return self._moved(When(end, end, Times.ORDER))
+        # within the tolerance: a span must not end before it starts
         return self._moved(When(min(since, end), end, Times.BATCH))
 
     def _moved(self, when: When) -> When:

@@ -54,20 +54,21 @@ def curl(facts: ResponseFacts) -> str:
     if exchange.request_json is None or not exchange.url.startswith(("http://", "https://")):
         raise CallerError(f"{facts.name}: its request was not recorded, so there is nothing to send")
     address = redact.url(exchange.url)
-    words = [f"curl -sS --no-buffer -X POST {_shell(address)}"]
+    words = [f"curl -sS --no-buffer -X POST {_shell(address)}"]  # unbuffered: events of a stream show as they arrive
     sent = {name.lower() for name, _ in exchange.request_headers}
     words += [f"-H {_shell(f'{name}: {value}')}" for name, value in redact.headers(exchange.request_headers)
+              # HAR files list HTTP/2's pseudo-headers (`:path`) too
               if name.lower() not in _OWN and not name.startswith(":")]
-    if "content-type" not in sent:
+    if "content-type" not in sent:  # curl would send a form's type (`--data`)
         words.append("-H 'content-type: application/json'")
-    body = json.dumps(redact.values(exchange.request_json), ensure_ascii=True)
-    words.append(f"--data-binary {shlex.quote(body)}")
+    body = json.dumps(redact.values(exchange.request_json), ensure_ascii=True)  # ASCII: the same bytes in any locale
+    words.append(f"--data-binary {shlex.quote(body)}")  # `--data` would drop line breaks
     return " \\\n  ".join(words) + "\n"
 
 
 def _shell(text: str) -> str:
     """A word of the command; a masked credential becomes the variable."""
-    clean = "".join(char for char in text if char.isprintable())
+    clean = "".join(char for char in text if char.isprintable())  # a control character could hide a part of the command
     return f'"${KEY}"'.join(shlex.quote(part) if part else "" for part in clean.split(REDACTED)) or "''"
 
 
@@ -105,7 +106,7 @@ def fixture(facts: ResponseFacts) -> str:
 
 
 def _pieces(body: bytes) -> str:
-    lines = body.splitlines(keepends=True) or [b""]
+    lines = body.splitlines(keepends=True) or [b""]  # a literal for each line, so that a diff of the test can be read
     return "(\n" + "".join(f"    {line!r}\n" for line in lines) + ")"
 
 
@@ -128,6 +129,7 @@ def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
                **({"simulated": True} if exchange.simulated else {}),
                "headers": [list(pair) for pair in redact.headers(exchange.headers)]}
         if not exchange.recorded and exchange.response.transport_end is not TransportEnd.CUT:
+            # without it, reading again would call the body cut
             yield {"type": "end", "request": key, "end": "not_recorded"}
             continue
         start = 0
@@ -154,7 +156,7 @@ def _bytes(key: str, data: bytes, ms: float | None) -> dict[str, Any]:
         piece = {"text": data.decode("utf-8")}
     except UnicodeDecodeError:
         piece = {"base64": binascii.b2a_base64(redact.body(data), newline=False).decode("ascii")}
-    known = ms is not None and 0 <= ms < inf
+    known = ms is not None and 0 <= ms < inf  # recorders also write -1 for an unknown time (HAR)
     return {"type": "bytes", "request": key, **piece, **({"ms": ms} if known else {})}
 
 
@@ -240,9 +242,9 @@ def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
              if note.turn == turn.id and note.finding.severity is not Severity.INFO]
     if grave:
         rule = min(grave, key=lambda finding: order.index(finding.severity)).rule
-        return rule, lambda view_: any(note.finding.rule == rule for note in view_.findings)
+        return rule, lambda again: any(note.finding.rule == rule for note in again.findings)
     word = turn.verdict.word
-    return _rule_of(turn), lambda view_: any(each.verdict.word == word for each in view_.turns)
+    return _rule_of(turn), lambda again: any(each.verdict.word == word for each in again.turns)
 
 
 def _rule_of(turn: TurnFacts) -> str:
@@ -290,7 +292,7 @@ def reread(exchanges: Sequence[Exchange], settings: Settings) -> View:
 def shrink(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> list[T]:
     """A minimal subset of parts for which `holds` is true, found by leaving out ever smaller pieces."""
     kept, trials = list(parts), 0
-    size = max(1, len(kept) // 2)
+    size = max(1, len(kept) // 2)  # delta debugging (Zeller and Hildebrandt, ddmin): halves first
     while len(kept) > 1 and trials < MOST_TRIALS:
         for start in range(0, len(kept), size):
             fewer = kept[:start] + kept[start + size :]
@@ -327,6 +329,7 @@ def _origin(view: View, turn: TurnFacts) -> str:
 def _report(view: View, name: str, title: str, origin: str, settings: Settings) -> str:
     path = f"{name}.jsonl"
     run = command([path], settings) if settings != Settings() else f"inspector explain {path}"
+    # what a maintainer asks first
     versions = [f"{each} {_version(each)}" for each in ("loop-inspector", "textual", "pydantic")]
     head: list[Block] = [
         Heading(1, f"Bug report: {title}"),

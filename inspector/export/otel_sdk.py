@@ -47,7 +47,7 @@ def emit(spans: Sequence[OtelSpan], tracer: Tracer, context: Context | None = No
         if span.error is not None:
             own.set_status(Status(StatusCode.ERROR, span.error))
         made.append(own)
-    for span, own in reversed(list(zip(spans, made, strict=True))):
+    for span, own in reversed(list(zip(spans, made, strict=True))):  # children end before their parents
         own.end(span.end)
 
 
@@ -87,7 +87,9 @@ class Sink:
         """
         resource = Resource.create({"service.name": _service(environment), "service.version": __version__})
         self._ended = _Ended()
+        # `send` shuts it down, and reports a failure
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+        # Not the SDK's BatchSpanProcessor: it does not return an exporter's result, and a failure has to be told.
         self._tracers.add_span_processor(self._ended)
         self._spans: list[SpanExporter] = _exporters("traces", environment)
         readers = [PeriodicExportingMetricReader(exporter, export_interval_millis=math.inf)
@@ -117,7 +119,8 @@ class Sink:
 
 
 def _service(environment: Mapping[str, str]) -> str:
-    """The SDK lets what a program says go before the environment: the operator's word goes first here."""
+    """The name of the service: that of the environment first, though the SDK would prefer the program's own."""
+    # `key=value,…` (OpenTelemetry, resource SDK)
     given = dict(pair.partition("=")[::2] for pair in environment.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
     return environment.get("OTEL_SERVICE_NAME") or given.get("service.name", "").strip() or SERVICE
 

@@ -59,6 +59,7 @@ def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
     """The messages of a request and its answer, as the conventions write them."""
     asked, response = exchange.request, exchange.response
     said: Mapping[str, Any] = {"role": "assistant", "parts": _parts(response.parts),
+                               # the conventions' JSON schema of output messages requires it
                                "finish_reason": response.raw_stop_reason or ""}
     found: dict[str, Attribute | None] = {conventions.OUTPUT_MESSAGES: _json([said])}
     if asked is not None:
@@ -150,7 +151,7 @@ def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Noted, wit
         f"{OURS}turn.id": turn.id, f"{OURS}conversation": turn.conversation,
         f"{OURS}turn.terminal_reason": turn.terminal, f"{OURS}turn.state": turn.final_state.value,
         f"{OURS}turn.verdict": turn.verdict.word, f"{OURS}turn.finding_rules": tuple(
-            dict.fromkeys(notes.finding.rule for notes in turn.findings)),
+            dict.fromkeys(note.finding.rule for note in turn.findings)),
         f"{OURS}turn.requests": spent.requests, f"{OURS}turn.continuations": spent.continuations,
         f"{OURS}turn.repairs": spent.repairs, f"{OURS}turn.output_tokens": spent.output_tokens,
         f"{OURS}turn.continuation_tokens": spent.continuation_tokens,
@@ -192,7 +193,7 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
         at = ends.get(step.response, at) if step.response is not None else at
         for record in step.records:
             told = {f"{OURS}{name}": value for name, value in record.items()
-                    if name not in ("event", "turn_id", "provider", "model")}
+                    if name not in ("event", "turn_id", "provider", "model")}  # the span has these already
             yield SpanEvent(f"{OURS}{record['event']}", at, compact(told))
 
 
@@ -213,7 +214,7 @@ def server(url: str) -> tuple[str | None, int | None]:
         port = parts.port
     except ValueError:
         return None, None
-    default = {"https": 443, "http": 80}.get(parts.scheme)
+    default = {"https": 443, "http": 80}.get(parts.scheme)  # the conventions want a port beside every address
     return (parts.hostname, port or default) if parts.hostname else (None, None)
 
 
@@ -223,7 +224,7 @@ def error_type(facts: ResponseFacts) -> str | None:
     if word not in FAILED:
         return None
     if response.error is not None and word is Stop.ERROR:
-        named = response.error.type or response.error.code
+        named = response.error.type or response.error.code  # of few values, as `error.type` has to be; a message is not
         status = str(response.http_status) if (response.http_status or 0) >= 400 else None
         return named or status or FAILED[word]
     if word is Stop.INTERRUPTED and response.transport_end is not TransportEnd.EOF:
@@ -254,7 +255,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         **operation(facts),
         conventions.REQUEST_MAX_TOKENS: asked.max_tokens if asked else None,
         conventions.REQUEST_STREAM: response.streaming,
-        conventions.REQUEST_CHOICES: asked.n if asked and asked.n != 1 else None,
+        conventions.REQUEST_CHOICES: asked.n if asked and asked.n != 1 else None,  # only if it is not 1 (conventions)
         conventions.RESPONSE_ID: response.id,
         conventions.FINISH_REASONS: (response.raw_stop_reason,) if response.raw_stop_reason else None,
         conventions.FIRST_CHUNK: first,
@@ -273,7 +274,7 @@ def _answer(facts: ResponseFacts, when: When, parent: int, with_content: bool) -
         f"{OURS}times": when.basis.value,
         **(of_answer(exchange) if with_content else {}),
     }
-    name = " ".join(word for word in (Operation.CHAT.value, _model(exchange) or response.model) if word)
+    name = " ".join(word for word in (Operation.CHAT.value, _model(exchange) or response.model) if word)  # `chat MODEL`
     events = tuple(SpanEvent(f"{OURS}call", when.end, _of_call(verdict)) for verdict in facts.verdicts)
     return OtelSpan(name, OtelKind.CLIENT, when.start, when.end, compact(attributes), parent, events, error)
 
@@ -341,7 +342,7 @@ def _tool(part: ToolResultPart, verdict: Verdict | None, when: When, parent: int
         f"{OURS}call.rule": verdict.rule if verdict else None, f"{OURS}times": when.basis.value,
         **(of_tool(part, verdict) if with_content else {}),
     }
-    called = " ".join(word for word in (Operation.EXECUTE_TOOL.value, name) if word)
+    called = " ".join(word for word in (Operation.EXECUTE_TOOL.value, name) if word)  # `execute_tool NAME`
     return OtelSpan(called, OtelKind.INTERNAL, when.start, when.end, compact(attributes), parent, (), failed)
 
 

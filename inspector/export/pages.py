@@ -224,7 +224,7 @@ def html(blocks: Iterable[Block]) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(inert(text), quote=True)
+    return escape(inert(text), quote=True)  # also safe within an attribute
 
 
 def _cells(tag: str, row: Iterable[str]) -> str:
@@ -253,6 +253,7 @@ def _html_block(block: Block) -> str:
 # -- The document as Markdown ----------------------------------------------------------------------------------------
 # A transcript's text stands in fences that it cannot close, or is escaped.
 
+# GitHub's own marks too: `@` a mention, `^` a footnote, `$` a formula, `://` and `www.` links.
 _SPECIAL = re.compile(
     r"([\\`*{}\[\]<>|~&$^@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
 """An underscore within a word is none of Markdown's marks."""
@@ -273,7 +274,7 @@ def fence_text(text: str) -> str:
     """`text` in a fence that is longer than any run of backticks in it."""
     plain = inert(text)
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * max(3, longest + 1)  # CommonMark: a fence ends only at one that is as long
     return f"{fence}text\n{plain}\n{fence}"
 
 

@@ -36,7 +36,7 @@ from inspector.report.times_and_costs import ClockSource, length, turn_times
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics
 
-_DECLINED = (conventions.ERROR_TYPE,)
+_DECLINED = (conventions.ERROR_TYPE,)  # the conventions' metric of tokens has no error type
 _INT64 = 1 << 63
 """What a provider claims beyond is not a count that an instrument can hold."""
 
@@ -142,9 +142,9 @@ def sink(environment: Mapping[str, str]) -> Sink:
 # and the JSON mapping of the OTLP specification: ids in hexadecimal, 64-bit integers as text, enumerations as numbers).
 
 
-KINDS: Mapping[OtelKind, int] = {OtelKind.INTERNAL: 1, OtelKind.CLIENT: 3}
-DELTA = 1
-_ERROR = 2
+KINDS: Mapping[OtelKind, int] = {OtelKind.INTERNAL: 1, OtelKind.CLIENT: 3}  # opentelemetry-proto, `Span.SpanKind`
+DELTA = 1  # `AggregationTemporality`
+_ERROR = 2  # `Status.StatusCode`
 
 
 def traces(spans: Sequence[OtelSpan]) -> str:
@@ -173,6 +173,7 @@ def _ids(spans: Sequence[OtelSpan]) -> list[tuple[str, str]]:
     for at, span in enumerate(spans):
         if span.parent is None:
             seed, first = span.seed, at
+        # 16 bytes for a trace, 8 for a span (W3C Trace Context)
         trace = hashlib.sha256(seed + b"trace").hexdigest()[:32]
         made.append((trace, hashlib.sha256(seed + b"span %d" % (at - first)).hexdigest()[:16]))
     return made
@@ -216,7 +217,7 @@ def _attributes(attributes: Attributes) -> list[dict[str, Any]]:
 
 
 def _value(value: Attribute) -> dict[str, Any]:
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # first: in Python a bool is an int
         return {"boolValue": value}
     if isinstance(value, int):
         return {"intValue" if -_INT64 <= value < _INT64 else "stringValue": str(value)}
@@ -236,4 +237,4 @@ def _scope() -> dict[str, str]:
 
 
 def _line(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"  # one line: a file receiver reads by line

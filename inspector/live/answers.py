@@ -2,9 +2,8 @@
 
 `TurnResults` answers the calls of a turn that is run live again: each call gets the result that was recorded in the
 same turn for equal arguments, as often as it was recorded. If there is none, the turn stops and says so; nothing is
-invented. `Answers` holds the operator's decision about each call; a call without a decision gets its recorded result,
-or its tool runs. from the recording where one is given (`RecordedResults`), else by the tool. Only released calls can
-be answered.
+invented. `Answers` holds the operator's decision about each call. A call without a decision gets its result from the
+recording, if one was given (`RecordedResults`); else its tool runs. Only released calls can be answered.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class TurnResults:
         parts = self.results.get(asked, ())
         number = uses[asked]
         uses[asked] += 1
-        if number >= len(parts):
+        if number >= len(parts):  # asked more often than recorded: in a turn that runs again no answer is invented
             return None
         said = parts[number]
         return ToolResultPart(call.id, call.name, said.text, said.is_error, said.json)
@@ -109,6 +108,7 @@ def _answers(messages: Sequence[Message]) -> Iterable[tuple[CallKey, ToolResultP
         for part in message.results:
             call = next((each for each in waiting if each.id is not None and each.id == part.call_id), None)
             if call is None:
+                # Gemini's and Ollama's calls may have no id; they are matched by name, in order.
                 call = next((each for each in waiting if None in (each.id, part.call_id)
                              and part.name in (each.name, None)), None)
             if call is not None:
@@ -119,7 +119,7 @@ def _answers(messages: Sequence[Message]) -> Iterable[tuple[CallKey, ToolResultP
 
 def _asked(call: ToolCall) -> CallKey:
     try:
-        value: Any = json.loads(call.arguments or "{}")
+        value: Any = json.loads(call.arguments or "{}")  # a call without arguments: some servers send an empty text
         # Models spell the same arguments with other white space and another order of keys.
         return call.name, json.dumps(value, sort_keys=True)
     except ValueError:
@@ -183,7 +183,9 @@ def _found(recording: Loaded) -> Iterator[tuple[ToolCall, ToolResultPart]]:
     alone: dict[tuple[str, int | None], list[ToolResultPart]] = {}
     for given in recording.inputs:
         for each in given.answers:
+            # native sessions record results by themselves
             alone.setdefault((given.path, each.entry), []).append(each.result)
+    # of other formats only the next request has them
     after = {link.parent: link.index for turn in recording.turns for link in turn.links if link.parent is not None}
     for index, exchange in enumerate(recording.exchanges):
         calls = exchange.response.tool_calls
@@ -203,7 +205,7 @@ def _value(call: ToolCall) -> object:
 
 
 def _key(call: ToolCall) -> str:
-    return f"{call.name}\0{call.arguments}"
+    return f"{call.name}\0{call.arguments}"  # no name contains a NUL, so two keys are never confused
 
 
 # -- The operator's decisions ----------------------------------------------------------------------------------------
@@ -253,6 +255,7 @@ class Answers:
         """Answers the batch in order; every call gets a result."""
         made: list[ToolResultPart] = []
         self.last_batch = []
+        # Results that the machine answered itself count under the same bound.
         used = turn.spend.result_chars + sum(len(answer.result.text) for answer in effect.answers)
         for place, verdict in enumerate(effect.batch):
             whence = "not run"
@@ -261,6 +264,7 @@ class Answers:
                 part, whence = self._one(decision, verdict)
                 made.append(bound_result(part, turn.limits, used))
                 used += len(made[-1].text)
+            # Also for a call that was held: it was asked for, and the recording counts it too.
             if self.results is not None:
                 self.results.took(verdict.call)
             self.last_batch.append((verdict, whence))

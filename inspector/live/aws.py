@@ -37,6 +37,7 @@ class AwsSigner:
         self._words: dict[str, None] = {}
         try:
             session = Session()
+            # AWS_DEFAULT_REGION, else ~/.aws/config
             self.region: str | None = region or session.get_config_variable("region")
             self._credentials = session.get_credentials()
             if self._credentials is not None:
@@ -59,6 +60,7 @@ class AwsSigner:
         Raises:
             CallerError: the region is not known, or the credentials cannot be renewed.
         """
+        # A signature for another region than the host's is refused.
         region = region_of(url) or self.region
         if not region:
             raise CallerError("no AWS region: set AWS_REGION, or name the host with --base-url")

@@ -93,10 +93,12 @@ def branch_request(
     of_turn = [replace(each, request=edited_request(each.request, edits)) for each in exchanges if each.request]
     opened = len(opening.request.messages) if opening.request else 0
     results = TurnResults(recorded_results(of_turn, opened), toolbox, opened)
+    # Without any result the first call ends the turn, so no further round costs anything.
     left = left_of(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
     counted = None if edits else _counted(parent, start, target, model, base)
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
     limits = first.turn.limits
+    # A tool that runs may return any text, up to the guard.
     said = limits.context_guard_chars if toolbox is not None and toolbox.tools else min(
         results.chars, limits.context_guard_chars)
     return BranchRequest(
@@ -149,6 +151,7 @@ def _counted(parent: Replay, start: BranchStart, target: Target, model: str | No
     usage = parent.case.recording.exchanges[start.opening.index].response.usage
     if usage is None or usage.input_tokens is None:
         return None
+    # Anthropic's `input_tokens` leaves out what was read from the cache; the next request may not find it there.
     beside = wire(target.server.api).cached_apart
     return usage.input_tokens + ((usage.cached_tokens or 0) if beside else 0)
 

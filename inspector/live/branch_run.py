@@ -58,6 +58,7 @@ class BranchRecorder(RunMemory, Recorder):
 
     def __init__(self, path: Path, request: BranchRequest) -> None:
         with suppress(OSError):  # `Recorder` reports it when it cannot begin the file
+            # Recordings hold what was asked and answered, so other users of the machine may not read them.
             private_folder(path.parent)
         self.made_up = request.stand_in is not None
         how = "answered by a stand-in" if self.made_up else "asked live again"
@@ -221,6 +222,7 @@ class BranchRun:
             async with AsyncLive(wanted.target.server, listening, wanted.results, self._line, redact.body,
                                  wanted.spelling) as source:
                 self._source = source
+                # `cancel` may have been called before the source existed.
                 if self._cancelled:
                     source.cancel()
                 async for step in asteps_from(wanted.first, source):
@@ -252,6 +254,7 @@ def recall(name: str, folder: Path) -> BranchAnswers:
     end = reading.about.end_state if reading.about is not None else ""
     notes = [act for act in reading.acts if act.kind == "note"]
     again = {act.entry for act in notes if act.entry is not None and str(act.value).startswith(AGAIN)}
+    # the last remark on the whole run
     told = next((str(act.value) for act in reversed(notes) if act.entry is None), "")
     can, provider = _asked(exchanges[0])
     return BranchAnswers(
@@ -270,6 +273,7 @@ def _exchanges(reading: FileReading, path: str) -> list[Exchange]:
         if isinstance(found, Exchange):
             made.append(found)
             continue
+        # What cannot be decoded still happened: it stays as a failed answer, as the live run saw it.
         body, raw.body = raw.body, b""
         empty = build(raw, path, Options())
         if not isinstance(empty, Exchange):
@@ -288,6 +292,7 @@ def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
         record = _record(line)
         if record.get("type") == "request":
             place, ordinal = record.get("place"), record.get("ordinal")
+            # a newer version may know other places
             known = place if place in set(RequestPlace) else RequestPlace.REQUEST
             found.append((RequestPlace(known), ordinal if isinstance(ordinal, int) else 0))
     return tuple(found[:count])

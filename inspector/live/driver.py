@@ -135,6 +135,7 @@ class Driver(Observer):
         """Ends the turn, whatever is under way."""
         live = self.live
         live.running = False
+        # The source ends the request; the effect under way then takes the turn to its end.
         if live.phase in BUSY:
             if self._source is not None:
                 self._source.cancel()
@@ -212,6 +213,7 @@ class Driver(Observer):
             refuse_secrets(request.body, self.start.server)
             source, heard = self._connected(), live.responses[-1]
             self._recording()  # only now: a request that cannot be sent leaves no empty file behind
+            # more answers than before: the cancelled one was begun
             count, self._edited = len(heard), live.stepper.edits
             self._to(Phase.ASKING)
             event = await source.respond(send, live.stepper.last.turn, request)
@@ -237,6 +239,7 @@ class Driver(Observer):
     def _gave_up(self, answer: LiveResponse) -> None:
         """The turn ends with an answer that the operator no longer wanted."""
         self._recording().cancelled(answer.ask.number, answered=False)
+        # Cut by the operator, so its end says nothing about the provider.
         self.live.responses[-1][-1] = replace(answer, judgement=cancelled_answer(answer.judgement))
         self._to(Phase.WAITING, self.live.stepper.after_answer(answer, self._sent, cancelled=True))
 

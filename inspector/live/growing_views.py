@@ -55,7 +55,7 @@ class Growing(Listed):
             rows = paragraphs(self._tail + added)
             lines: list[Line] = [(Span(self._gutter, Tone.RULE), *row) for row in rows]
             self._made += lines
-            self._settled += len(lines) - 1
+            self._settled += len(lines) - 1  # all but the last line: it may still grow
             self._tail = text_of(rows[-1])
         self._made += foot
         self.focus = max(0, len(self._made) - 1)
@@ -95,7 +95,7 @@ class Streams:
         self._shown: dict[str, int] = {}
         """The number of characters (or pieces) of each kind of output that its sheet already shows."""
         self._kind = ""
-        self._text = getincrementaldecoder("utf-8")("replace")
+        self._text = getincrementaldecoder("utf-8")("replace")  # a piece may end inside a character
         self.sheets: dict[str, Growing] = {}
 
     def sheet(self, tab: str) -> Growing:

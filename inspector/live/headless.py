@@ -47,7 +47,7 @@ EXITS: Mapping[str, int] = {
     "safety_blocked": 4,
     "interrupted": 5,
     "error": 6,
-    "cancelled": 130,
+    "cancelled": 130,  # 128 + SIGINT, as shells report an interrupt
 }
 """Terminal reason -> exit code; 2 is bad usage, as everywhere."""
 
@@ -210,12 +210,14 @@ def server_of(
     insecure_http: Sequence[str] = (),
 ) -> Server:
     """The server of a live turn, with its key or signer."""
+    # the first is most SDKs', the second boto3's
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     form = wire(api)
     at_home = bool(form.region) and not base
     if at_home and region:
         base = form.home.base.replace(form.region, region)
     server = Server(api, base, profile=profile, hidden_words=secrets_of(os.environ), insecure_http=tuple(insecure_http))
+    # without the named profile: who the address itself shows
     owner = expected_speaker(replace(server, profile=None), model)
     # A profile that the operator names says how the server speaks, not who it is: it must not choose the key.
     by_address = bool(owner.evidence) and owner.evidence[0].rule in ("profile.host", "profile.url")

@@ -105,7 +105,7 @@ def key_for(address: str, environment: Mapping[str, str], variable: str | None =
         CallerError: the named variable is not set.
     """
     name = variable_for(address, environment, variable)
-    return "" if name is None else environment[name].strip()
+    return "" if name is None else environment[name].strip()  # keys that are read from a file end with a newline
 
 
 def variable_for(address: str, environment: Mapping[str, str], variable: str | None = None) -> str | None:
@@ -136,7 +136,7 @@ def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The environment values that look like keys by their names, and passwords in addresses (proxies, databases)."""
     named = [value.strip() for name, value in environment.items() if VARIABLE.search(name)]
     passwords = [form for value in environment.values() for word in _IN_ADDRESS.findall(value)
-                 for form in (word, unquote(word))]
+                 for form in (word, unquote(word))]  # an error message may show it percent-encoded or not
     return tuple(dict.fromkeys([*(value for value in named if _secret(value)), *filter(_secret, passwords)]))
 
 
@@ -158,6 +158,7 @@ def tools_of(spec: str) -> Made:
         CallerError: there is no such file, module or attribute, or what is there are no tools.
     """
     module, colon, name = spec.partition(":")
+    # A file's name may contain a colon (`C:\tools.json`), so a file that exists comes first.
     if colon and not Path(spec).exists() and all(word.isidentifier() for word in module.split(".")):
         return _callables(spec, module, name)
     value = json_file(spec, "--tools")
@@ -182,10 +183,12 @@ def _declared(spec: str, item: Any) -> tuple[Tool, ToolFunction | None]:
     """A tool in any provider's form, or in the plain one: name, description, parameters."""
     inner = item
     if isinstance(item, Mapping):
+        # OpenAI's Chat Completions wraps a tool in `function`, Bedrock's Converse in `toolSpec`.
         inner = next((item[key] for key in ("function", "toolSpec") if isinstance(item.get(key), Mapping)), item)
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if not isinstance(name, str) or not name:
         raise CallerError(f"--tools {spec}: a tool without a name")
+    # OpenAI, Anthropic, Bedrock, and Gemini's field for plain JSON Schema.
     schema = next((inner[key] for key in ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
                    if isinstance(inner.get(key), Mapping)), None)
     # Bedrock wraps a schema once more: `inputSchema.json`.

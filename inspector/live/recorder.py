@@ -73,7 +73,7 @@ class Recorder(RequestClock):
         """Why the recording stopped; None while it goes on."""
         self.closed = False
         try:
-            if os.path.exists(path) and os.path.getsize(path):
+            if os.path.exists(path) and os.path.getsize(path):  # an empty file may have been made for it, by `mktemp`
                 raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
             new_folder(Path(path).parent)
             self._writer = SessionWriter(path, producer=PRODUCER, **about)
@@ -181,6 +181,7 @@ def _id(number: int) -> str:
 
 
 def _now() -> str:
+    # Always with microseconds: `isoformat` leaves out zeros, and times of another length do not sort as text.
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
@@ -271,9 +272,8 @@ def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Ex
         chunks=tuple(Chunk(end, ms) for end, ms in answer.chunks),
         again=bool(ask.attempt),
     )
-    # The source masks secrets that are whole in the bytes. A stream may split one over events, so that it is whole only
-    # in
-# the decoded text: those are masked here.
+    # The source masks secrets that are whole in the bytes. A stream may split one over several events, so that it is
+    # whole only in the decoded text: those are masked here.
     return with_body(made, without_pieces(made.body, made.api, made.response))
 
 
@@ -281,6 +281,7 @@ def _links(answers: Sequence[LiveResponse], first: int) -> list[Link]:
     links: list[Link] = []
     for index, each in enumerate(answers, first):
         ask = each.ask
+        # a follow-up begins a turn, whatever place it had
         place = TURN_PLACES[ask.place] if index > first else TurnPlace.REQUEST
         if ask.attempt:
             place = TurnPlace.RETRY

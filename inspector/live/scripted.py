@@ -85,13 +85,14 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
     server = ScriptedServer(story, options.profile if has_dialect(options.profile) else story.profile)
     try:
         asked = replace(options, model=story.name, base=server.bases[options.api],
+                        # the story has its own
                         prompt=options.prompt or story.prompt, messages=None, tools=None, results=None, key_env=None,
                         assignments=[*options.assignments, *cap])
         begun = start(asked, settings)
-        keyless = replace(begun.server, key="", sign=None)
+        keyless = replace(begun.server, key="", sign=None)  # no key for this machine, even if the environment has one
         tools, answers = _tools(() if wire(options.api).no_tools else story.tools)
         request, _ = plan_turn(replace(begun.request, tools=tools), keyless, begun.settings)
-    except BaseException:
+    except BaseException:  # also on an interrupt: no server may outlive a turn that never began
         server.close()
         raise
     return ScriptedTurn(replace(begun, request=request, server=keyless, answers=answers), server,

@@ -54,6 +54,7 @@ def stand_in_request(
         server.close()
         raise
     target = request.target
+    # nothing of it may reach a log
     keyless = replace(target, server=replace(target.server, key="", sign=None), variable=None)
     return replace(request, target=keyless, stand_in=server)
 
@@ -119,6 +120,7 @@ def _missing(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A value for each required member of an object's schema."""
     members = mapping_of(schema.get("properties"))
     return {
+        # Gemini's types are upper case: `STRING`
         name: VALUE_OF_TYPE.get(str(mapping_of(members.get(name)).get("type")).lower(), MADE_UP)
         for name in list_of(schema.get("required")) if isinstance(name, str)
     }

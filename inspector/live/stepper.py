@@ -56,6 +56,7 @@ class Flow:
     def take_head(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Notes that the head of the answer arrived."""
         self.status, self.headers = status, headers
+        # only the content type shows the framing of some servers
         self._decoder, self._found = stream_reader(self._api, headers)
 
     def came(self, data: bytes, ms: float) -> None:
@@ -160,8 +161,8 @@ class Stepper:
         said = Message(Role.USER, (TextPart(text),))
         request = next_turn_request(self.opening, self.last.turn, (said,))
         name = f"t{len(self.turns) + 1}"  # as it is called when the recording is read
-        begun_ = first_step(name, request, self.plan)
-        return _settled(replace(self, opening=request, steps=(begun_,), past=self.turns, edits=()), count)
+        step = first_step(name, request, self.plan)
+        return _settled(replace(self, opening=request, steps=(step,), past=self.turns, edits=()), count)
 
     # -- what the operator changes -------------------------------------------------------------------------------
 
@@ -185,6 +186,7 @@ class Stepper:
         both."""
         for index, step in enumerate(self.steps):
             one, other = (_made_under(each, step, self.opening) for each in (self.plan, plan))
+            # The notice too: it names limits, and the recording must give the same one.
             if (step_key(one), one.turn.notice) != (step_key(other), other.turn.notice):
                 return index
         return None
@@ -200,6 +202,7 @@ class Stepper:
             return self
         request = replace(asked.request, max_tokens=cap)
         body = self._body(request, send)
+        # A new cap is written by encoding the request again, which would drop what was edited by hand.
         if "body" in self.edits and self._body(asked.request, send) != asked.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
         return self._changed(send._replace(max_tokens=cap), asked, request, body, "max_tokens")
@@ -219,6 +222,7 @@ class Stepper:
         if not any(message.parts for message in read.messages):
             raise CallerError(f"not a request of {asked.request.api}: it holds no messages")
         streams = read.stream if "stream" in body else asked.request.stream
+        # Gemini's bodies name neither model nor stream: the path does.
         request = replace(read, model=read.model or asked.request.model, stream=streams)
         return self._changed(send._replace(max_tokens=request.max_tokens), asked, request, body, "body")
 
@@ -243,6 +247,7 @@ class Stepper:
         elif send.method in ALONE:
             step = step._replace(turn=turn._replace(last_send=send), effects=(send,))
         else:
+            # only appended to: the history of the turn stays as it is
             kept = request.messages[: len(turn.history)] == turn.history
             added = request.messages[len(turn.history) :] if kept and send.place is not RequestPlace.REQUEST else ()
             send = send._replace(new_messages=added)
@@ -278,7 +283,7 @@ def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
 def _settled(stepper: Stepper, count: int | None, request: LiveRequest | None = None) -> Stepper:
     """Goes on to the next effect; `count` requests have left, or `request` still waits."""
     steps = list(stepper.steps)
-    while not steps[-1].effects:
+    while not steps[-1].effects:  # states without an effect do not wait for the operator
         steps.append(next_step(steps[-1], Tick()))
     send = steps[-1].effects[0]
     if not isinstance(send, Send):

@@ -126,15 +126,18 @@ def base_of(url: str, api: str, request: Request) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise CallerError("the recording does not hold the address of the server; --base-url sets it")
     own, _, own_query = wire(api).path(request).partition("?")
+    # Clients differ in a final slash, and in whether they encode a model's name (Bedrock: `%3A`).
     end = next((end for end in (own, f"{own}/", unquote(own)) if parts.path.endswith(end)), None)
     if end is None:
         raise CallerError(f"the recorded address {public_url(url)} is not one of {api}; --base-url sets the one to use")
     path = parts.path.removesuffix(end)
     query = "&".join(pair for pair in parts.query.split("&")
                      if pair and REDACTED not in pair and pair not in own_query.split("&"))
-    host = parts.netloc.rpartition("@")[2]
+    host = parts.netloc.rpartition("@")[2]  # without user and password
     version = wire(api).home.version
     wanted_url = urlunsplit((parts.scheme, host, path + own, "", ""))
+    # Base URLs of SDKs contain the version (OpenAI) or not (Anthropic): the one that leads to the recorded address is
+    # taken.
     for base in (path, path.removesuffix(version) if version else path):
         found = urlunsplit((parts.scheme, host, base, query, ""))
         if url_of(Server(api, found), own).partition("?")[0] == wanted_url:
@@ -147,9 +150,10 @@ def base_of(url: str, api: str, request: Request) -> str:
 # With C the output cap, A the continuations that are left, T what is left of the budget for continuations, R the
 # repairs, P the resumptions of a pause, E the retries of an empty answer, S the rounds of tools, N the answers that
 # each request asks for:
-# requests 1 + S + A + R + P + E output N x ( S x C + max(C, min(C + A x B, T - 1 + B)) + (R + P + E) x B )
-# where B is C, doubled for each retry of an answer that was all thinking and for each repair of a cut call. Input is
-# what the first request has, in each, and what was answered before. What a server refuses costs no output.
+#     requests  1 + S + A + R + P + E
+#     output    N x ( S x C + max(C, min(C + A x B, T - 1 + B)) + (R + P + E) x B )
+# where B is C, doubled for each retry of an answer that was all thinking and for each repair of a cut call. The input
+# of each request is that of the first one, and all answers before it. What a server refuses costs no output.
 
 CHARS_A_TOKEN = 3
 """Characters per token of a request's JSON, if nothing was counted; low, so that the estimate is an upper bound."""

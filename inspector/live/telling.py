@@ -227,7 +227,7 @@ def request_lines(request: LiveRequest, parts: tuple[str, ...]) -> list[Line]:
     lines += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM)) for name, value in request.headers]
     if request.body is None:
         return [*lines, EMPTY, (Span("no body: it fetches an answer that is still being generated", Tone.DIM),)]
-    size = len(dump(request.body).encode())
+    size = len(dump(request.body).encode())  # as it is sent: the lines below are indented
     lines += [EMPTY, (Span(f"{size:,} bytes of JSON", Tone.DIM),)]
     for row in paragraphs(json.dumps(request.body, indent=2, ensure_ascii=False)):
         lines.append(row)

@@ -26,6 +26,7 @@ _HOMES = {
 }
 """Public name -> its module, imported when first used: the table of dialects needs no server, aiohttp nor pydantic."""
 
+# Written out, as type checkers do not evaluate a list made from `_HOMES`.
 __all__ = ["AnsweredRequest", "Intent", "Kind", "PlacedFault", "Provider", "Story", "all_stories", "read", "serving"]
 
 

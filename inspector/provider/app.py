@@ -44,11 +44,11 @@ from loop_core.wire.servers import OLLAMA
 from loop_core.wire.serving import DATE, MADE
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of a request."""
+"""The most bytes of a request."""
 KEPT = 64
-"""Replies that are kept as they were encoded."""
+"""The most encoded replies that are kept for requests that come again."""
 WAITING = 1024
-"""Refused requests whose repetition is waited for."""
+"""The most refused requests that are remembered until they are repeated."""
 
 
 def application(
@@ -72,6 +72,7 @@ def application(
     app.router.add_get("/api/tags", served.tags)
     app.router.add_get("/api/version", served.version)
     app.router.add_post("/api/show", served.show)
+    # aiohttp takes the first route that fits, so the paths of any format come after those with names.
     app.router.add_options("/{path:.*}", served.options)
     app.router.add_get("/{path:.*}", served.poll)
     app.router.add_post("/{path:.*}", served.answer)
@@ -85,10 +86,12 @@ def _allowing(origin: str) -> Callable[[web.Request, web.StreamResponse], Any]:
     """Lets the pages of one origin read what is answered."""
 
     async def allow(http: web.Request, response: web.StreamResponse) -> None:
+        # Also for other origins: else a cache could give them this answer (Fetch, "CORS protocol and HTTP caches").
         response.headers["vary"] = "Origin"
         if http.headers.get("origin") != origin:
             return
         response.headers["access-control-allow-origin"] = origin
+        # Without it a page's script sees only the safelisted headers, and not a request id (Fetch).
         response.headers["access-control-expose-headers"] = "*"
         if http.method == "OPTIONS":
             response.headers["access-control-allow-methods"] = METHODS
@@ -156,7 +159,7 @@ class _Served:
 
     async def options(self, http: web.Request) -> web.StreamResponse:
         """What may be asked; whether a page may is in the headers of `--cors`."""
-        return web.Response(status=204, headers={"allow": METHODS})
+        return web.Response(status=204, headers={"allow": METHODS})  # the answer to a CORS preflight as well
 
     async def nothing(self, http: web.Request) -> web.StreamResponse:
         """What is served nowhere, whatever the method."""
@@ -175,6 +178,7 @@ class _Served:
         """The answer to one request of any format."""
         path = http.raw_path
         counting_api = None if DOUBLED.search(path) else counting_format(path)
+        # Counting tokens has no place in a scenario: it moves nothing forward.
         if counting_api is not None:
             return await self._counted(http, counting_api)
         api = api_of(path)
@@ -193,6 +197,7 @@ class _Served:
             reply = _error(api, why)
             self._note(http, api, body, request, story, reply, str(why))
             return await self._send(http, api, reply, sent)
+        # SDKs repeat a request with the same bytes, so these tell a repetition from a new request.
         if reply.refusal is not None and self._refuses((path, sent), reply.refusals):
             reply = replace(reply.refusal, place=reply.place, segment=reply.segment, faults=reply.faults)
         self._note(http, api, body, request, story, reply)
@@ -215,7 +220,7 @@ class _Served:
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
         if mark is None or story is None or mark.place.answer >= len(story.answers):
             return await self.nothing(http)
-        ident = ident.removeprefix(wire(api).serving.answer_id.partition("{")[0])
+        ident = ident.removeprefix(wire(api).serving.answer_id.partition("{")[0])  # the format's own: `resp_`
         reply = stored_reply(api, story, mark, ident, self.profile)
         self._note(http, api, None, Request(api, model=story.name, max_tokens=mark.cap or None), story.name, reply)
         return await self._send(http, api, reply)
@@ -240,7 +245,7 @@ class _Served:
         key = (story.name, request.api, request.stream, array, request.model, request.max_tokens, request.tool_choice,
                place, request_tokens(request), stop_strings(request))
         if key in self._kept:
-            self._kept.move_to_end(key)
+            self._kept.move_to_end(key)  # the least recently used one is dropped first
             return self._kept[key]
         made = reply_at(story, request, place, request.stream, self.profile)
         if array and made.status < 400:
@@ -302,6 +307,7 @@ def model_document(story: Story) -> dict[str, Any]:
 def models_document(stories: Sequence[Story]) -> dict[str, Any]:
     """All scenarios as one list of models for the same clients."""
     rows = [model_document(story) for story in stories]
+    # `data` is OpenAI's and Anthropic's name of the list, `models` Google's
     return {"object": "list", "data": rows, "models": rows, "has_more": False, "first_id": rows[0]["id"],
             "last_id": rows[-1]["id"]}
 
@@ -329,5 +335,5 @@ def ollama_model(story: Story) -> dict[str, Any]:
 
 
 def _script(story: Story) -> bytes:
-    """What a scenario means to say: its weights, as it were."""
+    """A scenario's answers as bytes: they give the size and the digest that a model's file would have."""
     return repr(story.answers).encode()

@@ -38,8 +38,8 @@ def check(api: str, body: Body, *, optional: frozenset[str] = frozenset(), path:
     demands = next((each for pattern, each in serving.demands_of if pattern.search(path)), serving.demands)
     fields = tuple(field for field in demands.members if field.path not in optional)
     found = first_flaw(body, fields, demands.spellings)
-    for path, names in demands.names.items():
-        found = found or unknown_member(body, path, names)
+    for holder, names in demands.names.items():
+        found = found or unknown_member(body, holder, names)
     if found is not None:
         raise _told(found, demands.telling)
     for rule in demands.rules:
@@ -82,7 +82,7 @@ class BadMember:
 
 TYPES: Mapping[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
-    "integer": lambda value: type(value) is int,
+    "integer": lambda value: type(value) is int,  # not isinstance: in Python a bool is an int
     "number": lambda value: type(value) in (int, float),
     "boolean": lambda value: isinstance(value, bool),
     "array": lambda value: isinstance(value, list),
@@ -121,8 +121,8 @@ def _places(value: Any, steps: Sequence[str], where: Where, spellings: Spellings
         return
     step, rest = steps[0], steps[1:]
     if step.startswith("["):
-        inside = enumerate(value) if isinstance(value, list) else [(None, value)] if step != "[]" else []
-        for number, item in inside:
+        items = enumerate(value) if isinstance(value, list) else [(None, value)] if step != "[]" else []
+        for number, item in items:
             if step == "[]" or _fits(item, step[1:-1]):
                 yield from _places(item, rest, where if number is None else (*where, number), spellings)
         return
@@ -147,6 +147,7 @@ def _fits(item: Any, condition: str) -> bool:
 def _flaw(field: Member, value: Any) -> Flaw | None:
     if value is _ABSENT:
         return Flaw.MISSING if field.required else None
+    # Clients write null for an option that is not set.
     if value is None:
         return Flaw.TYPE if field.required else None
     kinds = field.types.split("|") if field.types else ()
@@ -159,6 +160,7 @@ def _flaw(field: Member, value: Any) -> Flaw | None:
     size = len(value) if isinstance(value, list) else value if type(value) in (int, float) else None
     if size is not None and field.least is not None and size < field.least:
         return Flaw.EMPTY if isinstance(value, list) else Flaw.LOW
+    # also for NaN, which Python reads in JSON
     if size is not None and field.most is not None and not size <= field.most:
         return Flaw.LONG if isinstance(value, list) else Flaw.HIGH
     return None
@@ -247,7 +249,7 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
             continue
         found = [(at, string) for string in strings if (at := part.text.find(string)) >= 0]
         if found:
-            at, string = min(found)
+            at, string = min(found)  # the string that comes first, whichever was named first
             kept = (TextPart(part.text[:at]),) if at else ()
             return (*parts[:number], *kept), string
     return tuple(parts), None
@@ -266,7 +268,7 @@ def match_json(request: Request, text: str, name: str) -> None:
     tool = Tool("answer", schema, dialect=shape.dialect) if isinstance(schema, Mapping) else None
     if schema is not None and (tool is None or not is_usable(tool)):
         raise RequestError(f"{shape.at}: the schema is not a JSON schema", param=shape.at)
-    if not text:
+    if not text:  # an answer of calls alone has no text that a schema could apply to
         return
     try:
         value = from_json(text.encode())

@@ -116,7 +116,7 @@ def story_for(stories: Sequence[Story], request: Request) -> Story:
     Raises:
         RequestError: several are served, and the model does not name one.
     """
-    if len(stories) == 1:
+    if len(stories) == 1:  # any model will do: many clients insist on a model's name of their own
         return stories[0]
     named = request.continuation_token or request.previous_id
     mark = read_mark(named) if named else None
@@ -144,7 +144,7 @@ def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
 # -- paths where nothing is served -----------------------------------------------------------------------------------
 
 DOUBLED = re.compile(r"^[^?#]*?/(v1(?:beta)?)/(v1(?:beta)?)(?=[/?#]|$)")
-"""A version that a client put behind a base URL which ends in one."""
+"""A path with two versions: the client appended one to a base URL that already ended with one."""
 ANY = next(iter(FORMATS))
 """The format of an unknown path."""
 
@@ -188,14 +188,15 @@ def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request
 
 
 ARRIVAL = 0.02
-"""Seconds before a connection is reset: what was sent before arrives, since a reset overtakes it."""
-_LINGER = struct.pack("ii", 1, 0)
+"""Seconds before a connection is reset. A reset discards what is still on its way, so that needs time to arrive."""
+_LINGER = struct.pack("ii", 1, 0)  # on, 0 s: closing sends a reset at once in place of a FIN (socket(7), SO_LINGER)
 
 
 async def send(http: web.Request, reply: Reply, pace: float = 1.0) -> web.StreamResponse:
     """Sends a reply; breaks the connection in place of ending it if the reply says so."""
     response = web.StreamResponse(status=reply.status, headers=reply.headers)
     if reply.headers["content-type"] == JSON:
+        # providers send whole bodies with a length, streams in chunks
         response.content_length = sum(map(len, reply.frames))
     await response.prepare(http)
     if reply.sending == _PLAINLY:
@@ -223,14 +224,16 @@ async def _misbehaving(http: web.Request, response: web.StreamResponse, reply: R
         if how.drop == number:
             await _broken(http, hard=False)
             return True
+        # a reply may have fewer frames than the fault names
         inside = how.reset is not None and number == min(how.reset, last)
         for piece in _pieces(frame[: len(frame) // 2] if inside else frame, how.torn):
             await response.write(piece)
             if how.torn is not None:
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # lets a client in the same process read each piece by itself
         if inside:
             await _broken(http, hard=True)
             return True
+    # The frame that it names does not exist, so it ends behind the last one.
     if how.drop is not None:
         await _broken(http, hard=False)
     return how.drop is not None
@@ -253,4 +256,5 @@ async def _broken(http: web.Request, *, hard: bool) -> None:
     found = transport.get_extra_info("socket")
     if hard and found is not None:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+    # `close` would first send what is still buffered.
     transport.abort()

@@ -107,7 +107,7 @@ def table(rows: Sequence[TableRow], width: int, each: bool = False) -> list[Line
     """The table in `width` columns: each row on one line if possible, less important values below it."""
     shown = entries(rows, each)
     whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in shown]
-    for kept in (len(COLUMNS), len(COLUMNS) - 1):
+    for kept in (len(COLUMNS), len(COLUMNS) - 1):  # the last column, the peers, moves below its row first
         beneath = [(*row[kept:], _blind(entry.row)) for row, entry in zip(whole, shown, strict=True)]
         stacks = _columns([row[:kept] for row in whole], COLUMNS[:kept], beneath, width)
         if stacks is not None:
@@ -124,6 +124,7 @@ def name_of(entry: TableEntry, short: bool = False) -> Line:
 def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> list[list[Line]] | None:
     """The heads of the columns, then each row with the lines below it; None if they do not fit."""
     heads: tuple[Line, ...] = tuple((Span(name, Tone.KEY),) for name in names)
+    # The sentence of a silent row runs on over the empty cells behind it, so it widens no column.
     sizes = [max(width_of(row[column]) for row in [heads, *grid] if column != 1 or row[2])
              for column in range(len(names))]
     if sum(sizes) + GAP * (len(sizes) - 1) > width:
@@ -140,7 +141,7 @@ def _laid(row: Sequence[Line], sizes: Sequence[int], width: int) -> Line:
     spans: list[Span] = []
     for cell, size in zip(row, sizes, strict=True):
         spans += [*cell, Span(" " * max(GAP, size + GAP - width_of(cell)))]
-    while spans and not spans[-1].text.strip():
+    while spans and not spans[-1].text.strip():  # no white space at the end of a line of a text report
         spans.pop()
     return clip(tuple(spans), width)
 
@@ -305,7 +306,7 @@ def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
         if names + sum(sizes) + GAP * len(sizes) <= width:
             return ColumnLayout(columns, sizes, names)
     while names + sum(sizes) + GAP * len(sizes) > width and max(sizes) > LEAST:
-        sizes[sizes.index(max(sizes))] -= 1
+        sizes[sizes.index(max(sizes))] -= 1  # one by one, so that the widest columns end up equal
     return ColumnLayout(columns, sizes, names)
 
 
@@ -329,7 +330,7 @@ def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: s
 def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) -> int | None:
     """The next line whose columns or name contain `needle`, wrapping around; None if none does."""
     wanted = needle.lower()
-    for far in range(again, len(lines) + again):
+    for far in range(again, len(lines) + again):  # `again`: begins behind the current line, and comes to it last
         at = (start + far * by) % len(lines)
         each = lines[at]
         if isinstance(each, TableEntry) and wanted in _said(each).lower():

@@ -223,6 +223,7 @@ def _packed(piece: bytes) -> dict[str, str]:
     try:
         return {"text": piece.decode("utf-8")}
     except UnicodeDecodeError:
+        # binary event streams, or a piece that splits a character
         return {"base64": base64.b64encode(piece).decode("ascii")}
 
 
@@ -230,11 +231,11 @@ def _packed(piece: bytes) -> dict[str, str]:
 # A scenario, a budget and a policy; and the command line that asks the same.
 
 MOST = 1_000_000
-"""Tokens of a budget at most."""
+"""The largest budget in tokens."""
 STEPS = ((16, 1), (64, 4), (256, 16))
-"""Below which budget it is changed by how much."""
+"""Steps by which a budget is changed: below the first number, by the second."""
 COARSEST = 64
-"""By how much beyond."""
+"""The step of all larger budgets."""
 FOLDER = "rows"
 """Where the command line that opens a row puts it."""
 
@@ -293,6 +294,8 @@ def path_of(row: DialectRow) -> str:
 
 def next_budget(budget: int, by: int) -> int:
     """The next larger or smaller budget: small budgets change by one, large ones by more."""
+    # `min(by, 0)`: downwards from a boundary the finer steps apply already.
     size = next((size for most, size in STEPS if budget + min(by, 0) < most), COARSEST)
+    # to a multiple of the step, also from between two
     following = budget // size + 1 if by > 0 else -(-budget // size) - 1
     return max(1, min(MOST, following * size))

@@ -238,6 +238,7 @@ def raw(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequ
 
 def _case(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequence[bytes]) -> Case:
     path = f"{play.scenario.name} {dialect.name}"
+    # The same reader as for a recording: a row shows what the inspector makes of such bytes, not what was meant.
     exchange = build(raw(dialect, spelling, play, pieces), path, Options())
     if isinstance(exchange, UnbuiltExchange):
         raise EncodeError(f"what {dialect.name} wrote cannot be read: {exchange.why}", api=dialect.api)
@@ -266,6 +267,7 @@ RUN_HELD = "run held call"
 def _decision(run: Replay, play: PlayedScenario) -> tuple[str, bool]:
     """What was decided about the response, and whether a call that the strict gate holds is run."""
     steps = run.trace.steps
+    # The first one: what a loop decides later concerns answers that this row does not have.
     at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)
     after = steps[at + 1]
     if after.state is State.COMPLETE and play.moment not in COMPLETE:
@@ -287,7 +289,7 @@ def call_state(play: PlayedScenario, exchange: Exchange) -> CallState:
     call, whole = came[-1], (play.inside or meant[-1]).arguments
     reading = parse(call.arguments)
     if reading.value is not None:
-        if reading.value == parse(whole).value:
+        if reading.value == parse(whole).value:  # as values: some formats send objects, whose spacing is lost
             return CallState.COMPLETE
         return CallState.MEMBERS if reading.value else CallState.EMPTY_OBJECT
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):

@@ -63,7 +63,7 @@ def intended_response(
     says = wire(dialect.api).serving
     parts = () if failed else tuple(_parts(dialect, spelling, play, manner))
     if says.calls_last and not is_streamed(dialect, spelling):
-        parts = tuple(sorted(parts, key=lambda part: type(part) is ToolCall))
+        parts = tuple(sorted(parts, key=lambda part: type(part) is ToolCall))  # stable: the order is kept otherwise
     return ChatResponse(
         dialect.api,
         parts,
@@ -84,7 +84,7 @@ def _word(dialect: Dialect, spelling: Spelling) -> Stop:
     raw = spelling.raw
     if spelling.whole:
         return Stop.PAUSED
-    rows = {**wire(dialect.api).stop_reasons, **PROFILES[dialect.profile].words}
+    rows = {**wire(dialect.api).stop_reasons, **PROFILES[dialect.profile].words}  # a profile's own words win
     row = rows.get(raw or "") or rows.get((raw or "").casefold())
     return row.stop if row is not None else Stop.INTERRUPTED if raw is None else Stop.UNKNOWN
 
@@ -99,7 +99,7 @@ def _usage(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: M
     asked = manner.prompt
     size = for_model(PROFILES[dialect.profile], dialect.model).context_size
     if play.moment is Moment.FULL and size is not None:
-        asked = size - came.tokens
+        asked = size - came.tokens  # a context is full when prompt and output together fill it
     if wire(dialect.api).serving.counts_all:
         return Usage(asked, came.tokens, came.thinking, 0)
     return Usage(asked, came.tokens, came.thinking or None)
@@ -116,6 +116,7 @@ def _parts(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: M
             yield part
             continue
         number += 1
+        # a budget cuts the last call
         unsound = number == calls and (play.inside is not None or play.moment is Moment.MALFORMED)
         sent = _carried(part, dialect.carries(play.moment)) if unsound else part
         if isinstance(sent, ToolCall):
@@ -140,9 +141,9 @@ def _carried(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
 def _complete_members(text: str) -> dict[str, object]:
     """The members of cut arguments; the last string, which the text ends in, is left out."""
     members = parse_leniently(text) or {}
-    open_string = text.count('"') - text.count('\\"')
+    open_string = text.count('"') - text.count('\\"')  # odd: the text ends inside a string
     if open_string % 2 and members:
-        members.popitem()
+        members.popitem()  # members keep their order, so it is the last one
     return members
 
 
@@ -158,6 +159,7 @@ def _identified(
     if says.calls is CallFraming.ITEMS:
         status = "completed"
         if unsound and spelling.raw != "completed":
+            # a stream that broke never told the item's end
             status = "in_progress" if spelling.raw is None else "incomplete"
         return call._replace(closed=status == "completed", status=status, item_id=f"fc_{number}")
     if says.calls is not CallFraming.BLOCKS:

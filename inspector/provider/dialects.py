@@ -299,11 +299,11 @@ class Peer(NamedTuple):
 
 def peers(api: str, profile: str, raw: str | None, failed: bool, calls: bool, ours: Stop) -> tuple[Peer, ...]:
     """How each library reads a native word, beside our effective reason; empty if unknown."""
-    key = PEER_FAILURE if failed and raw is None else raw or PEER_ABSENT
+    key = PEER_FAILURE if failed and raw is None else raw or PEER_ABSENT  # beside a word, libraries read the word
     answers = PEER_WORDS.get((profile, key)) or wire(api).serving.peers.get(key, ())
     found: list[Peer] = []
     for name, said in zip(PEERS, answers, strict=False):
-        word = said if isinstance(said, str) else said[calls]
+        word = said if isinstance(said, str) else said[calls]  # a pair: without and with calls, by the bool as index
         if word:
             means = PEER_MEANINGS[word]
             found.append(Peer(name, word, means, means is ours, means in FINISHED and ours not in FINISHED))

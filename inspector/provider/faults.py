@@ -1,7 +1,7 @@
 """The faults: small named changes to an answer on its way, one row each. They compose in the order of their layers.
 
-A row says what it does, in which formats it has no meaning and why, and how a turn of our own loop ends under it, which
-a test holds against every format.
+A row says what the fault does, in which formats it has no meaning and why, and how a turn of our own loop ends under
+it; a test compares that end with the real one in every format.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Fault:
     ends: str = "completed"
     """The end state that our own loop reaches."""
     ends_whole: str = ""
-    """The same of a whole body, where it is another."""
+    """The end state for a whole body, if that is another one."""
     without: Mapping[str, str] = field(default_factory=dict)
     """Where it has no meaning in any format (`stream` or `whole`) -> why; a format says what it cannot."""
 
@@ -100,7 +100,7 @@ def _happens(moment: Moment) -> Change:
 
 
 def _malformed(draft: Draft, value: Any) -> Draft:
-    """The arguments as a model writes them that has forgotten its quotes."""
+    """The arguments without any quotes, a frequent error of small models."""
     parts = tuple(part._replace(arguments=(part.arguments or "").replace('"', "")) if type(part) is ToolCall else part
                   for part in draft.parts)
     return replace(draft, parts=parts, event=Moment.MALFORMED)
@@ -129,7 +129,7 @@ def _leaked(draft: Draft, value: Any) -> Draft:
 
 
 def _marked(call: ToolCall) -> str:
-    """A call as a model writes it whose server does not read its calls."""
+    """A call as the model's own markup, which stays in the text if the server does not parse it."""
     return f'\n<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments or "{}"}}}\n</tool_call>'
 
 

@@ -33,6 +33,7 @@ def read(api: str, frame: bytes) -> tuple[str | None, Event] | None:
     if binary is not None:
         found = binary().feed(frame)
         value = read_object(found[0][0].decode()) if found else None
+        # InvokeModel's stream wraps each event of Anthropic's in base64 (AWS, "InvokeModelWithResponseStream").
         if value is not None and found[0][1] == (wire(api).serving.wrapped or None):
             value = read_object(base64.b64decode(value["bytes"]).decode())
             return None if value is None else (value.get("type"), value)
@@ -74,7 +75,7 @@ def change_values(
 def unreadable(api: str, frame: bytes) -> bytes:
     """The frame with an unreadable payload or checksum; the framing stays valid."""
     if wire(api).decoder.binary_framing is not None:
-        return frame[:-1] + bytes([frame[-1] ^ 0xFF])
+        return frame[:-1] + bytes([frame[-1] ^ 0xFF])  # a message ends with its CRC (AWS event stream encoding)
     name, value = read(api, frame) or (None, {})
     return write(api, name, value).replace(b"{", b"{{", 1)
 
@@ -205,7 +206,7 @@ def fresh_ids(events: list[Event], play: PlayedScenario) -> list[Event]:
     """Every piece of a call with a new id, and an empty name after the first."""
     for number, call in enumerate(_call_deltas(events), 1):
         call["id"] = f"call_{number}"
-        call["function"].setdefault("name", "")
+        call["function"].setdefault("name", "")  # as OCI does (litellm PR#40040)
     return events
 
 
@@ -254,6 +255,7 @@ def thinking_apart(events: list[Event], play: PlayedScenario) -> list[Event]:
     for event in events:
         usage = event.get("usage")
         if usage:
+            # as xAI counts
             usage["completion_tokens"] -= usage.get("completion_tokens_details", {}).get("reasoning_tokens", 0)
     return events
 
@@ -261,6 +263,7 @@ def thinking_apart(events: list[Event], play: PlayedScenario) -> list[Event]:
 def prompt_annotations(events: list[Event], play: PlayedScenario) -> list[Event]:
     """A first chunk without choices: the content filter's annotations of the prompt."""
     results = {"violence": {"filtered": False, "severity": "safe"}}
+    # Azure's first chunk has no id, no model and no choices: clients that read `choices[0]` fail on it.
     return [{"id": "", "model": "", "object": "chat.completion.chunk", "created": 0, "choices": [],
              "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": results}]}, *events]
 
@@ -294,7 +297,7 @@ def _values(like: Event, name: str, members: dict[str, Any], text: str) -> list[
         if whole or not last:
             sent.append({"partialArgs": [{"jsonPath": path, "stringValue": ""}], "willContinue": True})
     if whole:
-        sent.append({})
+        sent.append({})  # the end of a call: an object without `willContinue`
     head = {key: value for key, value in like.items() if key in ("modelVersion", "responseId")}
     return [{"candidates": [{"content": {"parts": [{"functionCall": call}], "role": "model"}, "index": 0}], **head}
             for call in sent]

@@ -29,9 +29,9 @@ from loop_core.wire.body import forced_tool
 from loop_core.wire.serving import Moment, Spelling
 
 SURE = 24
-"""So many characters of the end of a text, found in the answer, tell where it stands."""
+"""The number of characters from the end of a text that are searched in the answer to find the text's place."""
 LIKELY = 8
-"""So many characters that a text and the answer begin with alike make it a part of it."""
+"""The number of equal characters from which on a text counts as a part of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,12 @@ def _turns(story: Story, prompt: str) -> Iterator[Message]:
 
 
 def _longest(prompt: str, text: str) -> tuple[int, int]:
-    """Where behind its first character a prompt holds the longest beginning of a text, and how much of it.
+    """The place and the length of the longest beginning of a text in a prompt, after the prompt's first character.
 
-    A few characters are one only where they end the prompt, or are all of the text.
+    Fewer than `LIKELY` characters count only if they end the prompt, or if they are the whole text.
     """
     found, first = (0, 0), text[:CHARACTERS]
-    at = prompt.find(first, 1)
+    at = prompt.find(first, 1)  # from 1: the user's words come before those of the answer
     while at >= 0:
         size = _common(prompt[at : at + len(text)], text)
         sure = size >= LIKELY or at + size == len(prompt) or (
@@ -192,7 +192,7 @@ def _failed(result: ToolResultPart) -> bool:
 
 
 def _heard(answer: Intent, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
-    """What an assistant message has of the answer; one that has nothing of it is none of ours."""
+    """The place after a message of the model; the same place if the message contains nothing of the answer."""
     left = missing_calls(answer, place.whole_calls)
     names = {answer.calls[number].name for number in left}
     said = reached_length(answer.text, place.text_length, message.text) if message.text else None
@@ -203,7 +203,7 @@ def _heard(answer: Intent, place: StoryPlace, message: Message, failed: Containe
         fits = [number for number in left if number not in whole
                 and _whole(call, answer.calls[number], call.id not in failed)]
         same = [number for number in fits if parse(call.arguments).value == parse(answer.calls[number].arguments).value]
-        whole += (same or fits)[:1]
+        whole += (same or fits)[:1]  # equal arguments first: two calls of one tool may stand in another order
     return replace(place, text_length=place.text_length if said is None else said, segments=place.segments + 1,
                    whole_calls=(*place.whole_calls, *whole))
 
@@ -216,7 +216,7 @@ def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
     call ran with them.
     """
     given, whole = parse(call.arguments).value, parse(intended.arguments).value
-    if call.name != intended.name or whole is None:
+    if call.name != intended.name or whole is None:  # arguments that are meant not to parse cannot be compared
         return call.name == intended.name
     if given is None:
         return False
@@ -225,7 +225,7 @@ def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
 
 
 def _leaves(part: Any, whole: Any) -> bool:
-    """Whether a value is another, or what a cut leaves of it: nothing, fewer characters, digits, elements, members."""
+    """Whether a value is what a cut may leave of another: nothing, or fewer characters, digits, elements, members."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _leaves(value, whole[name]) for name, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):
@@ -250,11 +250,11 @@ def reached_length(intended: str, offset: int, text: str) -> int | None:
     at = intended.rfind(text, 0, offset + len(text))
     if at >= 0:
         return max(offset, at + len(text))
-    end = text[-SURE:]
+    end = text[-SURE:]  # the end: a client may have dropped or rewritten the beginning of a text
     at = intended.find(end, max(0, offset - len(end) + 1)) if len(end) >= LIKELY else -1
     if at >= 0:
         return at + len(end)
-    alike = max(offset + _common(text, intended[offset:]), _common(text, intended))
+    alike = max(offset + _common(text, intended[offset:]), _common(text, intended))  # it went on, or began again
     return alike if alike - offset >= LIKELY or alike == len(intended) else None
 
 

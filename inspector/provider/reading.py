@@ -91,6 +91,7 @@ class RefusalModel(BaseModel):
 
     times: Some = 1
     retry_after: Seconds | None = None
+    # 529: Anthropic's overload
     status: Annotated[StrictInt, Field(json_schema_extra={"enum": [429, 500, 503, 529]})] = 429
 
 
@@ -159,7 +160,7 @@ def _placed(fault: Any) -> PlacedFault:
     (name,) = fault_names(fault)
     value = getattr(fault, name)
     return PlacedFault(name, value.model_dump() if isinstance(value, BaseModel) else value, fault.answer, fault.segment,
-                  fault.when)
+                       fault.when)
 
 
 def _answer(answer: AnswerModel) -> Intent:
@@ -171,7 +172,7 @@ def _call(call: Call) -> ToolCall:
     return ToolCall(None, call.name, sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False))
 
 DEEPEST = 64
-"""Levels of nesting: a scenario needs few, and a parser spends its stack on thousands."""
+"""The most levels of nesting: a scenario needs few, and thousands would exhaust the parser's stack."""
 MOST_BYTES = 1024 * 1024
 Place = tuple[str | int, ...]
 ROOT: Place = ()
@@ -256,7 +257,7 @@ def parse_story(data: bytes, name: str) -> Story:
     try:
         text = data.decode()
         _refuse_wild(text, name)
-        root = yaml.compose(text, yaml.SafeLoader)
+        root = yaml.compose(text, yaml.SafeLoader)  # nodes, not values: they know their lines
     except UnicodeDecodeError:
         raise CallerError(f"{name}: expected UTF-8") from None
     except yaml.MarkedYAMLError as why:
@@ -274,7 +275,7 @@ def parse_story(data: bytes, name: str) -> Story:
 
 
 def _refuse_wild(text: str, name: str) -> None:
-    """Refuses aliases, and a nesting on which a parser would spend its stack or its day."""
+    """Refuses aliases, whose repetition may grow without bound, and nesting that would exhaust the parser's stack."""
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
@@ -296,7 +297,7 @@ def _value(node: Any, place: Place, lines: _Lines) -> Any:
             lines.of[at] = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 raise lines.error(at, "expected a name as key")
-            if name in made:
+            if name in made:  # YAML forbids it; PyYAML silently keeps the last one
                 raise lines.error(at, "expected each name once")
             made[name] = _value(inner, at, lines)
         return made
@@ -347,14 +348,16 @@ def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
 
 def _first(failure: ValidationError, value: Mapping[str, Any], lines: _Lines) -> CallerError:
     """The first complaint of pydantic, in our words."""
+    # messages have no links, and no content of the file
     errors = failure.errors(include_url=False, include_input=False)
+    # the first one in the file, as an editor shows errors
     error = min(errors, key=lambda each: lines.of.get(_known(tuple(each["loc"]), value), 0))
     place = _known(tuple(error["loc"]), value)
     if error["type"] == "missing":
         return lines.error((*place, str(error["loc"][-1])), "expected, but missing")
     if error["type"] == "extra_forbidden":
         return lines.error(place, "no field has this name")
-    said = "; ".join(dict.fromkeys(
+    said = "; ".join(dict.fromkeys(  # a union reports the same value once for each of its types
         each["msg"].replace("Input should be", "expected").replace("String should", "expected to")
         for each in errors if _known(tuple(each["loc"]), value) == place))
     return lines.error(place, said if said.startswith("expected") else f"not permitted: {said}")

@@ -1,7 +1,7 @@
 """Builds the reply to a request: the place in the scenario, the budget, the dialect, the faults, the frames.
 
 Pure. Tokens are those of `inspector.provider.scenarios`: four characters are one, the name of a call counts, and
-thinking counts too, unless the dialect's does not.
+thinking counts too, unless the dialect leaves it out.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def reply_at(
     Raises:
         CallerError: a fault has no meaning in this format.
     """
-    if story.first is not None and place == StoryPlace():
+    if story.first is not None and place == StoryPlace():  # only where the history has nothing of the story yet
         given = story.first
         return Reply(given.status, {"content-type": given.content_type}, given.frames, place=place)
     answer = story.answers[place.answer]
@@ -155,6 +155,7 @@ def dialect_for(api: str, stream: bool, name: str | None = None) -> Dialect:
         CallerError: there is no such dialect at all.
     """
     rows = [row for row in (dialects_named((name,)) if name else ()) if row.api == api]
+    # a story's dialect speaks one format, its clients all
     rows = rows or [row for row in DIALECTS if row.api == api][:1]
     if not stream and wire(api).serving.own.whole:  # a whole body cannot hold a cut string
         rows = [row for row in DIALECTS if row.api == api and not row.stream]
@@ -219,6 +220,7 @@ def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     made = read_mark(draft.ident) if draft.ident else None
     prompt = request_tokens(request) if made is None else made.prompt
     mark = replace(_mark(story, draft, over, number), prompt=prompt)
+    # `hash` differs from process to process
     chance = crc32(f"{story.seed}{mark.where.removeprefix(story.name)}".encode())
     manner = Manner(
         chunk=SMALLEST + chance % SIZES, id=draft.ident or f"{mark.text}.{chance:08x}", call=f"{chance:08x}",
@@ -288,7 +290,7 @@ def refusal(
     """An HTTP error in place of an answer."""
     headers = {"content-type": frames.JSON}
     if retry_after is not None:
-        headers["retry-after"] = f"{retry_after:g}"
+        headers["retry-after"] = f"{retry_after:g}"  # `2`, not `2.0`: RFC 9110 section 10.2.3 has whole seconds
     named = wire(api).serving.error_header
     if named:
         headers[named] = kind_of_error(api, status)

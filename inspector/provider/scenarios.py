@@ -214,7 +214,9 @@ class PlayedScenario:
 def play(scenario: Scenario, budget: int | None = None, free_thinking: bool = False) -> PlayedScenario:
     """The scenario under a budget; None is its own."""
     limit = scenario.budget if budget is None else budget
+    # a smaller budget ends it first
     happens = scenario.event is not None and scenario.at is not None and scenario.at <= limit
+    # An event comes after so many tokens of any kind; only a budget may leave thinking out.
     came = cut(scenario.parts, scenario.at if happens else limit, free_thinking and not happens)
     return PlayedScenario(scenario, limit, _moment(scenario, came, happens), came)
 

@@ -76,7 +76,7 @@ def origin(cors: str) -> str:
     """The origin from `--cors`, in the spelling of browsers.
 
     Raises:
-        CallerError: it is none; all of them at once are none either.
+        CallerError: it is not an origin; `*`, which would permit every page, is none.
     """
     if not _ORIGIN.fullmatch(cors):
         raise CallerError(f"--cors {cors}: expected one origin without a path, such as https://app.example:3000")
@@ -100,7 +100,9 @@ async def _serve(app: web.Application, host: str, port: int, ready: Say) -> None
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, stop.set)  # a clean end in place of KeyboardInterrupt within a handler
+    # A handler that waits for a slow frame ends with its client (aiohttp's default is to let it finish), and Ctrl-C
+    # does not wait 60 s.
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     try:
@@ -109,7 +111,8 @@ async def _serve(app: web.Application, host: str, port: int, ready: Say) -> None
         except OSError as why:
             taken = "the port is in use" if why.errno == errno.EADDRINUSE else why.strerror or str(why)
             raise CallerError(f"--listen {host}:{port}: {taken}") from None
-        bound = runner.addresses[0][1]
+        bound = runner.addresses[0][1]  # with port 0 the system has chosen one
+        # IPv6 in brackets: RFC 3986 section 3.2.2
         ready(f"http://[{host}]:{bound}" if ":" in host else f"http://{host}:{bound}")
         await stop.wait()
     finally:
@@ -136,7 +139,7 @@ def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
 
 
 def _word(text: str) -> str:
-    """A word of a shell's command line: what a scenario holds is nobody's command."""
+    """A word of a shell's command line, quoted, so that nothing in a scenario is run as a command."""
     return shlex.quote(one_line(text))
 
 
@@ -192,7 +195,7 @@ def serving(
     loop = asyncio.new_event_loop()
     started: list[int | OSError] = []
     ready = threading.Event()
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)  # as in `_serve`
 
     async def start() -> None:
         await runner.setup()
@@ -210,6 +213,7 @@ def serving(
         loop.run_until_complete(runner.cleanup())
         loop.close()
 
+    # Daemon: a program that fails to leave the block can still end.
     thread = threading.Thread(target=run, name="scripted provider", daemon=True)
     thread.start()
     ready.wait()
@@ -219,5 +223,5 @@ def serving(
             raise CallerError(f"127.0.0.1:{port}: cannot listen there: {found.strerror or found}") from None
         yield Provider(f"http://127.0.0.1:{found}", stories, seen)
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(loop.stop)  # a loop's other methods may not be called from another thread
         thread.join()

@@ -321,7 +321,7 @@ def _asks(raw: RawExchange) -> bool:
     return (
         raw.method == "POST"
         and text is not None
-        and any(f'"{name}"' in text for name in ("messages", "contents", "input"))
+        and any(f'"{name}"' in text for name in ("messages", "contents", "input"))  # chat formats, Gemini, Responses
     )
 
 

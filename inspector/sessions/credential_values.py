@@ -63,7 +63,7 @@ def _drawn(word: str) -> bool:
     if len(word) < 10 or len(set(word)) < 6:
         return False
     digits = sum(char.isdigit() for char in word)
-    if digits == len(word):
+    if digits == len(word):  # a number, a time or an id
         return False
     if digits >= 2:
         return True

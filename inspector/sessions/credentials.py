@@ -18,7 +18,7 @@ ALPHABETS: Mapping[str, str] = {
     "d": "0-9",
     "h": "0-9a-f",
     "l": "a-z0-9",
-    "m": "MNO",
+    "m": "MNO",  # the first digit of a Discord user's id in base64
     "p": "A-Za-z0-9%/+=_-",
     "U": "A-Z0-9",
 }
@@ -282,7 +282,7 @@ FORMS: tuple[Secret, ...] = (
     Secret("NuGet key", "oy2{l43}", "NuGet", "registry"),
     Secret("JFrog key", "AKCp{a69}", "JFrog Artifactory", "registry"),
     Secret("Clojars token", "CLOJARS_{h60}", "Clojars", "registry"),
-    Secret("TestPyPI token", "pypi-AgEN{b50+}", "TestPyPI: API tokens", "registry"),
+    Secret("TestPyPI token", "pypi-AgEN{b50+}", "TestPyPI: API tokens", "registry"),  # a macaroon for test.pypi.org
     Secret("Docker organization token", "dckr_oat_{b27+}", "Docker Hub: organization access tokens", "registry"),
     Secret("JFrog reference token", "cmVmdGtuOj{a54}", "JFrog Artifactory", "registry"),
     Secret("Packagist token", "packagist_{l3}_{h64}", "Private Packagist", "registry"),
@@ -322,7 +322,7 @@ FORMS: tuple[Secret, ...] = (
     Secret("Okta token", "SSWS 00{b40}", "Okta: the value of a header", "service"),
     Secret("LaunchDarkly SDK key", "sdk-{h8}-{h4}-{h4}-{h4}-{h12}", "LaunchDarkly", "service"),
     Secret("LaunchDarkly token", "api-{h8}-{h4}-{h4}-{h4}-{h12}", "LaunchDarkly", "service"),
-    Secret("Grafana key", "eyJrIjoi{B60+}", "Grafana: earlier API keys", "service"),
+    Secret("Grafana key", "eyJrIjoi{B60+}", "Grafana: earlier API keys", "service"),  # `{"k":"` in base64
     Secret("New Relic license", "{h36}FFFFNRAL", "New Relic: license keys", "service"),
     Secret("New Relic insert key", "NRII-{b32}", "New Relic", "service"),
     Secret("New Relic query key", "NRIQ-{b32}", "New Relic", "service"),
@@ -360,7 +360,7 @@ FORMS: tuple[Secret, ...] = (
     Secret("Infracost key", "ico-{a32}", "Infracost", "service"),
     Secret("MaxMind key", "{a6}_{a29}_mmk", "MaxMind: license keys", "service"),
     Secret("SettleMint token", "sm_aat_{a16}", "SettleMint", "service"),
-    Secret("JWT", "eyJ{b8+}.eyJ{b8+}.{b2+}", "RFC 7519", "protocol"),
+    Secret("JWT", "eyJ{b8+}.eyJ{b8+}.{b2+}", "RFC 7519", "protocol"),  # `{"` in base64
     Secret("encrypted JWT", "eyJ{b8+}.{b20+}.{b8+}.{b8+}.{b16+}", "RFC 7516: JWE", "protocol"),
     Secret("direct encrypted JWT", "eyJ{b8+}..{b8+}.{b8+}.{b16+}", "RFC 7516: JWE with a shared key", "protocol"),
     Secret("PASETO", "v4.local.{b60+}", "PASETO", "protocol"),

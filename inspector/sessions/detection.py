@@ -58,9 +58,12 @@ def _fixed(template: str) -> bool:
 OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.-]|\\+[nr/])*?"
                     r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"),
+    # The same without its last line: of a cut file, or of a text that shows only the beginning.
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
+    # RFC 4716.
     ("private key", r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
                     r"(?:Comment: \\*\"[^\"\\\r\n]*\\*\"|[A-Za-z0-9+/=\s:,.-]|\\+[nr/])*"),
+    # PuTTY's key files.
     ("private key", r"Private-Lines: [0-9]{1,3}(?:\\+r)?(?:\\+n|\s)(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
     ("API key", r"sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}[A-Za-z0-9_-]*"),
 )
@@ -99,8 +102,11 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
               rf"|(?:docker|podman|helm\s+registry)\s+login\s(?:[^\r\n]*?\s)?-p[ =]?)()({_QUOTE}){_LOOSE}"),
     ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({_QUOTE}){_LOOSE}{_QUOTE}\s*\|[^\r\n|]*--password-stdin"),
     ("login", r"()():([^\s:/@\"'\\<>]+)@(?:tcp6?|unix)\("),
+    # MySQL and Oracle say IDENTIFIED BY, PostgreSQL says PASSWORD.
     ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\"\\\r\n]+)"),
+    # The member `auth` of Docker's config.json.
     ("login in base64", rf"(?i){_BEFORE}(auth){_BETWEEN}([A-Za-z0-9+/]{{8,}}={{0,2}})"),
+    # AWS Signature Version 4, in an Authorization header.
     ("signature", r"(?i)[, ](signature)()=([A-Za-z0-9+/%]{32,}={0,2})"),
     ("bearer", r"()(?i)(?:bearer)()[ ]{1,4}([A-Za-z0-9._~+/=-]{16,})"),
     ("basic", r"()(?i)(?:basic)()[ ]{1,4}([A-Za-z0-9+/]{8,}={0,2})"),
@@ -244,14 +250,14 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
     at = 0
     while (match := pattern.search(data, at)) is not None:
         last = match.lastindex
-        said, test = TESTS[kinds[(last - 1) // 3]]
+        said, test = TESTS[kinds[(last - 1) // 3]]  # each pattern has three groups
         start, end = match.span(last)
         groups = (match.group(number) or b"" for number in (last - 2, last - 1, last))
         name, quote, value = (group.decode("utf-8", "replace") for group in groups)
         # Punctuation after a value belongs to the sentence.
         stripped = value.rstrip(".,:;!?")
         end -= len(value.encode()) - len(stripped.encode())
-        after = data[end] if end < len(data) else 32
+        after = data[end] if end < len(data) else 32  # a blank, where the text ends
         if said == "password" and random_looking(name):
             # The user name of an address may be a key too.
             yield CredentialSpan(match.start(last - 2), match.end(last - 2), "user")

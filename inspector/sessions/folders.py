@@ -110,7 +110,7 @@ def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
     home = environment.get("HOME") or environment.get("USERPROFILE")
     for place in (each for row in IMPORTERS.values() for each in row.folders):
         root = environment.get(place.variable) or (os.path.join(home, place.folder) if home else "")
-        left = [LOOKED_AT]
+        left = [LOOKED_AT]  # a list, since all levels of `_files` count it down together
         for entry in _files(root, place.parts, place.names, left) if root else ():
             try:
                 seen = entry.stat()

@@ -225,6 +225,7 @@ def response_text(parts: Iterable[object]) -> str:
 
 # -- Exchanges on their way through threading --------------------------------------------------------------------------
 
+# A filter and a pause end an answer as it was meant to end: nothing of it is asked for again.
 _FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
 _FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 

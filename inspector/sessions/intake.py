@@ -107,7 +107,7 @@ class Room:
 
     def take(self, size: int) -> bool:
         """Reserves this many bytes; returns whether there was room."""
-        self.left = max(-1, self.left - size)
+        self.left = max(-1, self.left - size)  # once full, it stays full
         return self.left >= 0
 
 
@@ -207,6 +207,7 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
         return data  # the recorder unpacked the body and kept the header
     elif coding == "deflate":
         # HTTP means zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2).
+        # 0x78: zlib's header with a window of 32 kB (RFC 1950)
         pieces = _inflate(data, 15 if data[:1] == b"\x78" else -15)
     elif coding == "br":
         pieces = _brotli(data)
@@ -278,6 +279,7 @@ def _zstd(data: bytes) -> Iterator[bytes]:
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     any_piece = False
     try:
+        # a file may be several frames (RFC 8878, 3)
         with unpacker.stream_reader(data, read_across_frames=True) as reader:
             while piece := reader.read(PIECE):
                 any_piece = True

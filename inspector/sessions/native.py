@@ -175,7 +175,7 @@ def _parse(line: bytes) -> Any:
 
 def _ends_with_newline(path: str | Path) -> bool:
     with open(path, "rb") as file:
-        file.seek(-1, 2)
+        file.seek(-1, 2)  # from the end
         return file.read(1) == b"\n"
 
 
@@ -234,7 +234,7 @@ class _Reader:
             return
         if all(isinstance(record.get(name), types) for name, types in needed.items()):
             try:
-                getattr(self, f"_{kind}")(record, line)
+                getattr(self, f"_{kind}")(record, line)  # only names of `FIELDS` come here
                 return
             except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
                 pass

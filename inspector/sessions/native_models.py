@@ -20,7 +20,7 @@ Headers = list[tuple[str, str]]
 if TYPE_CHECKING:
     Api = str
 else:
-    Api = Literal[tuple(FORMATS)]
+    Api = Literal[tuple(FORMATS)]  # for pydantic; type checkers cannot evaluate such a Literal
 
 
 class Record(BaseModel):
@@ -194,7 +194,7 @@ _LINE: TypeAdapter[Any] = TypeAdapter(HeaderRecord | Typed)
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of one line."""
     whole = _LINE.json_schema()
-    whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"  # the dialect that pydantic writes
     whole["title"] = "A line of a Loop Inspector session"
     return whole
 
@@ -222,6 +222,7 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
         written["text"] = redact.text(written["text"])
     first = [name for name in ("loop_inspector_session", "type", "id", "request") if name in written]
     ordered = {name: written[name] for name in [*first, *(name for name in written if name not in first)]}
+    # half a surrogate pair is no UTF-8
     return json.dumps(ordered, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
@@ -245,6 +246,7 @@ def explain(record: Mapping[str, Any]) -> str:
 
 def _first(why: ValidationError) -> str:
     errors = why.errors(include_url=False, include_input=False)
+    # a wrong value says more than a field too many
     error = next((each for each in errors if each["type"] != "extra_forbidden"), errors[0])
     place = ".".join(str(key) for key in error["loc"]) or "record"
     return f"{place}: {error['msg']}"

@@ -21,7 +21,7 @@ from loop_core.values import ReasoningPart, ToolCall
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
-_TELLING_TEXT = 16
+_TELLING_TEXT = 16  # characters without white space by which one answer is told from others
 _END = 128
 """Characters without white space that are compared at both ends of a long text whose middle was left out."""
 

@@ -154,6 +154,7 @@ def _request_names() -> Any:
     return re2.compile(rf"(?i)(?:{any_of((*NAMES, *PASSWORDS))})\"".encode())
 
 
+# What a conversation says is searched as text: a member called `password` in a tool's arguments is often code.
 _HISTORY = frozenset({"messages", "contents", "input", "system", "instructions", "systemInstruction", "prompt"})
 
 

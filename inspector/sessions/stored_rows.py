@@ -61,7 +61,7 @@ class RowPlace(NamedTuple):
         except OSError:
             row = b""
         # The hash is that of the masked bytes, so that no unmasked byte has to stay in memory for the comparison.
-        if len(row) != self.size or hash(row) != self.check:
+        if len(row) != self.size or hash(row) != self.check:  # `hash` is enough: both were made in this process
             raise FileChangedError(self.path)
         return row
 
@@ -84,7 +84,7 @@ class StoredBody(NamedTuple):
     @property
     def size(self) -> int:
         """The number of bytes of the body."""
-        return sum([place.size for place in self.places]) + len(self.places) - 1
+        return sum([place.size for place in self.places]) + len(self.places) - 1  # the line breaks between them
 
     def read(self) -> bytes:
         """The body.
@@ -109,7 +109,7 @@ class StoredText(NamedTuple):
     def __eq__(self, other: object) -> bool:
         return type(other) is StoredText and (self.size, self.key) == (other.size, other.key)
 
-    def __ne__(self, other: object) -> bool:
+    def __ne__(self, other: object) -> bool:  # else that of tuples, which compares the places
         return not self == other
 
     def __hash__(self) -> int:
@@ -146,7 +146,7 @@ class StoredResult(ToolResultPart):
         Raises:
             FileChangedError: its row does not stand in the file any more.
         """
-        held: object = self[2]
+        held: object = self[2]  # the field `text`, which this property hides
         return held.read() if isinstance(held, StoredText) else str(held)
 
     @property

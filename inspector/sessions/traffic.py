@@ -132,7 +132,7 @@ UNREAD: tuple[Unread, ...] = (
 EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
 """The beginning of a body of embeddings. If the URL names no model (a Bedrock profile), only the body shows this."""
 _CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)
-_FRAMES_ASKED = 24
+_FRAMES_ASKED = 24  # frames at the beginning of a body; a format shows in one of the first
 
 
 @lru_cache(maxsize=1024)
@@ -197,7 +197,7 @@ def by_content(body: bytes) -> str | None:
 
 def is_event_stream(body: bytes) -> bool:
     """Whether the bytes begin with a frame of Amazon's binary event stream."""
-    if len(body) < 16 or body[0] != 0:
+    if len(body) < 16 or body[0] != 0:  # a frame below 16 MB begins with a zero
         return False
     # Lengths of the frame and of its headers, then a checksum; the first header is a string (type 7) such as
     # :event-type or :message-type (botocore eventstream.py).

@@ -116,13 +116,13 @@ def cut_result(text: str) -> str | None:
 
 
 def _search(rows: tuple[HintWording, ...], text: str) -> str | None:
-    folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())
+    folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())  # a model may write either apostrophe
     return next((row.name for row in rows if re.search(row.pattern, folded)), None)
 
 
 def quotes_end(text: str, cut: str) -> bool:
     """Whether `text` repeats the end of the text that was cut."""
-    end = "".join(cut.split())[-_QUOTE:]
+    end = "".join(cut.split())[-_QUOTE:]  # without white space: models and agents change it
     return len(end) == _QUOTE and end in "".join(text.split())
 
 
@@ -187,6 +187,7 @@ REFUSALS: tuple[NotRun, ...] = (
 def _beginning(wording: str) -> str:
     """The regular expression for a result that begins with a wording: nothing is folded, since nearly none does."""
     spelled = wording.replace(" ", r"\s+").replace("'", "['\u2019]")
+    # possessive: white space is not tried in all ways
     return rf"(?is)(?:</?(?:tool_use_error|error)>|error:|\s)*+(?:{spelled})"
 
 

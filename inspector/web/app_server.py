@@ -24,9 +24,9 @@ from inspector.web.listener import Certificate, Sparing, listening
 from inspector.web.tab import GRACE, SCHEMES, Tab
 
 MOST_BYTES = 4 << 20
-"""Of one frame from a tab; what is pasted comes as one."""
+"""The most bytes of one frame from a tab; pasted text arrives in one frame."""
 PLACE = "LOOP_INSPECTOR_PLACE"
-"""What tells a new process the place to begin at (`inspector.tui.session_files`)."""
+"""The environment variable that tells a new process where to begin (`inspector.tui.session_files`)."""
 PATIENCE = 3.0
 """Seconds that a tab waits for a place: a page that is loaded again leaves its old one only now."""
 STALLED = 20.0
@@ -35,7 +35,7 @@ PING = 15.0
 EXPIRED = 4001
 """The close code of a page whose token has expired: `page.js` says so."""
 NO_CURSOR = b"\x1b[?25l"
-"""There is none before the app has drawn itself either."""
+"""Hides the cursor until the app has drawn itself."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Tell = Callable[[str], None]
@@ -57,9 +57,9 @@ class AppServer:
         self._left: dict[Tab, asyncio.TimerHandle] = {}
         """The tabs that no browser shows, the last one left at the end, and what ends them."""
         self.trouble = Sparing(tell, malformed=HttpProcessingError)
-        """Tells of requests that are none, and of connections that there is no room for."""
+        """Reports malformed requests, and connections for which there is no room."""
         self.cookie = "loop-inspector"
-        """Its name. Browsers keep one jar for all ports of a host, so that it holds the port where one is known."""
+        """The cookie's name. Browsers share cookies between all ports of a host, so the name contains the port."""
         self._places = asyncio.Semaphore(most)
         self.tabs: dict[Tab, asyncio.Task[None]] = {}
         """Every process, and the task that sees it out."""
@@ -75,6 +75,7 @@ class AppServer:
             web.get("/static/{name}", self._file),
             web.get(f"/ws/{{scheme:{'|'.join(SCHEMES)}}}", self._socket, allow_head=False),
             web.get(f"/ws/{{scheme:{'|'.join(SCHEMES)}}}/{{name:[0-9a-f]{{32}}}}", self._socket, allow_head=False),
+            # aiohttp would call it for HEAD too, and a file is given once
             web.get("/download/{key}", self._download, allow_head=False),
         ])
         return app
@@ -97,10 +98,11 @@ class AppServer:
         return await handler(request)
 
     def _let_in(self, claims: BrowserClaims) -> web.Response:
-        """To the page without anything behind its address; the token becomes a cookie that no script reads."""
+        """Leads to the page, under an address without the token; the token becomes a cookie that no script can read."""
         if self._entrance.from_elsewhere(claims):
             response = web.Response(text=browser.ONWARD, content_type="text/html")
         else:
+            # the address with the token leaves the history
             response = web.Response(status=303, headers={"Location": "/"})
         if claims.token is not None:
             response.set_cookie(self.cookie, self._entrance.cookie, httponly=True, samesite="Strict", path="/",
@@ -116,6 +118,7 @@ class AppServer:
         found = browser.FILES.get(request.match_info["name"])
         if found is None:
             raise web.HTTPNotFound
+        # kept, but asked for again each time (RFC 9111): after an update no file is old
         return web.FileResponse(found.place, headers={"Content-Type": found.content_type, "Cache-Control": "no-cache"})
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
@@ -147,12 +150,13 @@ class AppServer:
             return socket
         if again is not None:
             await self._session_again(again, socket, request)
+        # no process has the place, so it is given back here
         elif self._closing or not await self._session(socket, request):
             self._places.release()
         return socket
 
     async def _room(self, name: str) -> Tab | None:
-        """The tab that this page has shown before, else the one that was left last; None for a place, taken by this.
+        """The tab that this page has shown before, else the one that was left last; None: a place for a new tab, taken.
 
         Waits for one of them. A page that is loaded again comes before its old one has gone, so its own tab first.
         """
@@ -188,7 +192,7 @@ class AppServer:
         return tab
 
     async def _session(self, socket: web.WebSocketResponse, request: web.Request) -> bool:
-        """Whether a process was started, whose end leaves its place."""
+        """Starts a tab and shows it; returns whether a process was started, which frees the place when it ends."""
         name = request.match_info.get("name", "")
         place = self._place_left(name)
         tab = Tab(self._argv, request.match_info["scheme"], write_bytes=socket.send_bytes, write_str=socket.send_str,
@@ -219,7 +223,7 @@ class AppServer:
         tab.name = request.match_info.get("name", "")
         with suppress(ConnectionError):
             await tab.attach(socket.send_bytes, socket.send_str, _cells(request, "width", 80),
-                                 _cells(request, "height", 24))
+                             _cells(request, "height", 24))
         await self._shown(tab, socket, request)
 
     async def _shown(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
@@ -240,7 +244,7 @@ class AppServer:
                 self._was_left.set()
             else:
                 tab.over.set()
-                await asyncio.shield(closing)
+                await asyncio.shield(closing)  # a cancelled request must not cancel the end of the tab
 
     async def _expires(self, entrance: Entrance, request: web.Request, socket: web.WebSocketResponse) -> None:
         """Ends what a page shows when the token expires that let it in; its tab is left, for a page with a new one."""
@@ -287,14 +291,14 @@ class AppServer:
 async def _with_headers(request: web.Request, response: web.StreamResponse) -> None:
     for name, value in browser.HEADERS.items():
         response.headers.setdefault(name, value)
-    response.headers["Server"] = browser.HEADERS["Server"]
+    response.headers["Server"] = browser.HEADERS["Server"]  # aiohttp has set its own name and version
 
 
 async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> web.StreamResponse:
     """One file, never shown in the page; one that is cut short ends in an error and not as a file."""
     response = web.StreamResponse(headers={
         "Content-Type": "application/octet-stream",
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",  # RFC 8187
     })
     await response.prepare(request)
     async for chunk in tab.files.download(key):
@@ -344,7 +348,7 @@ async def _expired(request: web.Request, socket: web.WebSocketResponse) -> None:
 
 
 async def _dismiss(request: web.Request, socket: web.WebSocketResponse, text: str, code: int) -> None:
-    """A last word, if there is one, and the close; whoever does not read is cut off."""
+    """Sends a last message, if there is one, and closes the socket; a browser that does not read is cut off."""
     try:
         async with asyncio.timeout(GRACE):
             if text:
@@ -380,7 +384,7 @@ async def run(
     """
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGHUP: its terminal was closed
         loop.add_signal_handler(number, ending.set)
     async with listening(server, host, port, certificate) as bound:
         server.cookie = f"loop-inspector-{bound}"

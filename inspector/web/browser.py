@@ -50,7 +50,7 @@ HEADERS: Mapping[str, str] = {
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
+    "X-Frame-Options": "DENY",  # for browsers without `frame-ancestors`
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "clipboard-read=(), camera=(), microphone=(), geolocation=()",
@@ -180,7 +180,7 @@ def _resized(value: Any) -> SizeFrame:
 FRAMES: Mapping[str, Callable[[Any], Frame]] = {
     "stdin": lambda value: InputFrame(_text(value, "stdin").encode("utf-8", "replace")),
     "resize": _resized,
-    "ping": lambda value: PingFrame(_text(value, "ping")[:64]),
+    "ping": lambda value: PingFrame(_text(value, "ping")[:64]),  # it is sent back, so it is bounded
     "focus": lambda value: FocusFrame(True),
     "blur": lambda value: FocusFrame(False),
 }
@@ -266,12 +266,12 @@ class Entrance:
 
 
 def _one_known_host(entrance: Entrance, claims: BrowserClaims) -> bool:
-    return len(claims.hosts) == 1 and entrance.knows(claims.hosts[0])
+    return len(claims.hosts) == 1 and entrance.knows(claims.hosts[0])  # RFC 9112 section 3.2: exactly one
 
 
 def _own_origin(entrance: Entrance, claims: BrowserClaims) -> bool:
     if claims.origin is None:
-        return not claims.websocket
+        return not claims.websocket  # browsers always send it for a WebSocket (RFC 6455 section 4.1), not for a page
     return claims.origin.lower() == f"http{'s' if entrance.encrypted else ''}://{claims.hosts[0]}".lower()
 
 
@@ -306,4 +306,5 @@ def _same(value: str | None, expected: str) -> bool:
     """Compared in a time that tells nothing of where they differ."""
     if value is None:
         return False
+    # of texts it takes ASCII only
     return hmac.compare_digest(value.encode("utf-8", "surrogateescape"), expected.encode())

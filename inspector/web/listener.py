@@ -43,7 +43,7 @@ EVERY = 60.0
 """Seconds between two lines of one kind."""
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 MALFORMED, FAILED, CROWDED = "malformed", "failed", "crowded"
-"""Kinds: a request that is none, one that could not be answered, no room for a further connection."""
+"""Kinds of messages: a malformed request, one that could not be answered, no room for a further connection."""
 
 
 class Sparing:
@@ -51,7 +51,7 @@ class Sparing:
 
     def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
                  malformed: type[Exception] = ValueError) -> None:
-        """`malformed` is what is raised for a request that is none."""
+        """`malformed` is the exception for a malformed request."""
         self._tell, self._clock, self._malformed = tell, clock, malformed
         self._since: dict[str, float] = {}
         self._left_out: dict[str, int] = {}
@@ -131,6 +131,7 @@ async def listening(
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
     loop.set_exception_handler(server.trouble.loop_raised)
+    # No access log: the first address that a browser opens has the token in it.
     runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=GRACE,
                            keepalive_timeout=patience, logger=logger(server.trouble))
     await runner.setup()
@@ -149,6 +150,7 @@ async def listening(
 async def _listener(runner: web.AppRunner, host: str, port: int, waits: Mapping[str, Any]) -> asyncio.Server:
     assert runner.server is not None  # noqa: S101  (it was set up)
     try:
+        # Not aiohttp's TCPSite, which cannot bound the time of a TLS handshake.
         return await asyncio.get_running_loop().create_server(runner.server, host, port, **waits)
     except OSError as why:
         if why.errno == errno.EADDRINUSE:

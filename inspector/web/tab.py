@@ -35,6 +35,7 @@ SCHEMES: Mapping[str, str] = {"dark": "15;0", "light": "0;15"}
 
 def command(options: Sequence[str], paths: Sequence[str]) -> list[str]:
     """The command of a tab's process: the app on these paths, in this interpreter."""
+    # `-P`: else Python would look for modules in the working directory first, which may hold anything.
     return [sys.executable, "-P", "-c", _START, os.pathsep.join(sys.path), "view", *options, "--", *paths]
 
 
@@ -86,6 +87,7 @@ class Tab(AppService):
         """Where its user was when the keyboard left it last, as JSON; empty if it did not say."""
         self._modes: dict[bytes, bytes] = {}
         self._takes: tuple[WriteBytes, WriteText] | None = (write_bytes, write_str)
+        # textual-serve takes a shell's command line
         super().__init__(shlex.join(argv), write_bytes=self._shows, write_str=self._says, close=self._leaves,
                          download_manager=self.files)
         self._argv, self._scheme, self._environment = list(argv), scheme, environment or {}
@@ -111,7 +113,7 @@ class Tab(AppService):
 
     async def _shows(self, data: bytes) -> None:
         for found in _MODE.finditer(data):
-            self._modes[found[1] or b"]11"] = found[0]
+            self._modes[found[1] or b"]11"] = found[0]  # the last setting of each mode is the one in force
         if self._takes is not None:
             await self._hand_on(self._takes, self._takes[0](data))
 
@@ -153,7 +155,7 @@ class Tab(AppService):
         }
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
-        """Without a shell, and in a process group of its own: what ends the server by a key ends it in order."""
+        """Starts it without a shell, in a session of its own: Ctrl-C reaches the server alone, which ends its tabs."""
         process = self._process = await asyncio.create_subprocess_exec(
             *self._argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._build_environment(width, height),
             start_new_session=True,
@@ -206,7 +208,7 @@ class Tab(AppService):
             await self._end(process)
 
     async def _end(self, process: Process) -> None:
-        """Waits a little, then is not polite any more."""
+        """Waits until the process has ended; if it does not end by itself, it gets SIGTERM, then SIGKILL."""
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
                 with suppress(ProcessLookupError):

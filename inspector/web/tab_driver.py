@@ -50,7 +50,7 @@ class TabDriver(WebDriver):
         self._app.call_later(self._painting.set)
 
     def _surround(self, theme: Theme) -> None:
-        """What the cells leave over of the page gets the colour that they stand on."""
+        """Gives the part of the page around the cells the theme's background colour."""
         if theme.background is not None:
             self.write(f"\x1b]11;{theme.background}\x1b\\")
 

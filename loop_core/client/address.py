@@ -20,6 +20,7 @@ REDACTED = "REDACTED"
 Headers = tuple[tuple[str, str], ...]
 
 
+# Azure docs, authentication by key; Vertex AI takes OAuth tokens, and no API key of the Gemini API.
 KEY_HEADERS: Mapping[str, str] = {"azure_openai": "api-key", "azure_foundry": "api-key", "vertex": "authorization"}
 """Profile -> another header for the key than the format's."""
 
@@ -194,6 +195,7 @@ def expected_speaker(server: Server, model: str | None) -> ProfileChoice:
     if server.profile is not None:
         return profile_named(server.profile, server.api, model)
     base = server.base or wire(server.api).home.base
+    # The path counts as well: some servers are known by it (`Profile.urls`).
     chosen = choose(server.api, url_of(server, wire(server.api).path(Request(server.api, model=model))), model=model)
     under = PREFILLS_UNDER.get(chosen.profile.name)
     if under is not None and not urlsplit(base).path.rstrip("/").endswith(under):

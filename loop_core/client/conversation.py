@@ -258,7 +258,7 @@ class AsyncStream:
                 self._answer = Answer(Trace(tuple(steps)), chat, self._number)
                 shown.finish(self._answer.turn, self._answer.silent)
             finally:
-                came.put_nowait(None)
+                came.put_nowait(None)  # after an error too, or the reader would wait for ever
 
         task = asyncio.ensure_future(drive())
         try:
@@ -303,7 +303,7 @@ class Stream:
     def _run(self) -> Generator[str, None, None]:
         if _inside_a_loop():
             raise CallerError("an event loop is running here, which a stream would stop: expected astream")
-        with asyncio.Runner() as runner:
+        with asyncio.Runner() as runner:  # one loop for all pieces: a connection belongs to the loop that opened it
             try:
                 while (piece := runner.run(self._next())) is not None:
                     yield piece
@@ -311,6 +311,7 @@ class Stream:
                 runner.run(self._async.aclose())
 
     async def _next(self) -> str | None:
+        # a coroutine, as `Runner.run` needs one: `anext` gives only an awaitable
         return await anext(aiter(self._async), None)
 
 

@@ -300,7 +300,7 @@ def retryable(answer: LiveResponse) -> bool:
     """Whether the request may be repeated: another attempt may succeed, and nothing is shown or run twice."""
     if answer.status is None:
         lost = answer.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
-        return lost and not (answer.may_have_arrived and is_stored(answer.ask.request))
+        return lost and not (answer.may_have_arrived and is_stored(answer.ask.request))  # it may be stored all the same
     if answer.status >= 400:
         return answer.status in RETRYABLE_STATUS
     # A redirect is not followed, so asking again would be redirected again.
@@ -353,7 +353,7 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
             seconds = float(seen[name]) / unit
         except (KeyError, ValueError):
             continue
-        if 0 <= seconds < float("inf"):
+        if 0 <= seconds < float("inf"):  # also false for `nan`, which float() reads
             return seconds
     try:
         until = parsedate_to_datetime(seen["retry-after"]) - parsedate_to_datetime(seen["date"])

@@ -59,7 +59,7 @@ class Mask:
         """The bytes that were kept back; asterisks if they are most of a secret that the end cut."""
         held, self._held = self._held, b""
         most = any(len(held) * 2 > len(secret) and secret.startswith(held) for secret in self._secrets)
-        return b"*" * len(held) if most else held
+        return b"*" * len(held) if most else held  # a few characters of a key are a coincidence
 
     def text(self, value: str) -> str:
         """A complete text with its secrets masked."""

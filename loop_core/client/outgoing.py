@@ -218,7 +218,7 @@ def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> Liv
         polled = turn.evaluation.response.id if turn.evaluation else None
         if not polled:
             raise CallerError("a response is to be fetched again, but it has no id")
-        request = replace(request, previous_id=polled, stream=False)
+        request = replace(request, previous_id=polled, stream=False)  # a look at a response is one JSON body
     return live_request(server, request, send, number)
 
 

@@ -98,7 +98,7 @@ def json_schema_of(schema: Any) -> Any:
         if key in ("nullable", "format", "propertyOrdering"):
             continue
         if key == "type" and isinstance(value, str):
-            if value.lower() != "type_unspecified":
+            if value.lower() != "type_unspecified":  # the enum's default in protocol buffers: any type
                 found[key] = [value.lower(), "null"] if nullable else value.lower()
         elif key == "enum" and nullable and isinstance(value, list):
             found[key] = [*value, None]
@@ -113,7 +113,7 @@ def json_schema_of(schema: Any) -> Any:
 
 _COMPILED: dict[int, tuple[Mapping[str, Any], str, Any]] = {}
 """Validators by the identity of the schema that they were compiled from, which is kept so that the identity holds."""
-_MOST = 512
+_MOST = 512  # schemas come from outside, and a long recording may declare new ones in every request
 
 
 def _validator(tool: Tool) -> Any:
@@ -125,7 +125,7 @@ def _validator(tool: Tool) -> Any:
     if known is not None and known[0] is declared and known[1] == tool.dialect:
         return known[2]
     plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
-    made = _compiled(json.dumps(plain, sort_keys=True, default=_plain))
+    made = _compiled(json.dumps(plain, sort_keys=True, default=_plain))  # equal schemas of many requests compile once
     if len(_COMPILED) >= _MOST:
         _COMPILED.clear()
     _COMPILED[id(declared)] = (declared, tool.dialect, made)

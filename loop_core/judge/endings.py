@@ -114,7 +114,7 @@ def _commentary(case: EndingCase) -> EndingSign | None:
     if case.response.native.get("phase") != "commentary" or any(_shows(p) for p in _besides_text(case.response)):
         return None
     return EndingSign("every message has the phase commentary: it announces what comes next, and nothing came",
-                _word_at(case.stop))
+                      _word_at(case.stop))
 
 
 def _reasoning(case: EndingCase) -> EndingSign | None:
@@ -175,6 +175,7 @@ def has_content(response: ChatResponse) -> bool:
     # What could not be read may have been the answer, so nothing is called empty then.
     if response.refusal or any(found.rule in UNREAD_RULES for found in response.findings):
         return True
+    # white space alone is nothing visible
     said = any(type(part) is TextPart and part.text.strip() for part in response.parts)
     return (said and _thinking(response) is None) or any(_shows(part) for part in response.parts)
 
@@ -250,6 +251,7 @@ def hit_stop_string(response: ChatResponse) -> bool:
     if "stop_sequence" in (raw, native) and response.stop_reason.detail != "own_end":
         return True
     words = [response.native.get(name) for name in HITS]
+    # the field as JSON: null if none was hit
     return any(word and not word.lstrip("-").isdigit() and word != "null" for word in words)
 
 

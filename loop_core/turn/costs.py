@@ -200,8 +200,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
         empty = not evaluation.response.text
         stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
         # A segment that did not begin with the quotation is requested again and replaced, so its lack of progress does
-        # not
-# count.
+        # not count.
         stalled = stalled and not misses_anchor(turn)
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled

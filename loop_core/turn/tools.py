@@ -86,6 +86,7 @@ class Toolbox:
 
 def _text(result: Any) -> str:
     """The text of a tool's return value for the model."""
+    # a date or a path has no JSON of its own
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
@@ -97,7 +98,7 @@ Function = Callable[..., Any]
 """A tool: it is called with the arguments by name and returns what the model reads: a text, or what JSON
 can hold."""
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # OpenAI API reference, function.name; Anthropic takes 128
 """The names of tools that every provider accepts."""
 
 

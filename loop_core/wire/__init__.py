@@ -104,6 +104,7 @@ def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") 
 
 def _object(api: str, body: bytes) -> Mapping[str, Any]:
     try:
+        # a byte order mark, which JSON does not permit (RFC 8259 section 8.1)
         value = from_json(body.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as why:
         raise DecodeError(f"the body is not JSON ({str(why)[:120]})", api=api, expected="a JSON object") from None
@@ -136,9 +137,9 @@ def following(api: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[Decode
         CallerError: there is no such API.
     """
     form, found = wire(api), Pieces([], [], [])
-    decoder_ = form.decoder(headers=headers)
-    decoder_.seeing(watching(form.stream_reads, found))
-    return decoder_, found
+    reading = form.decoder(headers=headers)
+    reading.seeing(watching(form.stream_reads, found))
+    return reading, found
 
 
 def deltas(api: str, body: bytes) -> Pieces:

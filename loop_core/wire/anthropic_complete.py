@@ -101,7 +101,7 @@ class Decoder(base.Decoder):
             self._read(event, At(ExchangePart.BODY, start, end, "/stop_reason"))
         elif (error := read_error(event, self.http_status)) is not None:
             self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
-        elif event.get("type") != "ping":
+        elif event.get("type") != "ping":  # Anthropic sends pings in any stream (Anthropic docs, Streaming)
             self.find(f"{API}.unknown_event", f"an event of type {event.get('type')!r} is not known",
                       At(ExchangePart.BODY, start, end))
 
@@ -123,7 +123,7 @@ class Decoder(base.Decoder):
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
-        text = "".join(self._texts)
+        text = "".join(self._texts)  # each event holds a piece since version 2023-06-01 (Anthropic docs, Versions)
         return ChatResponse(
             api=API,
             parts=(TextPart(text),) if text else (),

@@ -208,7 +208,7 @@ class Decoder:
 
     def end_with(self, word: str, at: At | None) -> None:
         """Notes a stop word; the last one counts, but an empty one never replaces another."""
-        if word or not self.raw:
+        if word or not self.raw:  # Snowflake sends an empty reason (recorded)
             self.raw, self.raw_at = word, at
             self.words_said.append((word, at))
 
@@ -221,7 +221,7 @@ class Decoder:
         if row is None and self.fold_case:
             folded = raw.casefold()
             row = self.words.get(folded) or self.stop_reasons.get(folded)
-        if row is None and ":" in raw:
+        if row is None and ":" in raw:  # gateways: `content_filter: RECITATION`
             row, rule = self._foreign(raw, rule)
         if row is None:
             return StopReason(Stop.UNKNOWN, raw, None, (Evidence("unknown_word", at, raw),))
@@ -233,7 +233,7 @@ class Decoder:
         known = self.foreign_reasons.get(before.strip().casefold())
         if known is None:
             return None, rule
-        from loop_core.wire import wire
+        from loop_core.wire import wire  # here, as it imports this module
 
         row = wire(known.api).stop_reasons.get(word.strip().upper())
         if row is None or row.stop in WORDLESS:
@@ -323,14 +323,14 @@ class Decoder:
 
     def _unparsed(self, payload: bytes, start: int, end: int, last: bool) -> Any:
         stripped = payload.strip()
-        if stripped == b"[DONE]":
+        if stripped == b"[DONE]":  # OpenAI's end mark is no JSON
             self.saw_done = True
             return None
         if not stripped:
             return None
         at = At(ExchangePart.BODY, start, end)
         try:
-            event = json.loads(payload.decode("utf-8", "replace"), strict=False)
+            event = json.loads(payload.decode("utf-8", "replace"), strict=False)  # raw control characters pass
         except (ValueError, RecursionError):
             self.cut = self.cut or last
             rule, said = _UNREADABLE[last] if last or any(mark in stripped for mark in _JSON_MARKS) else _NOISE

@@ -156,10 +156,10 @@ def object_text(call: ToolCall, api: str) -> str | None:
     if text is None:
         return None
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant)  # NaN is no JSON, and Python reads it
     except (ValueError, RecursionError):
         value = ""
-    if isinstance(value, str) or text != text.strip():
+    if isinstance(value, str) or text != text.strip():  # blanks around it would not come back
         raise EncodeError("a whole body sends arguments as an object; these are none", api=api, what="call.arguments")
     return text
 
@@ -330,6 +330,7 @@ def dump(value: Any) -> str:
     kind = type(value)
     if kind is str:
         text = encode_basestring(value)
+        # nothing printable is a surrogate
         if text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text):
             return text
         return json.dumps(value)  # a lone surrogate is not UTF-8: it can only stand as an escape
@@ -369,7 +370,7 @@ def mend(text: str) -> str:
     except UnicodeEncodeError:
         begin = "\udc00" <= text[0] <= "\udfff"
         end = len(text) - ("\ud800" <= text[-1] <= "\udbff")
-        inner = text[begin:end].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        inner = text[begin:end].encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # UTF-16 joins the halves
         return text[:begin] + inner + text[end:]
     return text
 

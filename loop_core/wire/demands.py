@@ -159,7 +159,7 @@ def turns(messages: Any, *, joined: bool) -> list[RoleTurn]:
             continue  # a late system message stands between nobody
         where: Where = ("messages", number)
         role, blocks = message["role"], list(_blocks(message.get("content"), where))
-        if joined and made and made[-1].role == role:
+        if joined and made and made[-1].role == role:  # Anthropic reads them as one (API reference, messages)
             made[-1] = made[-1]._replace(blocks=[*made[-1].blocks, *blocks])
         else:
             made.append(RoleTurn(role, where, blocks))
@@ -189,7 +189,7 @@ def first_unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> U
         for _, block in after:
             name = result(block)
             if name is None:
-                break  # results come first
+                break  # results come first (Anthropic docs, tool use)
             answers.add(name)
         left = [name for _, block in turn.blocks if (name := call(block)) and name not in answers]
         if left:

@@ -91,6 +91,7 @@ class EventStream:
     def _split(self, buffer: bytes, frames: list[Frame]) -> int:
         """Appends the complete frames; returns how many bytes they took."""
         base, size, width, position = self._offset, len(buffer), self._width, 0
+        # Local names, since this loop runs once for each frame.
         known, checked, append = self._heads.get, _CRC.unpack_from, frames.append
         while True:
             # The same bytes as a head that was checked need no second check: most frames differ in their payload only.
@@ -115,7 +116,7 @@ class EventStream:
                 if kind == _BAD_HEADERS:
                     append(self._break("headers", base + position, base + end))
                     break
-                if kind.message is not None or not payload:
+                if kind.message is not None or not payload:  # an error frame has its text in a header
                     payload = json.dumps({"message": kind.message or ""}).encode()
             append((payload, kind.name, base + position, base + end))
             position = end
@@ -174,7 +175,7 @@ def read_headers(block: bytes) -> Mapping[str, str | bytes] | None:
             return None
         value = block[start : start + width]
         name = block[position + 1 : name_end].decode("utf-8", "replace")
-        if start + width > size or name in headers:
+        if start + width > size or name in headers:  # botocore refuses a repeated header too
             return None
         headers[name] = value.decode("utf-8", "replace") if kind == _STRING else value
         position = start + width
@@ -220,7 +221,7 @@ def _read_kind(block: bytes) -> _Kind:
     if message_type == "error":
         return _Kind(f":error:{words.get(':error-code', '')}", words.get(":error-message", ""))
     name = words.get(":event-type", "")
-    return _Kind("" if name.startswith(":") else name)
+    return _Kind("" if name.startswith(":") else name)  # only names of our own begin with a colon
 
 
 def reseal(data: bytes, before: bytes) -> bytes:

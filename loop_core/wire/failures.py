@@ -9,6 +9,7 @@ Further down: the reason that a stop word means; a failure that a later word wou
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -48,6 +49,8 @@ MARKS: tuple[ErrorMark, ...] = (
               Stop.CONTEXT_WINDOW_EXCEEDED, "input", "Anthropic, Bedrock and Gemini messages"),
 )
 
+# What the SDKs of OpenAI and Anthropic send again (408, 409, 429 and 5xx), but of 5xx only what passes; 425 is Too
+# Early (RFC 8470), 52x are Cloudflare's, 529 is Anthropic's overload.
 RETRYABLE_STATUS: frozenset[int] = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 RETRYABLE_WORDS: frozenset[str] = frozenset({
     "server_error", "rate_limit_exceeded", "rate_limit_error", "vector_store_timeout", "overloaded_error", "api_error",
@@ -86,6 +89,7 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
         return None
     message, kind, code = found
     words = {str(word).lower() for word in (kind, code) if word}
+    # OpenRouter and Google put the HTTP status into `code`; in a stream under HTTP 200 no other place has it.
     numeric = {int(word) for word in words if re.fullmatch(r"[0-9]{3}", word)}
     known = status if failed else next(iter(numeric), None)
     retryable = bool(words & RETRYABLE_WORDS)
@@ -123,22 +127,23 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
         return None  # a gateway that fills in every field of its answer
     if isinstance(inner, dict):
         nested = inner.get("metadata")
-        raw = nested.get("raw") if isinstance(nested, dict) else None
+        raw = nested.get("raw") if isinstance(nested, dict) else None  # OpenRouter: the words of the provider behind it
         message = _text(inner.get("message") or raw or inner)
         return message, _word(inner.get("type") or inner.get("status")), _word(_inner_code(inner))
-    if inner:
+    if inner:  # a text alone, as Ollama sends it (docs/api.md)
         return _text(inner), _word(body.get("type")), _word(body.get("code") or body.get("status_code"))
+    # vLLM's shape first (goose PR#8031), then AWS's, which spells the message in two ways and the kind as `__type`.
     if body.get("object") == "error" or (failed and ("message" in body or "Message" in body)):
         kind = body.get("type") or body.get("__type") or body.get("code")
         return _text(body.get("message") or body.get("Message")), _word(kind), _word(body.get("code"))
-    errors = body.get("errors") or body.get("detail")
+    errors = body.get("errors") or body.get("detail")  # FastAPI servers say `detail`
     if failed:
         return _text(errors if errors else body), None, None
     return None
 
 
 def _inner_code(inner: Mapping[str, Any]) -> Any:
-    deeper = inner.get("innererror")
+    deeper = inner.get("innererror")  # Azure: ResponsibleAIPolicyViolation stands only here
     if isinstance(deeper, dict) and deeper.get("code"):
         return f"{inner.get('code')} {deeper['code']}"
     return inner.get("code")
@@ -153,8 +158,6 @@ def _text(value: Any) -> str:
         return value
     if value is None:
         return ""
-    import json
-
     return json.dumps(value, ensure_ascii=False)[:2000]
 
 
@@ -183,17 +186,17 @@ def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> Sto
 # A table of header names. What is not a number stays raw.
 
 NAMES: dict[str, str] = {
-    "x-ratelimit-limit-requests": "limit_requests",
+    "x-ratelimit-limit-requests": "limit_requests",  # OpenAI docs, Rate limits; many compatible servers
     "x-ratelimit-remaining-requests": "remaining_requests",
     "x-ratelimit-limit-tokens": "limit_tokens",
     "x-ratelimit-remaining-tokens": "remaining_tokens",
     "x-ratelimit-reset-tokens": "reset",
-    "anthropic-ratelimit-requests-limit": "limit_requests",
+    "anthropic-ratelimit-requests-limit": "limit_requests",  # Anthropic docs, Rate limits: response headers
     "anthropic-ratelimit-requests-remaining": "remaining_requests",
     "anthropic-ratelimit-tokens-limit": "limit_tokens",
     "anthropic-ratelimit-tokens-remaining": "remaining_tokens",
     "anthropic-ratelimit-tokens-reset": "reset",
-    "ratelimit-limit": "limit_requests",
+    "ratelimit-limit": "limit_requests",  # the IETF draft RateLimit header fields
     "ratelimit-remaining": "remaining_requests",
     "ratelimit-reset": "reset",
     "retry-after": "retry_after",

@@ -24,6 +24,7 @@ from loop_core.json_parser import from_json
 Frame = tuple[bytes, str | None, int, int]
 """Payload, event name (None where unnamed), first byte and end of the frame in the body."""
 
+# Two line breaks in a row, of any kind: `\r\n` alone is one break, `\n\r` and `\r\r` are two (HTML standard, 9.2).
 _BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")
 _BREAKS = b"\r\n"
 _BOM = b"\xef\xbb\xbf"
@@ -80,6 +81,7 @@ class SSE:
         """Appends the complete events; returns how many bytes they took."""
         # A whole body is split by one C call, and an event that looks like the one before costs one comparison:
         # decoding may cost twice the JSON parser at most, and a search for any blank line costs more than it.
+        # One body may mix the breaks: what CR LF does not split is split again by `_loose`.
         mixed = b"\r" in data
         separator = b"\r\n\r\n" if mixed else b"\n\n"
         blocks = data.split(separator)
@@ -121,6 +123,7 @@ class SSE:
         data: list[bytes] = []
         error: bytes | None = None
         for line in block.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
+            # the common line first
             if line[:6] == b"data: ":  # one blank behind the colon is not part of the value (HTML standard, 9.2)
                 data.append(line[6:])
             elif line[:5] == b"data:":
@@ -137,6 +140,7 @@ class SSE:
             frames.append((_as_error(b"\n".join(data)), name, start, end))
         elif len(data) == 1:
             frames.append((data[0], name, start, end))
+            # `line` is the last one: only if it is the payload can the next event be cut behind the same beginning.
             if line[:6] == b"data: ":
                 self._prefix, self._name = block[: len(block) - len(data[0])], name
         elif data:
@@ -272,6 +276,7 @@ class TextSequence:
 # -- which framing a body has ----------------------------------------------------------------------------------------
 
 _ERROR_FIELD = b"error:"
+# A colon begins a comment; OpenRouter sends some before the first event (OpenRouter docs, Streaming).
 _SSE_FIELDS = (b"data", b"event", b"id:", b"retry", b":")
 
 
@@ -289,7 +294,7 @@ def framing_of(
         ValueError: it is neither JSON nor a stream.
     """
     text = head.removeprefix(_BOM).lstrip()
-    if not text or (not final and _BOM.startswith(head)):
+    if not text or (not final and _BOM.startswith(head)):  # one or two of the BOM's three bytes
         return None
     first = text[:1]
     if first == SEPARATOR:

@@ -82,7 +82,7 @@ def _nearest(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str |
     """
     for number in range(len(path) - 1, -1, -1):
         key = path[number]
-        if isinstance(key, str) and key.isidentifier():
+        if isinstance(key, str) and key.isidentifier():  # nothing in it has a meaning in a pattern
             begun = _once(body, key)
             return (0, path) if begun is None else (begun, path[number + 1 :])
     return 0, path

@@ -43,6 +43,7 @@ LOSES: Mapping[str, str] = {
 }
 
 PATHS: tuple[re.Pattern[str], ...] = (
+    # those two paths are Chat Completions'
     re.compile(r"(?<!/chat)(?<!/agents)/completions/?(?:$|[?#])"),
 )
 
@@ -50,7 +51,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON object is a text completion or a chunk of one, whose text is in the choice itself."""
     choices = value.get("choices")
-    if event or not isinstance(choices, list):
+    if event or not isinstance(choices, list):  # its events have no names
         return False
     if not choices:
         return value.get("object") in ("text_completion", "text.completion")
@@ -191,7 +192,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         taken.append("prompt")
     else:
         texts = []
-    count = (integer(body.get("n")) or 1) * max(1, len(texts))
+    count = (integer(body.get("n")) or 1) * max(1, len(texts))  # each prompt gets n choices (API reference)
     return Request(
         api=API,
         messages=tuple(Message(Role.USER, (TextPart(text),)) for text in texts),
@@ -209,6 +210,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request: its texts in one prompt, so that an answer continues the last one."""
     no_calls(request, API, NO_TOOLS)
     texts = [message.text for message in request.messages]
+    # A recorded request with several prompts was read as so many messages of the user; it goes back as it was.
     several = len(texts) > 1 and request.n == len(texts) and all(m.role is Role.USER for m in request.messages)
     prompt: Any = texts if several else prompt_of(request.messages, API)
     body = non_null(model=request.model, prompt=prompt if texts else None, max_tokens=request.max_tokens,

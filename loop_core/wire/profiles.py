@@ -130,6 +130,7 @@ def _by_address(api: str, address: str) -> ProfileChoice | None:
     host = _host(address)
     for profile in _speakers(api):
         at = At(ExchangePart.REQUEST, pointer="url")
+        # whole labels: `notopenai.com` is another host
         if any(host == name or host.endswith(f".{name}") for name in profile.hosts):
             return ProfileChoice(profile, (Evidence("profile.host", at, host),))
         if any(re.search(pattern, address) for pattern in profile.urls):
@@ -143,6 +144,7 @@ def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> ProfileChoice |
         return None
     for profile, name, wanted in _header_rows(api):
         if name.endswith("*"):
+            # a row that ends in `*` names the beginning alone
             name = next((given for given in seen if given.startswith(name[:-1])), name)
         if name in seen and wanted in seen[name].lower():
             at = At(ExchangePart.HEADERS, pointer=name)
@@ -208,9 +210,9 @@ def _model(values: Sequence[Any]) -> str | None:
 def _address(url: str) -> str:
     """`host:port/path`, without scheme, user and query."""
     try:
-        parts = urlsplit(url if "//" in url else f"//{url}")
+        parts = urlsplit(url if "//" in url else f"//{url}")  # recorders also write `host/path`
         return f"{parts.netloc.rpartition('@')[2].lower()}{parts.path}"
-    except ValueError:
+    except ValueError:  # such as `http://[::1`
         return ""
 
 
@@ -235,6 +237,7 @@ def _text_at(value: Any, path: Sequence[str | int]) -> str | None:
 def _keys(api: str) -> re.Pattern[bytes]:
     """The last key of every mark; a body without any of them need not be parsed."""
     keys = sorted({str(mark.path[-1]) for profile in _speakers(api) for mark in profile.body})
+    # A format without marks gets a pattern that fits nothing.
     return re.compile(b"|".join(b'"%s"' % re.escape(key).encode() for key in keys) or b"(?!)")
 
 
@@ -246,7 +249,8 @@ def _values(body: bytes | dict[str, Any] | None) -> list[Any]:
     if text[:1] in (b"{", b"["):
         value = _parsed(text)
         if value is not None:
-            return value[:1] if isinstance(value, list) else [value]
+            return value[:1] if isinstance(value, list) else [value]  # elements of an array repeat the same marks
+    # 0x1E begins an event of a JSON text sequence (RFC 7464)
     lines = (line.removeprefix(b"\x1e").removeprefix(b"data:") for line in event_lines(text))
     return [value for line in lines if (value := _parsed(line)) is not None]
 

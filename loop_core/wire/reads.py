@@ -97,8 +97,9 @@ def find(
     text = payload.decode("latin-1")  # a character a byte: places in it are places in the payload
     hits: list[tuple[FactRow, tuple[str | int, ...], int, int]] = []
     try:
+        # the three characters are a BOM read as Latin-1
         _visit(text, _solid(text, 3 if text.startswith("\xef\xbb\xbf") else 0), node, (), hits)
-    except (ValueError, RecursionError, IndexError, StopIteration):
+    except (ValueError, RecursionError, IndexError, StopIteration):  # the C scanner's word for a value that is missing
         return []
     return [found for hit in hits if (found := _found(payload, inner, base, *hit)) is not None]
 
@@ -125,6 +126,8 @@ def _type(event: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
+# The scanner itself: `raw_decode` is a Python method around it. Numbers stay text, since one of 5,000 digits is an
+# error to `int`.
 _scan = json.scanner.make_scanner(json.JSONDecoder(strict=False, parse_int=str, parse_float=str))  # type: ignore[attr-defined]
 _space = re.compile(r"[ \t\r\n]*").match
 _BLANK = " \t\r\n"
@@ -184,7 +187,7 @@ def _found(
     payload: bytes, event: Mapping[str, Any], base: int, row: FactRow, path: tuple[str | int, ...], start: int, end: int
 ) -> FactValue | None:
     written = payload[start:end]
-    if written == b"null":
+    if written == b"null":  # null is absent to every decoder
         return None
     indices = [step for step in path if type(step) is int] if row.keys or row.only else []
     if _left_out(row, event, indices):
@@ -256,6 +259,7 @@ def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
             ((when, event),) = event.items()
         groups: dict[str, str] = {}
         for row, text, indices in _texts(plans.get(when, plain), event, ()):
+            # An index other than 0, or than none, is that of another answer.
             other = indices and row.keys and "*" in row.keys[0] and _beside(event, row.keys[0], indices)
             if not other and not _left_out(row, event, indices) and groups.setdefault(row.fact, row.group) == row.group:
                 lists[row.fact].append(text)

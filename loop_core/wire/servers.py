@@ -122,6 +122,7 @@ SERVERS: tuple[Profile, ...] = (
         "moonshot", (CHAT, MESSAGES), hosts=("api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"),
         reasoning_under_cap=True, cap_source="hermes-agent PR#13168: thinking shares the output budget",
         prefill=Prefill.PARTIAL, echoes=False,
+        # the name says it
         contexts=((r"^moonshot-v1-8k", 8_192), (r"^moonshot-v1-32k", 32_768), (r"^moonshot-v1-128k", 131_072)),
         lies=("usage stands inside the choice while it streams (pi-ai openai-completions.js)",
               "refuses a history whose calls lack reasoning_content (continuation notes, part B)"),
@@ -257,7 +258,7 @@ SERVERS: tuple[Profile, ...] = (
     # -- servers that anyone runs --------------------------------------------------------------------------------
     Profile(
         "llama_cpp", (CHAT, RESPONSES, MESSAGES), headers=("server=llama.cpp",),
-        body=(mark("timings"), mark("system_fingerprint", like=r"^b\d+-[0-9a-f]+$")),
+        body=(mark("timings"), mark("system_fingerprint", like=r"^b\d+-[0-9a-f]+$")),  # number and commit of a build
         words={
             "eos": StopRow(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
             "limit": StopRow(Stop.MAX_TOKENS, None, "llama.cpp PR#10722: stop_type"),
@@ -274,7 +275,7 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "vllm", (CHAT, RESPONSES, MESSAGES),
         body=(mark("kv_transfer_params"), mark("prompt_logprobs"), mark("system_fingerprint", like=r"^vllm-"),
-              mark("choices", 0, "stop_reason")),
+              mark("choices", 0, "stop_reason")),  # beside finish_reason: the stop string or token
         words={
             "error": StopRow(Stop.ERROR, "retryable: the engine failed", "vllm v1/engine/__init__.py"),
             "repetition": StopRow(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py"),
@@ -286,6 +287,7 @@ SERVERS: tuple[Profile, ...] = (
               "may leave the markup of a call in the text of a whole answer (vLLM #47903)"),
     ),
     Profile(
+        # beside finish_reason: the stop string or token
         "sglang", (CHAT, RESPONSES), body=(mark("choices", 0, "matched_stop"),),
         reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
         lies=("leaves out index in calls (wire notes)", "reports errors as data frames under HTTP 200 (wire notes)"),
@@ -297,6 +299,7 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "tgi", (CHAT,), headers=("x-compute-type",),
+        # its version, and how it was built
         body=(mark("system_fingerprint", like=r"^\d+\.\d+\.\d+[\w.-]*-(?:native|sha-)"),),
         words=TGI_WORDS, reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
         lies=("tool_calls may be an object instead of a list (TGI #2794)", "the id of a call is empty (wire notes)"),
@@ -305,7 +308,7 @@ SERVERS: tuple[Profile, ...] = (
         "mistral_rs", (CHAT, RESPONSES), body=(mark("usage", "avg_compl_tok_per_sec"),), cap_source=_UNKNOWN,
     ),
     Profile(
-        "ollama", (OLLAMA, CHAT, RESPONSES, MESSAGES), hosts=("ollama.com",), ports=(11434,),
+        "ollama", (OLLAMA, CHAT, RESPONSES, MESSAGES), hosts=("ollama.com",), ports=(11434,),  # its default port
         body=(mark("system_fingerprint", like=r"^fp_ollama$"), mark("done")),
         reasoning_under_cap=True, cap_source="num_predict counts every token that is generated",
         lies=("length also means that num_ctx was full (TradingAgents#168)",
@@ -313,6 +316,7 @@ SERVERS: tuple[Profile, ...] = (
               "parallel calls have the same index 0 in chat completions (ollama#15457)"),
     ),
     Profile(
+        # its default port
         "lm_studio", (CHAT, RESPONSES), ports=(1234,), body=(mark("stats"),), cap_source="runs several engines",
         lies=("ends without finish_reason when the context is full (vaadin/flow-components b88af58)",
               "the id of a call is empty, or new in every piece (LM Studio#830)"),

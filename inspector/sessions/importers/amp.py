@@ -125,6 +125,7 @@ class _Reader(DialogueReader):
             if kind == "text" and isinstance(block.get("text"), str):
                 answer.parts.append(TextPart(block["text"]))
             elif kind == "thinking":
+                # the signature is not exported
                 answer.parts.append(ReasoningPart(str(block.get("thinking") or ""), None))
             elif kind == "tool_use":
                 answer.parts.append(_call(block, here, partial(slice_of, line.data, "content", number)))

@@ -130,6 +130,7 @@ class _Trajectory(ChatReader):
             return after
         if answer.calls:
             return self.say(line, after, "", results)
+        # Without calls an observation is what the environment said next (mini agents write commands into the text).
         return self.say(line, after, "\n".join(part.text for part in results), own=True)
 
 

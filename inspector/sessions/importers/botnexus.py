@@ -89,6 +89,7 @@ class _Reader(DialogueReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A message, the start or the result of a call, or the mark of a crash."""
         value = line.value
+        # the file store's names become the columns'
         value.update({column: value[name] for name, column in _LINES.items() if name in value})
         role, text = value.get("role"), known_text(value.get("content")) or ""
         role = role.lower() if isinstance(role, str) else role
@@ -124,6 +125,7 @@ class _Reader(DialogueReader):
         if ran is not None:
             ran.take(line)
         said = [ReasoningPart(thought, None)] if thought else []
+        # in front: the model wrote it before the calls
         answer.parts = [*said, *([TextPart(text)] if text else []), *answer.parts]
 
     def _answer(self, line: TranscriptLine) -> TranscriptAnswer:
@@ -145,7 +147,7 @@ class _Reader(DialogueReader):
                 self.ran[self.session] = self.calls[self.session, key]
             return
         place = self.here
-        if place.answer is not None and place.since is None:
+        if place.answer is not None and place.since is None:  # no result yet: another call of the same answer
             answer, at = place.answer, place.answer.take(line)
         else:
             answer = self._answer(line)

@@ -76,6 +76,7 @@ _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row of the tree, or a record that only Claude Code writes, among the first lines."""
     seen = first_look(head)
+    # a list as the GitHub action stores it
     rows = seen.first[:8] if isinstance(seen.first, list) else (seen.first, *seen.lines)
     for value in rows:
         if isinstance(value, dict) and _is_row(value):

@@ -106,7 +106,7 @@ def take_stream_end(answer: TranscriptAnswer, line: TranscriptLine) -> None:
         take_end(answer, {**object_of(event.get("delta")), "usage": event.get("usage")}, answer.take(line))
     elif line.value.get("type") == "result":
         if answer.word is None:
-            early_usage(answer)
+            early_usage(answer)  # without a last event its counts are those of the stream's beginning
             take_end(answer, {"stop_reason": line.value.get("stop_reason")}, answer.take(line))
         how = str(line.value.get("subtype", "success"))
         whole = how == "success" and line.value.get("is_error") is not True
@@ -156,6 +156,7 @@ def result_text(value: Any, number: int) -> str:
 
 def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[InterimRow, ...]:
     """The texts of a row. Texts in the same row as results (`beside`) are the agent's own."""
+    # isMeta: rows that its screen hides
     own = beside or line.value.get("isMeta") is True or text.lstrip().startswith(OWN)
     shown = interruption(text)
     if shown is not None:
@@ -177,7 +178,7 @@ def error_of(row: dict[str, Any], text: str) -> tuple[ProviderError, int | None]
     """The error that a row of the agent reports, with the HTTP status if given."""
     found = _STATUS.search(text)
     status = int(found[1]) if found is not None and found[1] else None
-    given = row.get("apiErrorStatus")
+    given = row.get("apiErrorStatus")  # where a row has it, it is surer than the text
     status = given if type(given) is int and 100 <= given < 600 else status
     word = row.get("error")
     return error_in_text(text, status, word if isinstance(word, str) else None), status
@@ -186,6 +187,7 @@ def error_of(row: dict[str, Any], text: str) -> tuple[ProviderError, int | None]
 def retry_note(row: dict[str, Any]) -> str:
     """The failed and repeated request that a system record reports."""
     error = object_of(row.get("error"))
+    # The SDK's error holds the API's body, `{"error": {…}}`, in its member `error`.
     inner = object_of(object_of(error.get("error")).get("error")) or object_of(error.get("error"))
     words = [error.get("status"), inner.get("type"), inner.get("message") or error.get("message")]
     told = " ".join(str(word) for word in words if isinstance(word, (str, int))) or "no reason given"

@@ -135,6 +135,7 @@ def _stream(events: list[Any]) -> str:
     for event in events:
         held = object_of(event).get("data", event)
         name = object_of(event).get("event")
+        # a line break in it would begin another field
         text.append((f"event: {name}\n" if isinstance(name, str) and name.isprintable() else "")
                     + f"data: {held if isinstance(held, str) else json.dumps(held)}\n\n")
     return "".join(text)
@@ -186,6 +187,7 @@ def _restored(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
     if isinstance(mark, dict):
         paths = [str(object_of(ref).get("path")).split("/")[1:] for ref in mark.get("refs") or ()]
         for path in paths or list(_paths(record)):
+            # RFC 6901 section 4
             _put_back(record, [step.replace("~1", "/").replace("~0", "~") for step in path], blobs, room)
     return record
 

@@ -95,6 +95,7 @@ def minted_ms(name: Any) -> int | None:
         value = UUID(name) if isinstance(name, str) else None
     except ValueError:
         return None
+    # 80 if value is not None and value.version == 7 else None >> the first 48 of its 128 bits (RFC 9562, 5.7)
     return value.int >> 80 if value is not None and value.version == 7 else None
 
 

@@ -88,7 +88,7 @@ class _Session(ChatReader):
         answer.cap = number_of(asked.get("maxTokens"))
         answer.word_at = at = answer.take(line)
         thought = known_text(object_of(line.value.get("reasoning")).get("text"))
-        answer.parts += self.thoughts or ([ReasoningPart(thought)] if thought else [])
+        answer.parts += self.thoughts or ([ReasoningPart(thought)] if thought else [])  # some releases write both
         self.thoughts = []
         if text:
             answer.parts.append(TextPart(text))

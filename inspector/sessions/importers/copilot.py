@@ -188,9 +188,10 @@ class _Session(ChatReader):
             answer.parts.append(call_of(call.get("toolCallId"), call.get("name"), call.get("arguments"),
                                         partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
         made = number_of(data.get("outputTokens"))
+        # a usage event counts more
         if made is not None and (answer.usage is None or answer.usage.input_tokens is None):
             before = answer.usage.output_tokens if answer.usage else None
-            answer.usage = Usage(None, max(made, before or 0))
+            answer.usage = Usage(None, max(made, before or 0))  # pieces repeat the count
         return TreePlace(answer)
 
     def _result(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:

@@ -1,8 +1,7 @@
 """Sessions of Crush: `<project>/.crush/crush.db`, whose messages are lists of parts.
 
 The stop words are Crush's own. A call that was not finished is marked (`finished`) and holds the arguments received so
-far. Source:
-charmbracelet/crush `internal/message/content.go`, `internal/db/migrations`.
+far. Source: charmbracelet/crush `internal/message/content.go`, `internal/db/migrations`.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises rows with a role and a message that have no other format's names."""
     seen = first_look(head)
     values = [value for value in (seen.first, *seen.lines) if isinstance(value, dict)]
+    # 85: other importers know more members
     return 85 if values and all(_is_row(value) or _is_end(value) for value in values[:4]) else 0
 
 
@@ -81,6 +82,7 @@ class _Session(ChatReader):
             if results:
                 place = self.say(line, place, "", results)
             typed = "\n".join(QUERY.findall(said)) or said
+            # words beside results are Cursor's own
             return self.say(line, place, typed, own=bool(results)) if typed.strip() or not results else place
         if value.get("type") != "turn_ended":
             lines.count(value.get("type"), frozenset())

@@ -152,7 +152,7 @@ def rows_of(path: str, created: str, json_columns: frozenset[str]) -> Iterator[U
             rows = database.execute("SELECT rowid AS row_number, * FROM messages WHERE session_id = ?",
                                     (session.get("id"),))
             names = columns_of(rows)
-            at = names.index(created) if created in names else 0
+            at = names.index(created) if created in names else 0  # without the column the rowid's order holds
             for row in sorted(map(tuple, rows), key=lambda each: _when(each[at], each[0])):
                 yield UnbuiltRecord(record_of, (names, row, "messages", json_columns))
 

@@ -138,7 +138,7 @@ class _Session(ChatReader):
         if kind == "tool_call":
             return self._call(line, place)
         if kind == "tool_result":
-            key = known_text(value.get("toolCallId")) or known_text(value.get("id"))
+            key = known_text(value.get("toolCallId")) or known_text(value.get("id"))  # by release
             part = ToolResultPart(key, known_text(value.get("toolName")), any_text(value.get("value")),
                                   value.get("isError") is True)
             return self.say(line, place, "", (part,))
@@ -198,7 +198,7 @@ class _Session(ChatReader):
             answer.take(line)
             answer.parts.append(TextPart(text))
         usage = object_of(line.value.get("usage"))
-        if usage and len(self.answers) == 1:
+        if usage and len(self.answers) == 1:  # the counts are those of the whole run
             answer.usage = usage_of(usage)
         return self.say(line, TreePlace(answer), "completion", mark="ended")
 

@@ -85,7 +85,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the chat, including those that were rewound."""
     first = first_look(data[: 1 << 16])
     header = object_of(first.first)
-    name = next((name for name in ("messages", "history") if header.get(name)), None)
+    name = next((name for name in ("messages", "history") if header.get(name)), None)  # `history` in the oldest files
     if name is not None:
         reader = _Chat(path, options)
         reader.header(_whole(data) or header)
@@ -195,7 +195,7 @@ class _Chat(ChatReader):
 
     def _note(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """What the screen said: how an answer ended, that the user stopped it, or that a request failed."""
-        told = text.lstrip("\u26a0\ufe0f ✕\t").strip()
+        told = text.lstrip("\u26a0\ufe0f ✕\t").strip()  # the marks that the screen puts before a note
         answer = place.answer
         if told in STOPS:
             if answer is not None and place.since is None and answer.stop is None:
@@ -312,6 +312,7 @@ def result_of(call: dict[str, Any]) -> ToolResultPart | None:
     said = given if isinstance(given, str) else "\n".join(
         _answered(part) for part in (given if isinstance(given, list) else [given]) if isinstance(part, dict))
     text = said or (call["resultDisplay"] if isinstance(call.get("resultDisplay"), str) else "")
+    # as Gemini CLI tells the model; some releases store the reason alone
     if status == "cancelled" and not text.startswith("[Operation Cancelled]"):
         text = f"[Operation Cancelled] Reason: {text}"
     return ToolResultPart(known_text(call.get("id")), known_text(call.get("name")), text,

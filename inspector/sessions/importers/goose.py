@@ -249,7 +249,7 @@ def _result(block: dict[str, Any]) -> ToolResultPart:
     """The result of a tool; a failure holds an error."""
     key = block.get("id")
     result = object_of(block.get("toolResult", block.get("tool_result")))
-    value = result.get("value", result.get("Ok"))
+    value = result.get("value", result.get("Ok"))  # as in `_call`: Goose's own form, or serde's
     content = object_of(value).get("content") if isinstance(value, dict) else value
     texts = [_text(object_of(each)) for each in content] if isinstance(content, list) else []
     error = result.get("error", result.get("Err"))

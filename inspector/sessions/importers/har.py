@@ -127,12 +127,13 @@ def _event(data: bytes) -> dict[str, Any]:
 def _raw_of_answer(base: RawExchange, answer: SocketAnswer, cut: bool) -> RawExchange:
     asked = answer.request
     if asked is not None and isinstance(asked.get("response"), dict) and "input" not in asked:
-        asked = asked["response"]
+        asked = asked["response"]  # the Realtime API's form, `{"type": "response.create", "response": {…}}`
     body = None if asked is None else {name: value for name, value in asked.items() if name != "type"}
     last = [when for _, _, when in answer.frames if when is not None][-1:]
     return replace(
         base,
         request_text=None if body is None else json.dumps(body, ensure_ascii=False),
+        # RFC 7464, so that each message stays a record
         body=text_sequence([data for _, data, _ in answer.frames]),
         recorded=bool(answer.frames) or not cut,
         started=_moment(answer.at) or base.started,
@@ -191,6 +192,7 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises a JSON object with the member `log`."""
     if _BEGINS.match(head):
         return 100
+    # `log` need not be the first member
     return 60 if path.lower().endswith(".har") and head.lstrip()[:1] == b"{" else 0
 
 
@@ -291,7 +293,7 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
             started=word(entry.get("startedDateTime")),
             duration_ms=_number(entry.get("time")),
             first_byte_ms=traffic.before_first_byte(entry.get("timings")),
-            clean=clean and "encoding" not in content,
+            clean=clean and "encoding" not in content,  # a search of the file sees no credential within base64
         )
         moved = word(response.get("redirectURL"))
         if moved and raw.status in REDIRECTS and not _header(headers, "location"):
@@ -310,7 +312,7 @@ def _with_body(
         # An error's status is evidence enough; a length of 0 shows that there was no body.
         raw.recorded = says_enough(raw.status) or _header(raw.headers, "content-length") == "0"
         if failure or raw.status is None:
-            raw.recorded, raw.end = True, TransportEnd.ABORTED
+            raw.recorded, raw.end = True, TransportEnd.ABORTED  # status 0 or an error: the browser got no answer
         return raw
     if content.get("encoding") == "base64":
         try:
@@ -336,7 +338,7 @@ def _kept_less(raw: RawExchange, content: Mapping[str, Any], received: Any) -> b
     if isinstance(size, int) and size > len(raw.body):
         return True
     if isinstance(received, int) and received > len(raw.body) and length == str(received):
-        return not _header(raw.headers, "content-encoding")
+        return not _header(raw.headers, "content-encoding")  # what was received is compressed, what is kept is not
     comment = content.get("comment")
     return isinstance(comment, str) and _SHORTENED.search(comment) is not None
 

@@ -108,6 +108,7 @@ class _Log(DialogueReader):
             for number, piece, last in list_pieces(data, "samples"):
                 yield from self._sample(f"sample {number}", piece, last)
             return
+        # a ZIP may hold a name twice; the last is in force
         held = {member.name: member for member in zip_members(data)}
         begun = next((name for name in ("header.json", "_journal/start.json") if name in held), None)
         if begun is not None:
@@ -280,7 +281,7 @@ def _flat(events: Any) -> list[dict[str, Any]]:
     while waiting:
         event = waiting.pop()
         found.append(event)
-        waiting += reversed(objects_of(event.get("events")))
+        waiting += reversed(objects_of(event.get("events")))  # in place of recursion: logs nest as deep as agents do
     return found
 
 
@@ -296,6 +297,7 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
             yield {"event": kind}
             continue
         asked = objects_of(event.get("input")) or [
+            # ranges of the pool of messages
             message for each in event.get("input_refs") or () for message in pool[each[0] : each[1]]]
         same = 0
         while same < min(len(asked), len(before)) and _alike(asked[same], before[same]):

@@ -214,6 +214,7 @@ class _Session(KimiReader):
         if role == "tool":
             result = ToolResultPart(known_text(message.get("toolCallId")), None, text_of(content))
             return place.after(InterimRow(line.number, "", (result,)))
+        # the journal repeats a prompt
         if role == "user" and text_of(content) not in (self.typed, self.prompt and self.prompt[1]):
             self.typed = text_of(content)
             return place.after(InterimRow(line.number, self.typed))
@@ -333,6 +334,7 @@ class _Session(KimiReader):
     def summarise(self) -> None:
         """The notice about steps without the provider's word, and the session's title and parent."""
         title = title_of(self.path)
+        # every agent of a session has a folder; `main` began the others
         session, _, agent = os.path.dirname(self.path).rpartition("/agents/")
         self.reading.about = SessionAbout(title, id=os.path.dirname(self.path),
                                           parent=f"{session}/agents/main" if agent not in ("", "main") else "")

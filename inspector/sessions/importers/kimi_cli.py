@@ -75,6 +75,7 @@ def usage_of(usage: Any) -> Usage | None:
     def count(*names: str) -> int | None:
         return next((usage[name] for name in names if type(usage.get(name)) is int), None)
 
+    # Kimi Code's spelling, then the Python client's
     parts = [count("inputOther", "input_other"), count("inputCacheRead", "input_cache_read"),
              count("inputCacheCreation", "input_cache_creation")]
     known = [part for part in parts if part is not None]
@@ -131,10 +132,12 @@ class WireEvent(NamedTuple):
 
 def event_of(value: dict[str, Any]) -> WireEvent:
     """The innermost event of a row; events of subagents are unwrapped."""
+    # `params`: an event as JSON-RPC (`--wire`)
     event, agent, title = object_of(value.get("message", value.get("params"))), "", ""
-    while event.get("type") == "SubagentEvent":
+    while event.get("type") == "SubagentEvent":  # subagents may begin subagents
         payload = object_of(event.get("payload"))
         names = (known_text(payload.get(name)) for name in ("agent_id", "parent_tool_call_id", "task_tool_call_id"))
+        # Newer releases name the agent, older ones only the call that began it.
         name, inner = next(filter(None, names), None), object_of(payload.get("event"))
         if name is None or not inner:
             break
@@ -177,7 +180,7 @@ class KimiCliSession(KimiReader):
         if agent not in self.sessions:
             self.sessions[agent] = below_file(redact.text(f"{title[:80]} ({agent[-8:]})"))
             self.elsewhere |= {agent} if self._has_file(agent) else set()
-        if agent in self.elsewhere:
+        if agent in self.elsewhere:  # else each answer would be counted twice
             self.remarks["are events of subagents, which the files in subagents/ show"] += 1
             return place
         if kind == "TurnBegin":
@@ -253,6 +256,7 @@ class KimiCliSession(KimiReader):
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         fresh = self.lane not in self.open
         answer = self._answer(line, place)
+        # `_answer` has taken a fresh one's first row
         at = At(ExchangePart.BODY, 0, answer.size) if fresh else answer.take(line)
         function = payload.get("function")
         if kind == "ToolCall" and isinstance(function, dict):

@@ -64,12 +64,12 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     pieces = list(_observations(data))
     reader.title = _title(data)
     reader.inner = _inner(pieces)
-    pieces.sort(key=_began)
+    pieces.sort(key=_began)  # exports list the newest first
     return reader.read_records(pieces)
 
 
 def _observations(data: bytes) -> Iterator[Piece]:
-    for path in (("observations",), ("trace", "observations"), ("data",)):
+    for path in (("observations",), ("trace", "observations"), ("data",)):  # `data`: a page of the API
         found = list(list_pieces(data, *path))
         if found:
             yield from found
@@ -161,6 +161,7 @@ class _Trace(ChatReader):
         if not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dumped(value)
             return self.say(line, place, text, own=place.answer is not None) if text else place
+        # an input repeats the history; a shorter one is another conversation's
         new = listed[self.seen :] if len(listed) >= self.seen else listed
         self.seen = len(listed)
         for message in map(message_of, objects_of(new)):
@@ -229,6 +230,7 @@ def _dumped(value: Any) -> str:
 
 def usage_of(value: dict[str, Any]) -> Usage | None:
     """Token counts in Langfuse's names."""
+    # `usage` in older exports
     counts = object_of(value.get("usageDetails")) or object_of(value.get("usage"))
     given, made = number_of(counts.get("input")), number_of(counts.get("output"))
     if given is None and made is None:

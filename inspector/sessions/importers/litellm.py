@@ -127,6 +127,7 @@ class _Log(DialogueReader):
             answer.model, counts = known_text(given.get("model")) or answer.model, object_of(given.get("usage"))
             answer.usage = usage_of(counts) if "completion_tokens" in counts else None
         else:
+            # LiteLLM's name of a model: `provider/model`
             take_litellm(answer, given, f"{provider}/{asked}" if provider else asked, line, at, "response")
             told = known_text(next(iter(objects_of(given.get("choices"))), {}).get("text"))
             answer.parts += [TextPart(told)] if told else []
@@ -140,6 +141,7 @@ class _Log(DialogueReader):
             beside = object_of(load_json(value.get("metadata"))).get("error_information")
             info = object_of(value.get("error_information")) or object_of(beside)
             failed, code = failed or known_text(info.get("error_message")), str(info.get("error_code"))
+            # else a provider's own code
             answer.status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
             answer.error = error_in_text(failed or "it failed", answer.status, None)
             stop, detail, rule = classify(answer.error)

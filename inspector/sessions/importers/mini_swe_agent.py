@@ -151,6 +151,7 @@ class _Trajectory(ChatReader):
             return
         noted = [known_text(action.get("command")) for action in objects_of(extra.get("actions"))]
         found = noted if "actions" in extra else COMMAND.findall(answer.text)
+        # mini-swe-agent asks for exactly one code block and runs nothing if an answer has none or several.
         if len(found) == 1 and found[0]:
             answer.parts.append(command_call(found[0], "bash", pointer_at(at, "content")))
 
@@ -162,6 +163,7 @@ class _Trajectory(ChatReader):
             at = answer.take(line)
             take_litellm(answer, given, self.model, line, at, "extra", "response")
             return self.say(line, TreePlace(answer), said, own=True)
+        # In its interactive mode the user may give a new task after the model has submitted the first.
         if kind == NEW_TASK and place.answer is not None:
             return self.say(line, self.say(line, place, SUBMITTED, mark="ended"), said)
         by_user = kind.startswith("User") if isinstance(kind, str) else kind is None and BY_USER.match(said) is not None

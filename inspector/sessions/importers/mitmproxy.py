@@ -141,6 +141,7 @@ def _take(
     kind = _text(flow.get("type", "http"))
     socket = flow.get("websocket")
     about = flow.get("metadata") or {}
+    # Before version 10 the HTTP flow of the handshake had this mark, and a second flow held the messages.
     if about.get("websocket"):
         shaken[_text(flow.get("id"))] = flow
         if not isinstance(socket, dict):
@@ -165,6 +166,7 @@ def _take(
 
 def _message(message: list[Any]) -> dict[str, Any]:
     """A message of a WebSocket, as HAR files write it."""
+    # a message is the list type, from_client, content, timestamp
     return {"type": "send" if message[1] else "receive", "data": _text(message[2]), "opcode": 1, "time": message[3]}
 
 
@@ -185,7 +187,7 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     if not isinstance(response, dict):
         raw.recorded = isinstance(failure, dict)
         return raw
-    status = response.get("status_code", response.get("code"))
+    status = response.get("status_code", response.get("code"))  # `code` before version 0.14 (`convert_013_014`)
     raw.status = status if type(status) is int and 100 <= status < 600 else None
     raw.headers = _headers(response.get("headers"))
     raw.first_byte_ms = _since(began, response.get("timestamp_start"))

@@ -176,6 +176,7 @@ class _Reader(DialogueReader):
             self._end_step()
             self._failed(line, line.value.get("error"))
         elif kind in ("text", "reasoning", "tool"):
+            # A part behind a step-finish belongs to the next answer.
             if self.open is not None and self.open.stop is not None:
                 self._end_step()  # older records have no step-start
             answer = self.open or self._begin(line)
@@ -231,7 +232,7 @@ class _Reader(DialogueReader):
         message = self.message or line
         value = message.value
         model = object_of(value.get("model"))
-        first = not self.made
+        first = not self.made  # a message may hold several answers; only the first is known by the message's id
         name = self.owner or str(value.get("id"))
         provider = value.get("providerID") or model.get("providerID")
         started = {**object_of(value.get("time")), **({} if first else object_of(line.value.get("time")))}
@@ -279,6 +280,7 @@ class _Reader(DialogueReader):
     def _end_answer(self, message: TranscriptLine) -> None:
         value, error = message.value, object_of(message.value.get("error"))
         last = self.made[-1] if self.made else None
+        # The last answer had already ended, so the error hit either its tools (an abort) or the next request.
         if error and last is not None and last.stop is not None and not last.dropped:
             name = error.get("name")
             if name == "MessageAbortedError":

@@ -45,6 +45,7 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
     call_id = key if isinstance(key, str) else None
     name = block.get("tool") or block.get("name")
     given = state.get("input")
+    # Such a call was never parsed: `raw` has the text received so far (`ToolStatePending`).
     if state.get("status") in ("pending", "streaming"):
         raw = given if isinstance(given, str) else state.get("raw")
         return ToolCall(call_id, str(name or ""), raw if isinstance(raw, str) else "", False, CallKind.FUNCTION,
@@ -82,6 +83,7 @@ def usage_of(tokens: Any, api: str) -> Usage | None:
     given, made, thought = (number_of(counts.get(name)) for name in ("input", "output", "reasoning"))
     cached, written = number_of(cache.get("read")), number_of(cache.get("write"))
     every = (given or 0) + (made or 0) + (thought or 0) + (cached or 0) + (written or 0)
+    # The inspector counts reasoning as part of the output, as most providers do.
     if made is not None and thought and number_of(counts.get("total")) == every:
         made += thought
     return Usage(input_count(api, given, cached, written), made, thought, cached)

@@ -112,6 +112,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
         return
     flat = _flat(path)
     yield from _of_session(path, key, flat)
+    # Files do not stand in the order of parents and children, so they are searched again until no child is left.
     begun, left = {key}, [piece for piece in _files(path, "") if piece != data]
     while True:  # child sessions, then their children
         more = [(piece, value) for piece in left if (value := _object(piece)).get("parentID") in begun]
@@ -155,6 +156,7 @@ def _files(path: str, folder: str, **ids: str) -> Iterator[bytes]:
     place = os.path.join(os.path.dirname(path), folder)
     try:
         bounds.check_bounds(place)
+        # opencode's ids ascend with time
         names = sorted(name for name in os.listdir(place) if name.endswith(".json"))[:MOST]
     except OSError:
         return

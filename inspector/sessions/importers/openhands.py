@@ -106,6 +106,8 @@ def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
         reader.state(data)
         folder = os.path.join(os.path.dirname(os.path.abspath(path)), "events")
         return _files(path, sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))))
+    # Without a visible list the file is an evaluation whose patch is longer than the head; it keeps events in
+    # `history`.
     name = next((name for name in LISTS if isinstance(first.get(name), list)), LISTS[0])
     if lines:
         return reader.several(reader.runs_of(lines, name))
@@ -250,6 +252,8 @@ class _Events(ChatReader):
         name = known_text(given.get("id"))
         found = self.open.get(name) if name is not None else None
         if found is not None:
+            # Each action of an answer with several calls repeats the whole answer, so later ones add nothing but their
+            # row.
             found.take(line)
             return place
         answer = self.answer(line, place, name or "")
@@ -305,6 +309,7 @@ class _Events(ChatReader):
         said = known_text(value.get("content")) or known_text(value.get("message")) or ""
         if is_bare(value) and unanswered_call(place) is not None:
             return self.say(line, place, "", (ToolResultPart(None, kind, said, kind == "error"),))
+        # An observation without a cause is OpenHands' own, such as a change of its state.
         if key is None:
             return self.say(line, place, said, own=True)
         return self.say(line, place, "", (ToolResultPart(key, kind, said, kind in ("error", "user_rejected")),))
@@ -328,6 +333,7 @@ class _Events(ChatReader):
         if kind in ("AgentErrorEvent", "UserRejectObservation"):
             refused = kind == "UserRejectObservation"
             why = known_text(value.get("rejection_reason" if refused else "error")) or ""
+            # The words by which Claude Code marks a refusal: later rules recognise them in a result.
             said = f"The user doesn't want to proceed with this tool use. {why}" if refused else why
             return self.say(line, place, "", (ToolResultPart(key, None, said, True),))
         if kind == "InterruptEvent":

@@ -42,6 +42,7 @@ def is_bare(value: Any) -> bool:
 
 def is_pair(value: Any) -> bool:
     """Whether it is an action with what came of it."""
+    # the last action of a run may lack its observation
     return isinstance(value, list) and 0 < len(value) < 3 and (is_event(value[0]) or is_bare(value[0]))
 
 

@@ -76,6 +76,7 @@ def sniff(head: bytes, path: str) -> int:
     seen = first_look(head)
     if isinstance(seen.first, dict):
         return 100 if any(name in seen.first for name in RESOURCES) else 0
+    # JSON behind an empty line would pass for protobuf, whose first byte is a line feed, too.
     if seen.text[:1] in (b"{", b"["):
         return 0
     return 95 if _is_proto(head) and any(name in head for name in NAMES) else 0
@@ -83,7 +84,7 @@ def sniff(head: bytes, path: str) -> int:
 
 def _is_proto(head: bytes) -> bool:
     prefixed = head[4:5] == b"\n" and 0 < int.from_bytes(head[:4], "big") < 1 << 31
-    return head[:1] == b"\n" or prefixed
+    return head[:1] == b"\n" or prefixed  # 0x0A: field 1 of TracesData (`resource_spans`), length-delimited
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -134,12 +135,14 @@ def _proto_spans(data: bytes, notices: list[str]) -> Iterator[bytes]:
 def _messages(data: bytes) -> Iterator[bytes]:
     """The messages of a collector's file, each after its length as 4 bytes, big-endian; or the one message of another
     file."""
+    # The first byte of bare protobuf, 0x0A, would make a length of over 160 MB.
     if int.from_bytes(data[:4], "big") > len(data) and data[:1] == b"\n":
         yield data
         return
     at = 0
     while at + 4 <= len(data):
         size = int.from_bytes(data[at : at + 4], "big")
+        # no valid message: reported as cut
         yield data[at + 4 : at + 4 + size] if at + 4 + size <= len(data) else b"\xff"
         at += 4 + size
 
@@ -163,7 +166,7 @@ def plain(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     for name, held in value.items():
-        kind = name.replace("_v", "V")
+        kind = name.replace("_v", "V")  # exporters that write protobuf's own names have `array_value`
         if kind == "arrayValue":
             held_values = object_of(held).get("values")
             return [plain(each) for each in held_values] if isinstance(held_values, list) else []
@@ -198,6 +201,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
     answered: list[Any] = []
     for event in events if isinstance(events, list) else ():
         name, held = object_of(event).get("name"), attributes_of(object_of(event).get("attributes"))
+        # Conventions up to 1.36 had messages in events; since 1.37 they are attributes.
         if name == "gen_ai.choice":
             answered.append({**held, "message": _choice(held)})
         elif isinstance(name, str) and name.startswith("gen_ai.") and name.endswith(".message"):
@@ -280,13 +284,16 @@ class _Traces(ChatReader):
         span = self.spans[line.number]
         attributes, group = span.attributes, self._group(span)
         asked = inputs_of(attributes)
+        # a span repeats the whole history, like its request
         begun = [number for number, message in enumerate(asked) if message.role in ("assistant", "model")]
+        # Without an id of the conversation, a history without any answer is the first of its own.
         fresh = bool(asked) and not begun and group[0] == span.trace
         place = TreePlace(None) if fresh else self.lasts.get(group, TreePlace(None))
         place = self._asked(line, place, asked[begun[-1] + 1 :] if begun else asked)
         answer = self.answer(line, place, known_text(fact(attributes, "id")) or span.id, fact(attributes, "model"))
         answer.cap = cap_of(attributes)
         if span.start:
+            # 2**62 ns is in the year 2116; `datetime` refuses years after 9999.
             answer.started = datetime.fromtimestamp(min(span.start, 1 << 62) / 1e9, UTC).isoformat()
         at = answer.take(line)
         answer.usage = Usage(*(count(fact(attributes, name)) for name in ("input", "output", "reasoning", "cached")))
@@ -308,6 +315,7 @@ class _Traces(ChatReader):
 
     def _end(self, answer: TranscriptAnswer, line: TranscriptLine, words: list[str | None], at: At) -> None:
         status = object_of(line.value.get("status"))
+        # OTLP's enum in the spellings of exporters
         failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR", "ERROR")
         answer.word_at = at
         said = [word for word in words if word is not None]
@@ -340,6 +348,7 @@ class _Traces(ChatReader):
 def row_of(word: str) -> StopRow:
     """The stop-reason row of a word, of any API or convention."""
     for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, OWN_WORDS):
+        # Some instrumentations change the case of a provider's word.
         for spelling in (word, word.lower(), word.upper()):
             if spelling in table:
                 return table[spelling]

@@ -82,7 +82,7 @@ def status_of(value: dict[str, Any]) -> int | None:
     """The HTTP status of an answer; None if it states none."""
     for name in STATUS:
         status = value.get(name)
-        if isinstance(status, dict):
+        if isinstance(status, dict):  # vcrpy: {"code": 200, "message": "OK"}
             status = status.get("code")
         if isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600:
             return status
@@ -92,6 +92,7 @@ def status_of(value: dict[str, Any]) -> int | None:
 def cassette(value: Any, path: Path) -> tuple[Any, Path]:
     """The text inside `{"string": …}`, as cassettes write bodies."""
     if isinstance(value, dict):
+        # vcrpy writes the first, Ruby's VCR with `preserve_exact_body_bytes` the second
         for key in ("string", "base64_string"):
             if isinstance(value.get(key), str) and set(value) <= {"string", "base64_string", "encoding"}:
                 return value[key], (*path, key)
@@ -101,6 +102,7 @@ def cassette(value: Any, path: Path) -> tuple[Any, Path]:
 def headers(value: Any) -> Headers:
     """The headers of an HTTP message in any of the common forms."""
     if isinstance(value, dict):
+        # cassettes hold a list of values for each header
         return [(str(name), str(item[0] if isinstance(item, list) and item else item)) for name, item in value.items()]
     if isinstance(value, list):
         pairs = [(item.get("name"), item.get("value")) if isinstance(item, dict) else item for item in value]
@@ -215,7 +217,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     start = len(text) - len(stripped)
     if stripped[:1] == "{":
         first_line = stripped.split("\n", 1)[0]
-        if _whole(first_line) and "\n" in stripped.strip():
+        if _whole(first_line) and "\n" in stripped.strip():  # a first line that is a whole object: JSON Lines
             yield from _lines(text)
             return
         for key in LISTS:
@@ -313,6 +315,7 @@ def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:
 def _response(
     raw: RawExchange, value: Any, piece: str, path: Path, options: Options, reading: FileReading
 ) -> RawExchange | str:
+    # Lines of OpenAI's batch output need no such step: their `response` is an HTTP answer with a body.
     value, path = _batch_line(value, path)
     if isinstance(value, dict) and is_http(value):
         raw.status = status_of(value)
@@ -365,7 +368,7 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
 def _list_body(
     raw: RawExchange, value: list[Any], piece: str, path: Path, options: Options, reading: FileReading
 ) -> RawExchange | str:
-    if all(isinstance(item, str) for item in value):
+    if all(isinstance(item, str) for item in value):  # chunks of a stream, as they came
         return _string_body(raw, "".join(value), None)
     span = char_span(piece, *path)
     text = piece[span[0] : span[1]] if span else json.dumps(value)

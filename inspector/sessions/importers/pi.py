@@ -135,7 +135,7 @@ def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> Int
         part = ToolResultPart(key, name, words, message.get("isError") is True)
         return InterimRow(line.number, "", (store_result(part, line, 0, result_text),))
     if role == "bashExecution":
-        if message.get("excludeFromContext") is True:
+        if message.get("excludeFromContext") is True:  # a command typed with `!!`: pi shows its output only to the user
             return None
         return InterimRow(line.number, f"{message.get('command', '')}\n{message.get('output', '')}", own=True)
     return InterimRow(line.number, words, own=role != "user")
@@ -311,5 +311,6 @@ class _Session(TranscriptReader):
         if self.labels:
             notices.append(f"labels: {', '.join(sorted(self.labels)[:20])}")
         if isinstance(self.header, str):
+            # A file is named TIME_ID.jsonl.
             parent = os.path.basename(self.fork).removesuffix(".jsonl") if isinstance(self.fork, str) else ""
             self.reading.about = SessionAbout(self.title, id=self.header, parent=parent.rpartition("_")[2])

@@ -184,6 +184,7 @@ class _Transcript(ChatReader):
             self.compacted = f"line {line.number}: the history was compacted before this answer"
         elif kind == "rewind" and isinstance(payload.get("targetUuid"), str):
             place = self.parent(payload["targetUuid"]) or place
+        # With a function's name, the error is that of a tool.
         elif isinstance(event.get("error_message"), str) and "function_name" not in event:
             return self._failure(line, event, place)
         lines.count(f"{line.value.get('type')}/{kind}" if kind else line.value.get("type"), frozenset({
@@ -211,7 +212,7 @@ def result_of(value: dict[str, Any]) -> ToolResultPart:
     response = value.get("response")
     body = object_of(response)
     error = body.get("error")
-    text = body.get("output", error)
+    text = body.get("output", error)  # Gemini's convention for a function's response: `output`, or `error`
     said = text if isinstance(text, str) else json.dumps(response, ensure_ascii=False)
     return ToolResultPart(known_text(value.get("id")), known_text(value.get("name")), said, error is not None)
 

@@ -41,6 +41,7 @@ class FileHead(NamedTuple):
 @lru_cache(maxsize=4)
 def first_look(head: bytes) -> FileHead:
     """Parses the beginning of a file; if it starts within a row, from the next row."""
+    # Windows PowerShell writes UTF-8 with a byte order mark.
     text = (head[3:] if head.startswith(b"\xef\xbb\xbf") else head).lstrip()
     seen = _look(text)
     if seen.first is None:
@@ -57,7 +58,7 @@ def _look(text: bytes) -> FileHead:
     end = text.find(b"\n")
     first_line = partial(text[:end]) if end > 0 else None
     if end > 0 and first_line is not None and complete(text[:end]):
-        lines = [line for line in text.split(b"\n")[: _LINES * 4] if line.strip()]
+        lines = [line for line in text.split(b"\n")[: _LINES * 4] if line.strip()]  # blank lines may stand between
         values = [value for value in map(partial, lines[:_LINES]) if value is not None]
         return FileHead(first_line, tuple(values), text)
     return FileHead(partial(text), (), text)
@@ -228,6 +229,8 @@ def zip_members(data: bytes) -> list[ZipMember]:
 def _by_headers(data: bytes) -> Iterator[ZipMember]:
     at = 0
     while data.startswith(_LOCAL, at) and at + _HEADER <= len(data):
+        # PKWARE's APPNOTE, section 4.3.7: compression method at 8, compressed size at 18, lengths of name and extra at
+        # 26.
         method, size = (int.from_bytes(data[at + first : at + last], "little") for first, last in ((8, 10), (18, 22)))
         body = _body_at(data, at)
         # A size of 0 means that the size follows the member (a data descriptor), so the next header cannot be found.
@@ -261,7 +264,7 @@ def zip_content(data: bytes, member: ZipMember, room: Room) -> bytes | str:
 
 
 def _inflated(packed: bytes, room: Room) -> bytes | str:
-    stream, found, waiting = zlib.decompressobj(-15), [], packed
+    stream, found, waiting = zlib.decompressobj(-15), [], packed  # negative: raw deflate, without zlib's header
     try:
         while not stream.eof and (piece := stream.decompress(waiting, PIECE)):
             waiting = stream.unconsumed_tail

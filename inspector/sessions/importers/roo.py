@@ -82,7 +82,7 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises a list of messages by its file names, or of rows of the screen."""
     name, first = os.path.basename(path).lower(), first_look(head).first
     row = first[0] if isinstance(first, list) and first else None
-    if isinstance(first, dict) and {"version", "messages"} <= first.keys():
+    if isinstance(first, dict) and {"version", "messages"} <= first.keys():  # a session of Cline's SDK
         return 98 if name.endswith(STORE) or {"sessionId", "agent"} <= first.keys() else 0
     if isinstance(first, list) and name in (*HISTORIES, SCREEN):
         return 98
@@ -163,6 +163,7 @@ class _Reader(DialogueReader):
             self._unanswered(line.number)
             self.request = TaskRequest.of(value)
             return self.here
+        # Roo keeps such messages in the file but no longer sends them; the model had seen them when it answered.
         if "condenseParent" in value or "truncationParent" in value:
             self.remarks["were hidden from the model later, by a summary or a shorter history"] += 1
         if value.get("isSummary") is True or value.get("isTruncationMarker") is True:
@@ -184,7 +185,7 @@ class _Reader(DialogueReader):
         text = _words(content)
         self.sent_back = RESULT.match(text) is not None and TYPED.search(text) is None
         found = MODEL.search(text)
-        self.model = found[1] if found is not None else self.model
+        self.model = found[1] if found is not None else self.model  # only messages with environment details name it
         said = DETAILS.sub("", text).strip()
         if said:
             self.user(line.number, said, own=OWN.match(said) is not None and not TYPED.search(said))
@@ -341,7 +342,7 @@ def _spoken(screen: bytes) -> Iterator[bytes]:
     for piece in elements(screen):
         value = object_of(first_look(piece).first)
         kind, text, at = value.get("say") or value.get("ask"), value.get("text"), value.get("ts")
-        own = value.get("type") == "say" and kind in _UI_TEXT and not first
+        own = value.get("type") == "say" and kind in _UI_TEXT and not first  # the first row is the task
         if isinstance(text, str) and own:
             said.append({"type": "text", "text": text} if kind != "reasoning" else {"thinking": text})
             continue
@@ -352,6 +353,7 @@ def _spoken(screen: bytes) -> Iterator[bytes]:
             if kind == "api_req_started" and type(at) in (int, float) and at in requests:
                 yield compact_json(requests[at].record())
             elif isinstance(text, str) and kind in ("text", "task", "user_feedback"):
+                # as in the history
                 yield compact_json({"role": "user", "content": f"<feedback>{text}</feedback>", "ts": at})
             else:
                 yield compact_json({"role": "screen", "kind": str(kind)})

@@ -58,6 +58,7 @@ def requests_of(screen: bytes | None) -> list[TaskRequest]:
         kind = row.get("say") or row.get("ask")
         if kind == "api_req_started":
             found.append(_request(row))
+        # Roo replaces a growing row by its complete form, so one that is still partial was cut.
         elif found and row.get("partial") is True:
             found[-1] = found[-1]._replace(partial=True)
         elif found and kind == "api_req_failed" and isinstance(row.get("text"), str):

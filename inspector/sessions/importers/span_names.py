@@ -77,13 +77,14 @@ def is_answer(attributes: Attributes) -> bool:
     """Whether a span is one answer of a model, and not an agent, a tool or an embedding."""
     kind = attributes.get("openinference.span.kind")
     if isinstance(kind, str):
+        # OpenInference's kinds: LLM, AGENT, TOOL, CHAIN and others
         return kind.upper() == "LLM"
     operation = attributes.get("gen_ai.operation.name")
     if isinstance(operation, str):
         return operation in ANSWERING
     if attributes.get("span.type") == "llm_request":  # Claude Code's own spans
         return True
-    if attributes.get("llm.request.type") in ("chat", "completion"):
+    if attributes.get("llm.request.type") in ("chat", "completion"):  # OpenLLMetry
         return True
     named = any(name in attributes for name in SYSTEMS)
     return named and fact(attributes, "model") is not None and "gen_ai.tool.name" not in attributes
@@ -123,7 +124,7 @@ def load_json(value: Any) -> Any:
 def word_of(attributes: Attributes) -> str | None:
     """The stop word of the first choice."""
     given = load_json(fact(attributes, "word"))
-    first = given[0] if isinstance(given, list) and given else given
+    first = given[0] if isinstance(given, list) and given else given  # conventions have a list, one word per choice
     return known_text(first)
 
 
@@ -156,6 +157,7 @@ def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, .
     for prefix in flat:
         held = nest_values(attributes, prefix)
         if isinstance(held, dict):
+            # as numbers: "10" after "9"
             yield from (message_of(held[key]) for key in sorted(held, key=lambda key: (len(key), key)))
             return
 

@@ -159,6 +159,7 @@ class _Trajectory(ChatReader):
         role = value.get("role")
         if role is None and ("response" in value or "observation" in value):
             return self._step(line, place)
+        # Put into the prompt as an example; no model answered in it in this run.
         if value.get("is_demo") is True or value.get("message_type") == "demonstration":
             lines.count("demonstration", frozenset({"demonstration"}))
         elif role == "assistant":
@@ -210,6 +211,7 @@ class _Trajectory(ChatReader):
             return self._exit(line, place, exited)
         answer = self.answer(line, place)
         at = answer.take(line)
+        # `response` is the whole text, `thought` only the part of it that stands before the command.
         said = known_text(value.get("response")) or known_text(value.get("thought"))
         answer.parts += [TextPart(said)] if said else []
         action = known_text(value.get("action"))

@@ -77,6 +77,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def _interactions(data: bytes, reading: FileReading) -> list[Any]:
     """The interactions, of a damaged file as far as they go."""
+    # PyYAML rejects the whole document for one such character, which bodies stored as text contain.
     text = _CONTROL.sub("\ufffd", data.decode("utf-8", "replace").removeprefix("\ufeff"))
     value, line = parse_document(text)
     if line is not None:
@@ -174,7 +175,7 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     """One exchange, or why it is none."""
     request, response = value["request"], value["response"]
     raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
-    raw.method = str(request.get("method") or "POST").lstrip(":").upper()
+    raw.method = str(request.get("method") or "POST").lstrip(":").upper()  # Ruby's symbols: `:post`
     raw.started = moment(value)
     raw.request_headers = headers(request.get("headers"))
     sent = _stored(request, "body", raw.request_headers, room, visited)
@@ -234,6 +235,7 @@ def _typed(value: Any) -> Any:
 
 def _body(value: Any, headers: list[tuple[str, str]], room: Room, visited: set[int]) -> bytes | str | None:
     """A decompressed body; None if there is none, a text that says why if it cannot be decompressed."""
+    # Ruby's VCR wraps a body: {"encoding": …, "string": …}, or `base64_string`.
     if isinstance(value, dict):
         packed = value.get("base64_string")
         value = binascii.a2b_base64(packed) if isinstance(packed, str) else value.get("string")

@@ -129,7 +129,7 @@ def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
     elif kind == _PUSH:
         items = place.setdefault(last, []) if isinstance(place, dict) else place[last]
         if type(operation.get("i")) is int:
-            del items[operation["i"]:]
+            del items[operation["i"]:]  # `objectMutationLog.ts`: a push first truncates the list to `i`
         items.extend(operation.get("v") or ())
     else:
         place[last] = operation.get("v")
@@ -152,6 +152,7 @@ class _Chat(ChatReader):
         metadata = object_of(result.get("metadata"))
         results = object_of(metadata.get("toolCallResults"))
         held = place.answer.calls if place.answer is not None and place.since is None else []
+        # A request stopped at the limit of rounds leaves its last calls to the next one.
         late = tuple(_result(call.id, call.name, results) for call in held if call.id in results)
         if late:
             place = self.say(line, place, "", late)

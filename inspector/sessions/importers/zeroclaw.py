@@ -57,7 +57,7 @@ def sniff(head: bytes, path: str) -> int:
     rows = look.lines or ((look.first,) if isinstance(look.first, dict) else ())
     plain = bool(rows) and all(isinstance(row, dict) and row.keys() == {"role", "content"}
                                and isinstance(row["content"], str) for row in rows)
-    return 60 if plain else 0
+    return 60 if plain else 0  # other agents' lines look the same, so any importer that is surer comes first
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -132,7 +132,7 @@ class _Reader(DialogueReader):
             mark = next((each for each in MARKS if text == each or text.endswith(f"\n\n{each}")), "")
             if mark:
                 answer.stop = recorder_reason(MARKS[mark], None, at, mark, "zeroclaw.marks")
-                text = text.removesuffix(mark).removesuffix("\n\n")
+                text = text.removesuffix(mark).removesuffix("\n\n")  # ZeroClaw joined them so
             answer.parts += [TextPart(text)] if text else []
             return
         if known_text(inner.get("reasoning_content")):

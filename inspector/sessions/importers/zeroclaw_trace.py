@@ -87,6 +87,7 @@ class _Trace(ChatReader):
                 _add_call(place.answer, facts, line)  # ZeroClaw skipped the call, so it never started
             text = next(filter(None, map(known_text, (
                 facts.get("output"), facts.get("result"), facts.get("error_reason"), line.value.get("message")))), "")
+            # Events have no ids of calls; results follow the calls in order.
             result = ToolResultPart(None, known_text(facts.get("tool")), text, _failed(line.value))
             return self.say(line, place, "", (result,))
         elif event == "turn_final_response" and not _failed(line.value) and place.answer is not None:

@@ -146,7 +146,7 @@ class TranscriptAnswer:
 
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; returns the row's place there."""
-        start = self.size + 1 if self.rows else 0
+        start = self.size + 1 if self.rows else 0  # a line break stands between two rows
         self.rows.append(line.place or line.data)
         self.lines.append(line.number)
         self.size = start + len(line.data)
@@ -313,7 +313,7 @@ def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line
         return tuple(found)
     there = {part.call_id for part in found}
     others = [part for row in before.after if row.line < line for part in row.results if part.call_id not in there]
-    first = before.results if others else {}
+    first = before.results if others else {}  # of two results of a call the first counts
     return (*(part for part in others if first.get(part.call_id or "") is part), *found)
 
 

@@ -36,13 +36,13 @@ from loop_core.wire.json_values import char_span
 ASSUMED = "openai_chat"  # its id alone: its package would be loaded for the transcripts of all agents
 Piece = tuple[int, bytes, bool]
 """The number of a record, its JSON, and whether it may be the last record of a cut file."""
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # numbers are skipped, however long
 _BLANK = " \t\r\n,"
 
 
 def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
     """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
-    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
     at = _opening(text, path)
     number = 0
     while at is not None:
@@ -228,6 +228,8 @@ class ChatReader(TranscriptReader):
         row = InterimRow(line.number, text, results, own, mark, unit=self.unit)
         if place.answer is not None:
             place.answer.follow(row)
+        # After an interruption the next message begins a turn (`TranscriptAnswer._opens`); other marks change nothing
+        # for it.
         return place if mark is not None and mark != "interrupted" else TreePlace(place.answer, (place.since, row))
 
     def common(self) -> object:
@@ -277,6 +279,7 @@ class MessageReader(ChatReader):
             return TreePlace(answer)
         if role == "tool":
             key, name = known_text(value.get("tool_call_id")), known_text(value.get("name"))
+            # Kimi CLI's mark
             return self.say(line, place, "", (ToolResultPart(key, name, text, text.startswith("<system>ERROR")),))
         if role == "user":
             return self.say(line, place, text, own=self.own(text))
@@ -321,6 +324,7 @@ def take_block(answer: TranscriptAnswer, block: dict[str, Any], line: Transcript
     thought = block.get("text" if kind == "reasoning" else "thinking")
     find = partial(slice_of, line.data, *path)
     if kind in CALLS:
+        # by release of the agent
         member = next((name for name in ("input", "parameters", "arguments", "args") if name in block), "input")
         answer.parts.append(call_of(block.get("id") or block.get("toolCallId"), block.get("name"), block.get(member),
                                     find, member, pointer_at(at, *path)))

@@ -100,9 +100,11 @@ class DialogueReader(TranscriptReader):
     def title_of(self, session: str) -> str:
         """The title of a session, below the titles of those that started it."""
         names, seen = list[str](), set[str]()
+        # damaged parents may form a ring
         while session and session not in seen and (not names or session in self.titles):
             seen.add(session)
             title = self.titles.get(session) or session
+            # the end: many ids begin with a time
             names.append(title if self.same_titles[title] < 2 else f"{title} ({session[-8:]})")
             session = self.parents.get(session, "")
         return BELOW.join(reversed(names))
@@ -125,7 +127,7 @@ def moment_text(value: Any) -> str | None:
         return value or None
     if type(value) not in (int, float) or value <= 0:
         return None
-    seconds = value / 1000 if value > 1e11 else float(value)
+    seconds = value / 1000 if value > 1e11 else float(value)  # 1e11 seconds are the year 5138
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):

@@ -32,6 +32,7 @@ from loop_core.values import FINISHED, ArgsForm, At, CallKind, Evidence, Exchang
 from loop_core.wire.base import StopRow
 
 CLAUDE = "anthropic_messages"  # only the id, since importing its package would slow down all transcripts
+# Set by hand when models came out; a newer model's default is only missed, which leaves the end unknown.
 KNOWN_CAPS = frozenset({4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000})
 """Default output caps of Claude models and Claude Code. An answer of exactly so many tokens was cut."""
 RESUMED = re.compile(

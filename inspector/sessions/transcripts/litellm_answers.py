@@ -34,6 +34,7 @@ def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
     own = native_word(word) if row is None and _OTHER_WORDS.search(name) is not None else None
     if own is not None:
         return provider_reason(word, at, {word: own}, "native")
+    # OpenRouter and providers with OpenAI's words need no translation; only `stop` may still be LiteLLM's own.
     if row is None or (word != FALLBACK and ("openrouter/" in name or _OTHER_WORDS.search(name) is None)):
         return provider_reason(word, at, STOP_REASONS, API)
     return recorder_reason(row.stop, row.detail, at, word, "litellm.finish_reasons")

@@ -36,4 +36,4 @@ def input_count(api: str, fresh: int | None, cached: int | None, written: int | 
     """The input tokens as the wire format counts them, for a recorder that always counts cached tokens separately."""
     if fresh is None or wire(api).cached_apart:
         return fresh
-    return fresh + (cached or 0) + (written or 0)
+    return fresh + (cached or 0) + (written or 0)  # these formats count cached tokens among the input

@@ -122,7 +122,7 @@ def _thinking(part: ReasoningPart, text: str) -> dict[str, Any]:
         if part.text or part.signature:
             raise EncodeError("redacted thinking has neither text nor signature", api=API, what="reasoning.data")
         return {"type": "redacted_thinking", "data": part.data}
-    return {"type": "thinking", "thinking": text, "signature": part.signature or ""}
+    return {"type": "thinking", "thinking": text, "signature": part.signature or ""}  # required
 
 
 def _call(block: _Block, call: ToolCall, identifier: str | None) -> str:
@@ -142,6 +142,7 @@ def _call(block: _Block, call: ToolCall, identifier: str | None) -> str:
 def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterator[tuple[str, str]]:
     raw, ends = response.stop_reason.raw, response.stop_reason.raw is not None
     usage = _usage(response.usage)
+    # message_start counts one token of output, message_delta all of them (API docs, Streaming).
     early = {name: 1 if name == "output_tokens" else n for name, n in usage.items() if name != "output_tokens_details"}
     message = _message(response, "[]", None, early if ends else usage, native=not ends)
     yield "message_start", f'{{"type":"message_start","message":{message}}}'
@@ -187,7 +188,7 @@ def _call_start(block: _Block, call: ToolCall, chunk: int) -> tuple[str, list[di
     if not text and call.closed:
         raise EncodeError("a closed block without characters means {}", api=API, what="call.arguments")
     deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(text, chunk)]
-    return _call(block, call, "{}"), deltas
+    return _call(block, call, "{}"), deltas  # every block begins with an empty input (API docs, Streaming)
 
 
 def _message_delta(response: ChatResponse, raw: str, usage: dict[str, Any]) -> str:
@@ -228,7 +229,7 @@ def _native(response: ChatResponse, name: str) -> str | None:
         if response.refusal is not None:
             words["stop_details.explanation"] = response.refusal
         if any(word.startswith("stop_details.") for word in words):
-            words.setdefault("stop_details.type", "refusal")
+            words.setdefault("stop_details.type", "refusal")  # the only type there is, left out when it was read
     return unflatten(words, name)
 
 
@@ -293,6 +294,6 @@ FORMAT = Format(
     provider="anthropic",
     word_paths=(("stop_reason",),),
     prefills=frozenset({Prefill.PLAIN}),
-    cached_apart=True,
+    cached_apart=True,  # input_tokens leaves out what the cache held (API docs, prompt caching)
     handovers=handovers,
 )

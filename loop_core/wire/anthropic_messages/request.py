@@ -58,7 +58,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     if hosted:
         model = model or hosted["model"]
         stream = stream or ":streamRawPredict" in url
-    cap = body.get("max_tokens", body.get("max_tokens_to_sample"))
+    cap = body.get("max_tokens", body.get("max_tokens_to_sample"))  # the name in text completions
     names: dict[str, str] = {}
     system = tuple(_parts(body.get("system"), names))
     messages = [Message(Role.SYSTEM, system)] if system else []
@@ -135,7 +135,7 @@ def _text(content: Any) -> str:
 def _tool(item: Any) -> Tool | None:
     if not isinstance(item, Mapping):
         return None
-    kind = string(item.get("type")) or "custom"
+    kind = string(item.get("type")) or "custom"  # a tool without a type is the client's (API reference)
     name = string(item.get("name")) or string(item.get("mcp_server_name")) or kind
     schema = item.get("input_schema")
     server = kind.startswith(_SERVER_TOOLS)
@@ -181,7 +181,7 @@ _CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request; one that lacks what the format asks for is an `EncodeError` too."""
     one_choice(request, API)
-    if request.max_tokens is None:
+    if request.max_tokens is None:  # required (API reference)
         raise EncodeError("a request needs max_tokens", api=API, what="max_tokens")
     said, history = split_system(with_ids(request.messages))
     body = non_null(model=request.model, max_tokens=request.max_tokens)
@@ -259,7 +259,7 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.kind is CallKind.SERVER:
         raise EncodeError(f"{tool.name}: a server tool has to be declared in full", api=API, what="tool")
     said = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **said, "input_schema": tool.schema or {"type": "object"}}
+    return {"name": tool.name, **said, "input_schema": tool.schema or {"type": "object"}}  # required (API reference)
 
 
 def _write_choice(choice: str) -> dict[str, Any]:

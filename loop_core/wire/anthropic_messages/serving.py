@@ -59,7 +59,7 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.PAUSED: say("pause_turn"),
     Moment.MALFORMED: say("tool_use"),
     Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
-    Moment.BROKEN: say(None, CutCallForm.OPEN),
+    Moment.BROKEN: say(None, CutCallForm.OPEN),  # the block's end is lost with the connection
 }
 PEERS: Mapping[str, PeerWords] = {
     "end_turn": PEER_STOP,
@@ -160,6 +160,7 @@ def _some_message(body: Body) -> RequestError | None:
 
 
 def _first_role(body: Body) -> RequestError | None:
+    # The server joins messages of one role that follow each other (API reference, messages).
     history = turns(body.get("messages"), joined=True)
     if history and history[0].role != "user":
         return RequestError('messages: the first message must have the role "user"')
@@ -242,7 +243,7 @@ def _json_shape(extra: Body) -> JSONShape | None:
 
 SERVING = Serving(
     own=OwnServer("anthropic", "claude-sonnet-4-5", "anthropic 2.12.0 types/stop_reason.py", whole="cynative PR#283"),
-    base="",
+    base="",  # its SDK adds /v1 itself
     client='anthropic.Anthropic(base_url="{base}", api_key="any")',
     says=SAYS,
     text=_text,
@@ -250,7 +251,7 @@ SERVING = Serving(
     calls=CallFraming.BLOCKS,
     answer_id="msg_{}",
     call_id="toolu_{}",
-    counts_early=True,
+    counts_early=True,  # message_start holds the input tokens
     indexes=by_index,
     errors=ERRORS,
     error_body=refused,
@@ -260,7 +261,7 @@ SERVING = Serving(
     cannot=CANNOT,
     demands=Demands(MEMBERS, RULES, names={"": KNOWN}),
     json_shape=_json_shape,
-    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),
+    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),  # of the length of Anthropic's own
     count=TokenCount(re.compile(r"/v1/messages/count_tokens/?(?=$|[?#])"), lambda count: {"input_tokens": count},
                      optional=frozenset({"max_tokens"})),
     near=re.compile(r"/messages(?=[/?#]|$)"),
@@ -326,5 +327,5 @@ COMPLETE_SERVING = Serving(
     cannot=COMPLETE_CANNOT,
     ends=COMPLETE_ENDS,
     demands=Demands(COMPLETE_MEMBERS),
-    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),
+    request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),  # as in Messages
 )

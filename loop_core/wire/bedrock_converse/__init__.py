@@ -114,6 +114,7 @@ def _whole_block(block: _Block) -> str:
         signed = {"signature": part.signature} if part.signature is not None else {}
         return compact({"reasoningContent": {"reasoningText": {"text": part.text, **signed}}})
     given = object_text(part, API)
+    # without its braces: the input follows as it was received
     members = [compact(_use(part))[1:-1]] + ([f'"input":{given}'] if given is not None else [])
     return '{"toolUse":{' + ",".join(members) + "}}"
 
@@ -149,6 +150,7 @@ def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterato
 def _streamed(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     part = block.part
     if isinstance(part, TextPart):
+        # a text block has no start, so even an empty one needs a delta
         deltas: list[dict[str, Any]] = [{"text": piece} for piece in pieces(part.text, chunk) or [""]]
         return None, deltas + [{"citation": citation} for citation in block.citations]
     if isinstance(part, ReasoningPart):
@@ -172,6 +174,7 @@ def _streamed_opaque(part: OpaquePart) -> tuple[dict[str, Any] | None, list[dict
         raise EncodeError(f"a stream has no {part.type} block", api=API, what="opaque")
     if part.type == "citationsContent" and set(value) == {"citations"}:
         return None, [{"citation": citation} for citation in value["citations"]]
+    # a start without the content, which comes as a delta
     if part.type == "toolResult" and isinstance(value.get("content"), list):
         start = {name: member for name, member in value.items() if name != "content"}
         return {"toolResult": start}, [{"toolResult": value["content"]}]
@@ -187,7 +190,7 @@ def _tail(response: ChatResponse) -> list[str]:
     if usage is not None:
         counts = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
         if usage.input_tokens is not None and usage.output_tokens is not None:
-            counts["totalTokens"] = usage.input_tokens + usage.output_tokens
+            counts["totalTokens"] = usage.input_tokens + usage.output_tokens  # a required member of TokenUsage
         counts["cacheReadInputTokens"] = usage.cached_tokens
         members.append(f'"usage":{compact({name: count for name, count in counts.items() if count is not None})}')
     reason = response.native.get("trace.guardrail.actionReason")
@@ -240,6 +243,6 @@ FORMAT = Format(
     word_paths=(("stopReason",),),
     stream_type=CONTENT_TYPE,
     prefills=frozenset({Prefill.PLAIN}),
-    cached_apart=True,
+    cached_apart=True,  # inputTokens leaves out what the cache held (API reference, TokenUsage)
     region="us-east-1",
 )

@@ -70,7 +70,7 @@ class GrowingBlock:
 
     def extend(self, kind: str, value: Any) -> bool:
         """Reads a delta of any kind; False if it does not belong in this block."""
-        if kind == "citation" and self.kind == "text":
+        if kind == "citation" and self.kind == "text":  # a citation belongs to the text before it
             self.citations.append(value)
         elif kind != self.kind:
             return False
@@ -367,7 +367,7 @@ class Decoder(base.Decoder):
     def _type_from_headers(self, error: ProviderError) -> None:
         for name, value in self.headers:
             if name.lower() == "x-amzn-errortype":
-                kind = value.split(":")[0].strip()
+                kind = value.split(":")[0].strip()  # a URI may follow (Smithy, restJson1: errors)
                 typed = _error({"message": error.message}, kind)
                 self.error = error._replace(type=kind, retryable=error.retryable or typed.retryable)
 
@@ -376,6 +376,7 @@ class Decoder(base.Decoder):
 
 
 def _error(content: Any, kind: str) -> ProviderError:
+    # modelStreamErrorException tells the model's own words apart (botocore 1.44.5 service-2.json).
     message = content.get("message") or content.get("originalMessage") or content.get("Message") or ""
     message = message if isinstance(message, str) else compact(message)
     read = read_error({"error": {"message": message, "type": kind}})

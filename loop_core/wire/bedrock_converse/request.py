@@ -152,6 +152,7 @@ def _choice(choice: Any) -> str | None:
         return None
     if "tool" in choice:
         return f"tool:{mapping_of(choice['tool']).get('name')}"
+    # a union of empty objects (botocore, ToolChoice)
     return next((word for word in ("auto", "any") if word in choice), None)
 
 
@@ -179,7 +180,7 @@ _ROLE_WORDS: Mapping[Role, str] = {
 def path(request: Request) -> str:
     """The path of the request."""
     word = "converse-stream" if request.stream else "converse"
-    return f"/model/{quote(request.model or '', safe='')}/{word}"
+    return f"/model/{quote(request.model or '', safe='')}/{word}"  # a model may be an ARN, with slashes in it
 
 
 def encode_request(request: Request) -> dict[str, Any]:
@@ -278,4 +279,5 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.kind is CallKind.SERVER:
         return {"systemTool": {"name": tool.name}}
     said = {"description": tool.description} if tool.description else {}  # an empty one is refused
+    # The schema is required (botocore 1.44.5, ToolSpecification).
     return {"toolSpec": {"name": tool.name, **said, "inputSchema": {"json": tool.schema or {"type": "object"}}}}

@@ -59,7 +59,7 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.FILTERED: say("guardrail_intervened"),
     Moment.MALFORMED: say("malformed_tool_use"),
     Moment.FAILED: fails(None, "The model stream failed.", "modelStreamErrorException"),
-    Moment.BROKEN: say(None, CutCallForm.OPEN),
+    Moment.BROKEN: say(None, CutCallForm.OPEN),  # the block's end is lost with the connection
 }
 PEERS: Mapping[str, PeerWords] = {
     "end_turn": PEER_STOP,
@@ -81,6 +81,7 @@ CANNOT: Mapping[str, str] = {
     "wandering_index": "the later pieces of a call carry no id",
     "fresh_ids": "the later pieces of a call carry no id",
 }
+# Behind a broken frame nothing can be read, the stop reason included; a broken event of text is only passed over.
 ENDS: Mapping[str, str] = {"malformed_frame": "interrupted"}
 ERRORS: Mapping[int, str] = {
     400: "ValidationException", 404: "ResourceNotFoundException", 429: "ThrottlingException",
@@ -105,7 +106,7 @@ def _dated(value: Event) -> bool:
     if not isinstance(metrics, dict):
         return False
     spent = LOAD + READ * count_in(usage, "inputTokens") + WRITE * count_in(usage, "outputTokens")
-    metrics["latencyMs"] = spent // 1_000_000
+    metrics["latencyMs"] = spent // 1_000_000  # from nanoseconds
     return True
 
 
@@ -223,6 +224,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _uuid(digits: str) -> str:
+    # AWS's request ids are UUIDs
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
@@ -233,7 +235,7 @@ def _json_shape(extra: Body) -> JSONShape | None:
     try:
         return JSONShape("outputConfig.textFormat", json.loads(text))
     except (TypeError, ValueError):
-        return JSONShape("outputConfig.textFormat", False)
+        return JSONShape("outputConfig.textFormat", False)  # no schema: `match_json` refuses it
 
 
 SERVING = Serving(

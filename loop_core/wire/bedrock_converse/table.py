@@ -66,12 +66,13 @@ SERVER_TOOL = "server_tool_use"
 def completes(stop: StopReason) -> bool:
     """Whether the last call of a whole body is complete under this reason: a cut call arrives there as an object too.
     """
+    # such a sequence may stand inside a call
     return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
 def unwrap(event: Mapping[str, Any]) -> tuple[str | None, Any]:
     """Name and content of an event written as one object, `{"messageStart": {...}}`; (None, event) of any other."""
-    if len(event) == 1:
+    if len(event) == 1:  # proxies and logs write the event stream's frames so, without their headers
         ((name, content),) = event.items()
         if isinstance(content, dict) and (name in EVENTS or name.endswith("Exception")):
             return name, content
@@ -80,7 +81,7 @@ def unwrap(event: Mapping[str, Any]) -> tuple[str | None, Any]:
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON value is a Converse body or an event of its stream; `event` is the `:event-type`."""
-    if event in EVENTS or "contentBlockIndex" in value:
+    if event in EVENTS or "contentBlockIndex" in value:  # no other format's events have this member
         return True
     output = value.get("output")
     if isinstance(output, dict):

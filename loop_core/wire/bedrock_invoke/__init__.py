@@ -108,7 +108,7 @@ _COMMAND_R = TEXTS[-1]
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a value is a chunk of a stream; a whole body has its maker's format, so only the address tells."""
-    return event == "chunk" and isinstance(value.get("bytes"), str)
+    return event == "chunk" and isinstance(value.get("bytes"), str)  # botocore's PayloadPart
 
 
 _NOVA = tuple(row._replace(pattern=f"/{row.when}{row.pattern}", keys=tuple(f"/{row.when}{key}" for key in row.keys),
@@ -174,17 +174,17 @@ class Decoder(ConverseDecoder):
         shape = self._shape(inner) or (_COMMAND_R if "event_type" in inner else None)
         if shape is not None:
             self._text(shape, inner, At(ExchangePart.BODY, start, end), text)
-        elif "type" in inner:
+        elif "type" in inner:  # Claude
             maker = self._as(MessagesDecoder)
-            maker.payload = text
+            maker.payload = text  # the event itself, out of which verbatim JSON is cut
             maker.on_event(inner, None, start, end)
-        elif "choices" in inner:
+        elif "choices" in inner:  # Mistral's chat; what is left is Nova
             maker = self._as(_ChatDecoder)
             maker.payload = text
             maker.on_event(_as_chunk(inner), None, start, end)
         else:
             super().on_event(_counts_named(inner), None, start, end)
-        if isinstance(metrics, dict) and self._usage is None:
+        if isinstance(metrics, dict) and self._usage is None:  # the maker's own counts come first
             self._usage = Usage(integer(metrics.get("inputTokenCount")), integer(metrics.get("outputTokenCount")))
 
     def on_body(self, body: Any) -> None:
@@ -196,7 +196,7 @@ class Decoder(ConverseDecoder):
             self._text(shape, body, None, self.slice_bytes())
         else:
             maker = self._as(_ChatDecoder if "choices" in body else MessagesDecoder)
-            maker._whole, maker.size = self._whole, self.size
+            maker._whole, maker.size = self._whole, self.size  # it looks places up in the body's own bytes
             maker.on_body(body)
 
     def build(self) -> ChatResponse:

@@ -71,7 +71,7 @@ def encode_nova(response: ChatResponse, stream: bool, chunk: int) -> Iterator[by
         ((payload, name, *_),) = EventStream().feed(piece)
         event = from_json(payload)
         if name == "metadata":
-            counted = {"metadata": {**_nova_counts(event), "metrics": {}}}
+            counted = {"metadata": {**_nova_counts(event), "metrics": {}}}  # recorded: empty here, filled in Converse
             yield compact({**counted, **_metrics(response.usage[:2] if response.usage else (None, None))}).encode()
         else:
             yield compact({name: event}).encode()
@@ -186,7 +186,7 @@ def mistral_prompt(messages: Iterable[Message]) -> str:
 def read_prompt(prompt: str) -> Iterator[Message]:
     """The messages of a prompt; one of the user where it is in neither template."""
     found = [(Role(role), text) for role, text in _TURN.findall(prompt)]
-    if not found and "<<SYS>>" not in prompt:
+    if not found and "<<SYS>>" not in prompt:  # Llama 2's template, in which [INST] stands too
         found = [each for asked, said in _ASKED.findall(prompt)
                  for each in ((Role.USER, asked), (Role.ASSISTANT, said.strip()))]
     yield from (Message(role, (TextPart(text),)) for role, text in found or [(Role.USER, prompt)] if text)
@@ -196,6 +196,7 @@ def read_prompt(prompt: str) -> Iterator[Message]:
 
 
 PATHS: tuple[re.Pattern[str], ...] = (
+    # Embeddings are asked for under the same path, and are no answers.
     re.compile(r"/model/(?P<model>(?![^/?#]*embed)[^/?#]+)/invoke(?P<stream>-with-response-stream)?/?(?:$|[?#])"),
 )
 VERSION = "bedrock-2023-05-31"
@@ -242,7 +243,7 @@ ASKING_LOSES: Mapping[str, str] = MESSAGES_LOSE
 def path(request: Request) -> str:
     """The path of the request."""
     way = "invoke-with-response-stream" if request.stream else "invoke"
-    return f"/model/{quote(request.model or '', safe='')}/{way}"
+    return f"/model/{quote(request.model or '', safe='')}/{way}"  # a model may be an ARN, with slashes in it
 
 
 def encode_request(request: Request) -> dict[str, Any]:
@@ -250,6 +251,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     model = request.model or ""
     if "anthropic." in model or "." not in model:  # an inference profile of one's own names no maker
         body = messages_request(replace(request, api="anthropic_messages", model=None, stream=False))
+        # AWS guide: the model and the way to answer are in the address, and the version is required.
         return {"anthropic_version": VERSION, **rest(body, "model", "stream")}
     if NOVA.search(model):
         return converse_request(replace(request, api="bedrock_converse"))

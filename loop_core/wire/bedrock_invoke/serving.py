@@ -33,11 +33,11 @@ def _events(value: Event) -> Sequence[Event]:
 def _text(name: str | None, value: Event) -> tuple[Event, str]:
     if name is not None:
         return MESSAGES.text(name, value)
-    if "generation" in value:
+    if "generation" in value:  # Llama
         return value, "generation"
-    if "contentBlockDelta" in value:
+    if "contentBlockDelta" in value:  # Nova
         return value["contentBlockDelta"]["delta"], "text"
-    (held,) = value.get("outputs") or (value["choices"][0]["message"],)
+    (held,) = value.get("outputs") or (value["choices"][0]["message"],)  # Mistral's text completion, else its chat
     return held, "content" if "content" in held else "text"
 
 

@@ -56,7 +56,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     elif stream:
         for event in _events(response, max(1, chunk)):
             yield f"event: {event['type']}\ndata: {dump(event)}\n\n".encode()
-        if response.stop_reason.raw is not None:
+        if response.stop_reason.raw is not None:  # a stream that was cut has no end mark
             yield b"data: [DONE]\n\n"
     else:
         yield dump(_body(response)).encode()
@@ -69,7 +69,7 @@ def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
         yield f"native.{name}", f"an answer has no field {name!r}"
     if response.error is not None and not stream and response.parts:
         yield "error", "a whole answer holds no error"
-    kinds = [type(part) is ToolCall for part in response.parts]
+    kinds = [type(part) is ToolCall for part in response.parts]  # True sorts behind False: calls behind the rest
     if not stream and kinds != sorted(kinds):
         yield "parts.order", "a message holds its content, then its calls"
     for part in response.parts:
@@ -107,6 +107,7 @@ def _end(response: ChatResponse) -> dict[str, Any]:
     if usage is None:
         return non_null(finish_reason=response.stop_reason.raw)
     tokens = non_null(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+    # an object without counts reads as no usage
     counts = {"tokens": tokens or RawJSON('{"input_tokens":null}'), **non_null(cached_tokens=usage.cached_tokens)}
     return {**non_null(finish_reason=response.stop_reason.raw), "usage": counts}
 
@@ -150,7 +151,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     request = read_chat(rest(body, "tool_choice"))
     plans = [word(item.get("tool_plan")) for item in list_of(body.get("messages")) if isinstance(item, Mapping)]
     messages = (_with_plan(message, plan) for message, plan in zip(request.messages, plans, strict=True))
-    choice = string(body.get("tool_choice"))
+    choice = string(body.get("tool_choice"))  # in Cohere's words, which `read_chat` does not know
     return replace(request, api=API, messages=tuple(messages), tool_choice=_CHOICES.get(choice) if choice else None)
 
 

@@ -85,6 +85,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     if isinstance(value.get("generation_id"), str) and isinstance(value.get("text"), str):
         return True
     message = value.get("message")
+    # with `choices` it is a router's mixture of Chat Completions
     return isinstance(message, dict) and isinstance(value.get("finish_reason"), str) and "choices" not in value
 
 
@@ -254,6 +255,7 @@ class Decoder(base.Decoder):
     def _add(self, kind: type[TextPart] | type[ReasoningPart], text: Any, at: At) -> None:
         if not isinstance(text, str) or not text:
             return
+        # events of another kind between two texts begin a new part
         if not self._order or self._order[-1].kind is not kind:
             self._order.append(GrowingPart(kind, at))
         self._order[-1].pieces.append(text)

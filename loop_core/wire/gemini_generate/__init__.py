@@ -154,7 +154,7 @@ def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | RawJSON]
         if not part.text:
             yield {"text": "", **signature}
             return
-        *first, final = pieces(part.text, chunk or len(part.text))
+        *first, final = pieces(part.text, chunk or len(part.text))  # the signature ends a thought
         for piece in first:
             yield {"text": piece, "thought": True}
         yield {"text": final, "thought": True, **signature}
@@ -163,6 +163,7 @@ def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | RawJSON]
 def _end(response: ChatResponse) -> dict[str, Any]:
     """What a candidate says about its end."""
     raw = response.stop_reason.raw
+    # With `enum-encoding=int` a word is a number, and has to go back as one.
     number = int(raw) if raw and raw.isascii() and raw.isdigit() and str(int(raw)) == raw else None
     return non_null(
         finishReason=raw if number is None else number,
@@ -221,7 +222,7 @@ FORMAT = Format(
     loses=LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
-    path=path,
+    path=path,  # model and streaming are in it
     home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
     provider="gcp.gemini",
     word_paths=(("candidates", 0, "finishReason"), ("candidates", 0, "finish_reason")),

@@ -17,6 +17,7 @@ from loop_core.wire.gemini_generate.parts import Parts, string_piece
 from loop_core.wire.gemini_generate.table import API, BLOCK_REASONS, NUMBERS, SNAKE, STOP_REASONS, get, key_of
 from loop_core.wire.json_values import JSONArray, pointer
 
+# What an event may hold without anything about an end or an error, so that nothing else is asked of it.
 _PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 _PLAIN_CANDIDATE = frozenset({
     "content", "index", "safetyRatings", "groundingMetadata", "citationMetadata", "avgLogprobs", "logprobsResult",
@@ -32,7 +33,7 @@ class Decoder(base.Decoder):
 
     api = API
     stop_reasons = STOP_REASONS
-    array_framing = JSONArray
+    array_framing = JSONArray  # the stream without `alt=sse`
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -163,7 +164,7 @@ class Decoder(base.Decoder):
 
     def _candidate(self, candidate: dict[str, Any], position: int) -> None:
         index = candidate.get("index")
-        index = index if isinstance(index, int) else position
+        index = index if isinstance(index, int) else position  # protocol buffers leave out an index of 0
         if self._index is None:
             self._index = index
         if index != self._index:

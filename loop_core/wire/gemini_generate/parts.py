@@ -28,6 +28,7 @@ _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]'"\s]+)|\[(?P<index>[0-9]{1,9})\]"""
     r"""|\['(?P<single>(?:[^'\\]|\\.)*)'\]|\["(?P<double>(?:[^"\\]|\\.)*)"\]"""
 )
+# Paths come from outside: without a bound one of them could make a tree that nothing can walk.
 _DEEPEST = 64
 _MISSING = object()
 
@@ -123,6 +124,7 @@ class PartialArgs:
         piece = get(value, "stringValue")
         if isinstance(piece, str):
             text.chunks.append(piece)
+        # absent means the last piece (google-genai 3.4.0 types.py PartialArg)
         if get(value, "willContinue") is not True:
             text.open = False
             self._open -= 1
@@ -254,6 +256,7 @@ class _Call:
         if values is not None:
             arguments, form = values.text() if whole else values.prefix(), ArgsForm.STRING
         elif not whole:
+            # No brace at the end: what is not whole must not parse.
             arguments, form = "{" if self.empty else (arguments or "").rstrip()[:-1], ArgsForm.STRING
         return ToolCall(self.id, self.name, arguments, whole and self.ended, form=form, signature=self.signature,
                         at=self.at)
@@ -284,7 +287,7 @@ class Parts:
         if isinstance(call, dict):
             self.append = None
             self._call(call, signature, (*path, key_of(wire_call, "functionCall")))
-        elif wire_call.keys() <= _BESIDE:
+        elif wire_call.keys() <= _BESIDE:  # a part is a union: these never stand for a kind
             text = wire_call.get("text")
             self._run(text if isinstance(text, str) else "", wire_call.get("thought") is True, signature)
         elif isinstance(wire_call.get("text"), str):
@@ -339,6 +342,7 @@ class Parts:
             if call.values.broken:
                 self._source.find("gemini_generate.partial_args", call.values.broken, call.at)
         call.signature = call.signature or signature
+        # A part that comes after a finish reason opens the call again.
         call.more, call.ended = get(wire_call, "willContinue") is True, False
         self._open = call if call.more else None
         growing = call.values.growing if call.values is not None and call.more else None

@@ -47,6 +47,7 @@ from loop_core.wire.body import (
 from loop_core.wire.gemini_generate.table import API, PATHS, SNAKE, get, problems
 
 _ROLES: Mapping[str, Role] = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL, "system": Role.SYSTEM}
+# VALIDATED lets the model choose too
 _MODES: Mapping[str, str] = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}
 
 
@@ -78,7 +79,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     return Request(
         api=API,
         messages=tuple(messages),
-        model=model.rpartition("/")[2] if model else None,
+        model=model.rpartition("/")[2] if model else None,  # `models/…`, `publishers/google/models/…`
         tools=tuple(tool for item in list_of(body.get("tools")) for tool in _tools(item)),
         tool_choice=_choice(get(body, "toolConfig")),
         max_tokens=integer(get(settings, "maxOutputTokens")),
@@ -127,6 +128,7 @@ def _part(part: Mapping[str, Any]) -> MessagePart:
     if isinstance(answer, dict):
         return _result(answer)
     if isinstance(text, str):
+        # Gemini 3 signs an answer in a part of empty text; it goes back as it came.
         thought = part.get("thought") is True or (not text and signature is not None)
         return ReasoningPart(text, signature) if thought else TextPart(text)
     if signature is not None and len(part) == 1:
@@ -179,7 +181,7 @@ def _choice(config: Any) -> str | None:
         return None
     mode = _MODES.get(str(calling.get("mode", "AUTO")).upper())
     allowed = get(calling, "allowedFunctionNames")
-    if mode == "any" and isinstance(allowed, list) and len(allowed) == 1:
+    if mode == "any" and isinstance(allowed, list) and len(allowed) == 1:  # the way to force one tool
         return f"tool:{allowed[0]}"
     return mode
 
@@ -254,7 +256,7 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
             return {"text": "", "thoughtSignature": part.signature}
         return {"text": part.text, "thought": True, **non_null(thoughtSignature=part.signature)}
     if isinstance(part, ToolResultPart):
-        if part.name is None:
+        if part.name is None:  # required (API reference, FunctionResponse)
             raise EncodeError("a result needs the name of its function", api=API, what="result.name")
         return {"functionResponse": {**non_null(id=part.call_id), "name": part.name, "response": _answer(part)}}
     if type(part) is OpaquePart:
@@ -275,7 +277,7 @@ def _answer(part: ToolResultPart) -> dict[str, Any]:
         value = json.loads(part.text)
     except (ValueError, RecursionError):
         value = None
-    if isinstance(value, dict) and value and ("error" in value) is part.is_error:
+    if isinstance(value, dict) and value and ("error" in value) is part.is_error:  # else it would say the contrary
         return value
     return {"error" if part.is_error else "output": part.text}
 

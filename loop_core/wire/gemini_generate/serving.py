@@ -28,8 +28,8 @@ from loop_core.wire.serving import (
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("STOP"),
-    Moment.CALLED: say("STOP"),
-    **budget_words("MAX_TOKENS"),
+    Moment.CALLED: say("STOP"),  # the word for calls too (google-genai 3.4.0)
+    **budget_words("MAX_TOKENS"),  # no word of its own for a full context
     Moment.FILTERED: say("SAFETY"),
     Moment.PAUSED: Spelling("CONTINUATION", token="Y29udGludWU="),  # noqa: S106  a place in an answer, no secret
     Moment.MALFORMED: say("MALFORMED_FUNCTION_CALL", CutCallForm.DROPPED, finishMessage="Malformed function call"),
@@ -120,7 +120,7 @@ MEMBERS: tuple[Member, ...] = (
     Member("generationConfig.maxOutputTokens", "integer", least=1),
     Member("generationConfig.candidateCount", "integer", only=(1,),
           hint="one answer is given, and several are asked for"),
-    Member("generationConfig.stopSequences", "array", most=5),
+    Member("generationConfig.stopSequences", "array", most=5),  # up to five (API reference)
     Member("generationConfig.stopSequences[]", "string"),
     Member("generationConfig.responseLogprobs", "boolean", only=(False,)),
     Member("generationConfig.logprobs", "integer", only=()),
@@ -198,7 +198,7 @@ RULES: tuple[Rule, ...] = (
 
 def _json_shape(extra: Body) -> JSONShape | None:
     settings = member(extra, "generationConfig")
-    for name in ("responseJsonSchema", "_responseJsonSchema"):
+    for name in ("responseJsonSchema", "_responseJsonSchema"):  # the second is the API's internal name of it
         if member(settings, name) is not None:
             return JSONShape(f"generationConfig.{name}", member(settings, name))
     if member(settings, "responseSchema") is not None:
@@ -215,9 +215,9 @@ SERVING = Serving(
     text=_text,
     stop_place=StopPlace(_told, ("finishReason", "finishMessage")),
     call_form=CutCallForm.DROPPED,
-    answer_id="{}",
-    frame_end=b"\r\n\r\n",
-    array_unless="alt=sse",
+    answer_id="{}",  # ids have no prefix
+    frame_end=b"\r\n\r\n",  # Google ends lines so (recorded)
+    array_unless="alt=sse",  # without it the stream is one JSON array (API reference)
     errors=GOOGLE_ERRORS,
     error_body=google_error,
     stops=("generationConfig", "stopSequences"),
@@ -227,6 +227,7 @@ SERVING = Serving(
         "": KNOWN, "generationConfig": KNOWN_SETTINGS, "generation_config": KNOWN_SETTINGS}),
     json_shape=_json_shape,
     count=TokenCount(re.compile(r"/models/(?P<model>[^/:?#]+):countTokens(?=$|[?#])"), _count,
+                     # contents alone, or a whole request (API reference)
                      lambda body: body.get("generateContentRequest", body)),
     near=re.compile(r"/v1beta(?=[/?#]|$)|/models/[^/?#]+:"),
     client_header="x-goog-api-key",

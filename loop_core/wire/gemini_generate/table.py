@@ -138,7 +138,7 @@ def key_of(value: Mapping[str, Any], name: str) -> str:
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON value is a generateContent body, an element of its stream, or Google's error."""
-    if event:
+    if event:  # its events have no names
         return False
     if isinstance(get(value, "usageMetadata"), dict) or isinstance(get(value, "promptFeedback"), dict):
         return True
@@ -146,6 +146,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     if isinstance(candidates, list):
         return any(map(_is_candidate, candidates)) or isinstance(get(value, "modelVersion"), str)
     error = value.get("error")
+    # google.rpc.Status: a code in numbers beside a status in words; OpenAI's errors have no status.
     return isinstance(error, dict) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int)
 
 
@@ -282,7 +283,7 @@ def _wrong(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]
 
 
 def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+    return key.replace("~", "~0").replace("/", "~1")  # RFC 6901 section 3
 
 
 def _less(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]) -> Any:
@@ -293,6 +294,7 @@ def _less(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, .
     reference = schema.get("$ref")
     if isinstance(reference, str) and "$ref" not in takes:
         refs = (*refs, reference)
+        # a schema that refers to itself ends here
         target = None if reference in refs[:-1] else _target(root, reference)
         schema = {**(target or {}), **{key: value for key, value in schema.items() if key != "$ref"}}
         schema = _simpler(schema, takes, dialect, root, refs)
@@ -333,6 +335,7 @@ def _simpler(
     kinds = made.get("type")
     if isinstance(kinds, list) and dialect == "openapi":
         plain = [kind for kind in kinds if kind != "null"]
+        # OpenAPI 3.0 has one type; a string can hold any value
         made["type"] = plain[0] if len(plain) == 1 else "string"
         if len(plain) < len(kinds):
             made["nullable"] = True
@@ -357,6 +360,6 @@ def _target(root: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None
     if not reference.startswith("#"):
         return None
     for key in reference[1:].split("/")[1:]:
-        name = key.replace("~1", "/").replace("~0", "~")
+        name = key.replace("~1", "/").replace("~0", "~")  # in this order (RFC 6901 section 4): `~01` is `~1`
         found = found.get(name) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) else None

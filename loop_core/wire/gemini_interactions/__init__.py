@@ -95,6 +95,7 @@ def _step(part: ResponsePart, notes: str | None = None) -> str:
         summary = {"summary": [{"type": "text", "text": part.text}]} if part.text else {}
         return compact({"type": THOUGHT, **_signed(part.signature), **summary})
     if type(part) is OpaquePart:
+        # Part of a model's output, or a step of its own.
         return f'{{"type":"{OUTPUT}","content":[{part.json}]}}' if part.type.startswith(INSIDE) else _verbatim(part)
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     _check_kind(part)
@@ -136,7 +137,7 @@ def _events(response: ChatResponse, chunk: int) -> Iterator[tuple[str, str]]:
     if response.model is not None:
         begun.append(_member("model", response.model))
     pending = '"status":"in_progress"'
-    early = _beside(response) if raw is None else []
+    early = _beside(response) if raw is None else []  # a stream that breaks off has its counts in the first event alone
     yield "interaction.created", _with("interaction.created", "interaction", [*begun, pending, *early])
     for index, (part, notes) in enumerate(_noted(response.parts)):
         yield from _step_events(index, part, notes, chunk)
@@ -205,9 +206,10 @@ def _usage(usage: Usage) -> dict[str, int]:
     if thought is not None:
         if taken is None or thought > taken:
             raise EncodeError("thoughts are counted beside the output", api=API, what="usage.reasoning_tokens")
-        taken -= thought
+        taken -= thought  # the API counts thoughts beside the output, not in it
     counts = {"input": usage.input_tokens, "output": taken, "thought": thought, "cached": usage.cached_tokens}
     made = {f"total_{name}_tokens": count for name, count in counts.items() if count is not None}
+    # What came from the cache is part of the input.
     return {**made, "total_tokens": sum(count for name, count in counts.items() if count and name != "cached")}
 
 

@@ -194,6 +194,7 @@ def _summary(fields: Mapping[str, Any]) -> str:
 # -- Events and bodies -----------------------------------------------------------------------------------------------
 
 
+# Such a step stays open: nothing told its name or id.
 IMPLIED: Mapping[str, str] = {
     "text": OUTPUT, "arguments_delta": CALL, "thought_signature": THOUGHT, "thought_summary": THOUGHT,
 }

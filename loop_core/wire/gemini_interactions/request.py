@@ -66,7 +66,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     return Request(
         api=API,
         messages=(*([Message(Role.SYSTEM, system)] if system else []), *_messages(body.get("input"))),
-        model=model.rpartition("/")[2] if model else None,
+        model=model.rpartition("/")[2] if model else None,  # also `models/NAME`, as Gemini's lists of models have it
         tools=tuple(tool for declared in list_of(body.get("tools")) if (tool := _tool(declared)) is not None),
         tool_choice=_choice(settings.get("tool_choice")),
         max_tokens=cap if type(cap) is int else None,
@@ -151,7 +151,7 @@ def _result(step: Mapping[str, Any]) -> ToolResultPart:
     if isinstance(given, list):
         texts = [each.get("text") for each in given if isinstance(each, Mapping) and each.get("type") == "text"]
         text = "".join(each for each in texts if isinstance(each, str))
-        kept = compact(given) if len(texts) != 1 or len(given) != 1 else None
+        kept = compact(given) if len(texts) != 1 or len(given) != 1 else None  # a single text needs nothing beside it
     return ToolResultPart(word(step.get("call_id")), word(step.get("name")), text, step.get("is_error") is True, kept)
 
 
@@ -176,7 +176,7 @@ def _choice(value: Any) -> str | None:
     if not isinstance(allowed, Mapping):
         return None
     mode, names = _MODES.get(str(allowed.get("mode", "auto"))), allowed.get("tools")
-    if mode == "any" and isinstance(names, list) and len(names) == 1:
+    if mode == "any" and isinstance(names, list) and len(names) == 1:  # the way to force one tool
         return f"tool:{names[0]}"
     return mode
 
@@ -291,7 +291,7 @@ def _write_result(part: ToolResultPart) -> dict[str, Any]:
             value = json.loads(part.text)
         except (ValueError, RecursionError):
             value = None
-        result = value if isinstance(value, dict) else result
+        result = value if isinstance(value, dict) else result  # a result may be an object or a text
     failed = {"is_error": True} if part.is_error else {}
     called = {**non_null(name=part.name), "call_id": part.call_id or ""}
     return {"type": "function_result", **called, "result": result, **failed}

@@ -24,11 +24,11 @@ from loop_core.wire.serving import (
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: say("completed"),
     Moment.CALLED: say("requires_action"),
-    **budget_words("incomplete"),
+    **budget_words("incomplete"),  # no word of its own for a full context
     Moment.PAUSED: Spelling("requires_continuation", token="Y29udGludWU="),  # noqa: S106  a place, no secret
     Moment.MALFORMED: say("requires_action"),
     Moment.FAILED: fails(None, "The model is overloaded.", code="unavailable"),
-    Moment.BROKEN: say(None, CutCallForm.OPEN),
+    Moment.BROKEN: say(None, CutCallForm.OPEN),  # the step's end is lost with the connection
 }
 CANNOT: Mapping[str, str] = {
     "context_full": "it has no word for a full context",

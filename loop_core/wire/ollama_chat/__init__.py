@@ -52,7 +52,7 @@ from loop_core.wire.body import (
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
 
-_CREATED = "1970-01-01T00:00:00Z"
+_CREATED = "1970-01-01T00:00:00Z"  # the engine has no clock
 _ORDER = (ReasoningPart, TextPart, ToolCall)
 """How the fields of one message stand: thinking, content, tool_calls."""
 _DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
@@ -103,6 +103,7 @@ def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tu
             yield "call.kind", f"a call is a function of the caller, never {part.kind}"
         if part.arguments is not None and read_object(part.arguments) is None:
             yield "call.arguments", "arguments are sent as an object, which cannot be cut"
+        # an object is sent as received, with its line breaks
         elif stream and part.arguments is not None and "\n" in part.arguments:
             yield "call.arguments", "a line break ends the line"
         if part.closed != stopped:
@@ -205,6 +206,7 @@ def _read_parts(item: Mapping[str, Any], role: Role) -> Iterator[MessagePart]:
     thinking, content = item.get("thinking"), item.get("content")
     text = content if isinstance(content, str) else ""
     if role is Role.TOOL:
+        # `tool_name` is Ollama's, `name` that of OpenAI's clients
         name = word(item.get("tool_name")) or word(item.get("name"))
         yield ToolResultPart(word(item.get("tool_call_id")), name, text)
         return
@@ -266,7 +268,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     if choice is not None and forced_tool(choice) is None and choice not in CHOICES:
         raise unknown_choice(choice, API)
     body = non_null(model=request.model)
-    history = with_names(with_ids(request.messages, missing=False))
+    history = with_names(with_ids(request.messages, missing=False))  # Ollama pairs results with calls by name
     body["messages"] = [item for message in history for item in _messages(message)]
     if request.tools and choice != "none":
         body["tools"] = [_write_tool(tool) for tool in request.tools]
@@ -320,6 +322,7 @@ FORMAT = Format(
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=lambda request: "/chat",
+    # The computer's own server asks for no key; ollama.com does (Ollama docs, cloud).
     home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
     provider="ollama",
     word_paths=(("done_reason",),),

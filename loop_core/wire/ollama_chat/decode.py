@@ -100,7 +100,7 @@ class Decoder(base.Decoder):
 
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
-    object_framing = NDJSON
+    object_framing = NDJSON  # a whole answer is a stream of one line
     calls_at: ClassVar[tuple[str, ...]] = ("message", "tool_calls")
     """Where the calls of a line stand."""
 

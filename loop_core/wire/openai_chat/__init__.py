@@ -36,7 +36,7 @@ from loop_core.wire.openai_chat.table import (
 )
 
 _KNOWN = {*CHOICE_WORDS, *BODY_WORDS, *ERROR_WORDS, EARLIER, FILTERS, PROMPT_FILTERS}
-_LISTS = frozenset(MESSAGE_BLOCKS) - {"audio"}
+_LISTS = frozenset(MESSAGE_BLOCKS) - {"audio"}  # a message has one sound, and several of the others
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
@@ -106,7 +106,7 @@ def _body(response: ChatResponse) -> dict[str, Any]:
     error = _error(response)
     if error is not None and not (response.parts or response.stop_reason.raw is not None or response.usage):
         return {**_head(response), **error} if response.id or response.model else error
-    body = {**_head(response), "object": "chat.completion", "created": 0}
+    body = {**_head(response), "object": "chat.completion", "created": 0}  # the engine has no clock
     message: dict[str, Any] = {"role": "assistant", "content": _content(response), "refusal": response.refusal}
     for fields in (_reasoning(response), _blocks(response), _calls(response)):
         message.update(fields)
@@ -131,6 +131,7 @@ def _calls(response: ChatResponse) -> dict[str, Any]:
 
 def _is_old(response: ChatResponse) -> bool:
     calls = response.tool_calls
+    # The decoder leaves no mark of the deprecated field: under this word a call without an id can only have come in it.
     return (response.stop_reason.raw == "function_call" and len(calls) == 1 and calls[0].id is None
             and bool(calls[0].name) and calls[0].kind is CallKind.FUNCTION)
 
@@ -142,6 +143,7 @@ def _call(call: ToolCall, arguments: Mapping[str, Any] | None = None) -> dict[st
     if call.id is None:
         del value["id"]
     if call.signature is not None:
+        # where Gemini's compatible endpoint has it
         value["extra_content"] = {"google": {"thought_signature": call.signature}}
     return value
 
@@ -242,6 +244,7 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
     end = _end(response)
     if raw is not None or len(end) > 1:
         yield _event({**head, "choices": [{"index": 0, "delta": {}, "logprobs": None, **end}]})
+    # Usage has a chunk of its own, without choices (API reference, stream_options.include_usage).
     last = {name: value for name, value in _beside(response).items() if name != PROMPT_FILTERS}
     if last:
         yield _event({**head, "choices": [], **last})
@@ -249,7 +252,7 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
         begun = bool(response.parts or raw is not None or response.refusal or last)
         # An error stands alone; where no chunk has told of the response before, it does.
         yield _event({**head, **error} if not begun and (response.id or response.model) else error)
-    if response.saw_done or (raw and error is None):
+    if response.saw_done or (raw and error is None):  # a failed stream mostly ends without the mark
         yield b"data: [DONE]\n\n"
 
 
@@ -260,7 +263,7 @@ def _event(value: Mapping[str, Any]) -> bytes:
 
 
 def _deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
-    yield {"role": "assistant", "content": ""}
+    yield {"role": "assistant", "content": ""}  # OpenAI's streams begin so
     yield from _reasoning_deltas(response, chunk)
     for part in response.parts:
         if type(part) is TextPart:
@@ -299,7 +302,7 @@ def _call_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
         yield _call(call)
         return
     holder, key = ("custom", "input") if call.kind is CallKind.CUSTOM else ("function", "arguments")
-    yield _call(call, {key: ""})
+    yield _call(call, {key: ""})  # id and name come first, the characters after them (wire notes)
     for piece in pieces(call.arguments, chunk):
         yield {holder: {key: piece}}
 
@@ -333,7 +336,7 @@ FORMAT = Format(
     home=Home("https://api.openai.com", "/v1", ANY_PATH, "authorization"),
     provider="openai",
     word_paths=(("choices", 0, "finish_reason"),),
-    prefills=frozenset(Prefill) - {Prefill.NONE},
+    prefills=frozenset(Prefill) - {Prefill.NONE},  # the server's profile says which of them works
     body_marks=True,
     rules={"openai_chat.usage_contradiction": ("usage.reasoning_tokens",)},
 )

@@ -134,7 +134,7 @@ class CallAssembly:
         kind, payload, holder, key = _payload(delta)
         index, given = delta.get("index"), payload.get(key)
         ident, name = _word(delta.get("id")), _word(payload.get("name"))
-        if index is None or isinstance(index, (list, dict)):
+        if index is None or isinstance(index, (list, dict)):  # neither of these can be a key
             self._note(f"{API}.index_missing", "a tool call delta has no index", at)
             index, call = None, self._without_index(ident, name, given)
         elif index in self._by_index:

@@ -182,7 +182,7 @@ class GrowingChoice:
             kind = block.get("type") if isinstance(block, Mapping) else None
             if type(block) is str:
                 self.text.append(block)
-            elif kind == "thinking" and isinstance(block, Mapping):
+            elif kind == "thinking" and isinstance(block, Mapping):  # Mistral's ThinkChunk
                 self.reasoning.extend(_texts(block.get("thinking")))
             elif isinstance(block, Mapping) and type(block.get("text")) is str:
                 self.text.append(block["text"])
@@ -241,7 +241,7 @@ class GrowingChoice:
             block = self.blocks.get(key)
             if block is None:
                 block = self.blocks[key] = ReasoningBlock()
-            text = detail.get("text") or detail.get("summary")
+            text = detail.get("text") or detail.get("summary")  # OpenRouter: reasoning.text, reasoning.summary
             if text and type(text) is str:
                 block.text.append(text)
                 told = True

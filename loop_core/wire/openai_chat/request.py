@@ -45,12 +45,13 @@ from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
 ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
+    "developer": Role.SYSTEM,  # its name for models that think (API reference)
     "assistant": Role.ASSISTANT,
     "tool": Role.TOOL,
-    "function": Role.TOOL,
+    "function": Role.TOOL,  # deprecated with function_call (API reference)
 }
 """Any other role is the user's."""
+# OpenAI deprecates max_tokens, so the newer name counts; the third is that of Responses.
 CAPS: tuple[str, ...] = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 _DEPLOYMENT = re.compile(r"/deployments/([^/?#]+)/")
@@ -85,7 +86,7 @@ def _message(item: Mapping[str, Any]) -> Message:
     details = item.get("reasoning_details")
     parts.extend(_details(details) if isinstance(details, list) else ())
     thinking = next((text for name in REASONING_FIELDS if (text := word(item.get(name)))), None)
-    if thinking and not parts:
+    if thinking and not parts:  # the same text in a second field is no second thought
         parts.append(ReasoningPart(thinking))
     parts.extend(_content(item.get("content")))
     if refusal := word(item.get("refusal")):
@@ -213,7 +214,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    history = with_ids(request.messages)
+    history = with_ids(request.messages)  # only the id says which call a result answers
     kinds = {call.id: call.kind for call in calls_of(history)}
     body = non_null(model=request.model)
     body["messages"] = [item for message in history for item in _messages(message, kinds)]
@@ -233,18 +234,19 @@ def _messages(message: Message, kinds: Mapping[str | None, CallKind]) -> Iterato
     others = [part for part in message.parts if type(part) is not ToolResultPart]
     if not others and message.results:
         return
-    role = Role.USER if message.role is Role.TOOL else message.role
+    role = Role.USER if message.role is Role.TOOL else message.role  # what stands beside results is the user's
     content = list(_write_content(others))
     item: dict[str, Any] = {"role": role.value}
     texts = [block["text"] for block in content if block.get("type") == "text"]
     if len(texts) == len(content) <= 1:
+        # Content may be null beside calls alone (API reference, assistant message).
         item["content"] = texts[0] if texts else None if message.tool_calls else ""
     else:
         item["content"] = content
     item |= _thinking([part for part in others if type(part) is ReasoningPart])
     for part in others:
         if type(part) is OpaquePart and part.type == "message.audio":
-            item["audio"] = {"id": opaque_object(part, API).get("id")}
+            item["audio"] = {"id": opaque_object(part, API).get("id")}  # all that a request takes of a sound
     calls = [_write_call(part) for part in others if type(part) is ToolCall]
     if calls:
         item["tool_calls"] = calls
@@ -279,6 +281,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments or ""}}
     if call.kind is not CallKind.FUNCTION:
         raise refuse(call, API)
+    # required (API reference)
     function = {"name": call.name, "arguments": "{}" if call.arguments is None else call.arguments}
     return {"id": call.id, "type": "function", "function": function}
 

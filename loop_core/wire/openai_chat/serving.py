@@ -54,7 +54,7 @@ PEERS: Mapping[str, PeerWords] = {
     "length": PEER_LENGTH,
     "tool_calls": PEER_CALL,
     "content_filter": PEER_FILTER,
-    "MAX_TOKENS": ("length", "other", "none", "error"),
+    "MAX_TOKENS": ("length", "other", "none", "error"),  # an alias of compatible servers (ironclaw PR#5665)
     PEER_ABSENT: ("raises", "error", "none", "error"),
     PEER_FAILURE: PEER_FAILED,
 }
@@ -64,6 +64,7 @@ CANNOT: Mapping[str, str] = {
     "commentary": "its messages have no phase",
     "done_without_reason whole": "a whole body has no mark",
 }
+# `length` also says that the budget is spent, so our loop goes on, and completes.
 ENDS: Mapping[str, str] = {"context_full": "completed"}
 
 
@@ -103,7 +104,7 @@ SAMPLING: tuple[Member, ...] = (
     Member("presence_penalty", "number", least=-2, most=2),
     Member("frequency_penalty", "number", least=-2, most=2),
     Member("seed", "integer"),
-    Member("stop", "string|array", most=4),
+    Member("stop", "string|array", most=4),  # up to four (API reference)
     Member("stop[]", "string"),
     Member("n", "integer", least=1, only=(1,), code="unsupported_value",
           hint="one answer is given, and several are asked for"),
@@ -115,10 +116,10 @@ MEMBERS: tuple[Member, ...] = (
     Member("messages[]", "object"),
     Member("messages[].role", "string", required=True, among=ROLES),
     Member("messages[].content", "string|array"),
-    Member("messages[role=user].content", "string|array", required=True),
+    Member("messages[role=user].content", "string|array", required=True),  # of the assistant, calls may stand alone
     Member("messages[role=system].content", "string|array", required=True),
     Member("messages[role=tool].tool_call_id", "string", required=True),
-    Member("messages[].tool_calls", "array", least=1),
+    Member("messages[].tool_calls", "array", least=1),  # OpenAI refuses an empty list
     Member("messages[].tool_calls[]", "object"),
     Member("messages[].tool_calls[].id", "string", required=True),
     Member("messages[].tool_calls[].function", "object"),
@@ -127,7 +128,7 @@ MEMBERS: tuple[Member, ...] = (
     *SAMPLING,
     Member("max_completion_tokens", "integer", least=1),
     Member("parallel_tool_calls", "boolean"),
-    Member("logprobs", "boolean", only=(False,)),
+    Member("logprobs", "boolean", only=(False,)),  # a scripted answer has no probabilities
     Member("top_logprobs", "integer", only=(0,)),
     Member("response_format", "object"),
     Member("response_format.type", "string", required=True, among=FORMATS),
@@ -270,7 +271,7 @@ def _completion_text(name: str | None, value: Event) -> tuple[Event, str]:
 # Members and ranges: openai 3.54.0 types/completion_create_params.py and its API reference.
 
 COMPLETIONS_MEMBERS: tuple[Member, ...] = (
-    Member("prompt", "string|array", required=True, most=1),
+    Member("prompt", "string|array", required=True, most=1),  # each prompt would get an answer
     Member("prompt[]", "string"),
     *SAMPLING,
     Member("best_of", "integer", least=1, only=(1,)),

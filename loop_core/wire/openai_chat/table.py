@@ -96,12 +96,14 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
         return False
     if not choices:
         kind = value.get("object")
+        # Azure's first chunk holds the annotations of the prompt and nothing else (openai-python#1677).
         return (isinstance(kind, str) and kind.startswith("chat.completion")) or PROMPT_FILTERS in value
     first = choices[0]
     if not isinstance(first, Mapping):
         return False
     if isinstance(first.get("delta"), Mapping) or isinstance(first.get("message"), Mapping):
         return True
+    # Azure's asynchronous filter sends choices without a delta (openai-python#1677).
     return "content_filter_offsets" in first or (FILTERS in first and "text" not in first)
 
 

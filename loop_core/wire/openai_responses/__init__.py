@@ -104,7 +104,7 @@ class _Stream:
         if isinstance(whole, dict):
             announced, steps = _announced(whole, part)
             if type(part) is ReasoningPart and not done:
-                announced.pop("encrypted_content", None)
+                announced.pop("encrypted_content", None)  # it counts only in an item that ended
         yield self.event("response.output_item.added", output_index=index, item=announced)
         place: dict[str, Any] = {"item_id": whole.get("id") if isinstance(whole, dict) else None, "output_index": index}
         for kind, key, text, holder in steps:
@@ -208,7 +208,7 @@ def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
         item["input" if custom else "arguments"] = text
     ended = status == "completed"
     if call.status == "in_progress" and call.closed:
-        item["caller"] = {"type": "program", "caller_id": ""}
+        item["caller"] = {"type": "program", "caller_id": ""}  # only so can such a call be complete: `items.closes`
     if call.status is None and done and closes(item, ended) is not call.closed:
         item["status"] = "completed" if call.closed else "incomplete"  # a call of another format has no status to keep
     _check(call, done and closes(item, ended))
@@ -244,9 +244,11 @@ def _response(
     known = {"id": response.id, "model": response.model, "status": status}
     whole.update({key: value for key, value in known.items() if value is not None})
     whole.update({
+        # Otherwise `in_progress` would be read as a stream that was cut, and not as an answer that is still being made.
         "background": response.stop_reason.normalized is Stop.PAUSED and status in PENDING,
         "error": None if early or response.error is None else _error(response.error, native),
         "incomplete_details": {"reason": reason} if reason else None,
+        # The members that the SDK's model asks of every response (openai 3.54.0 types/responses/response.py).
         "instructions": None, "metadata": {}, "output": output, "parallel_tool_calls": True,
         "temperature": None, "tool_choice": "auto", "tools": [], "top_p": None,
         "usage": None if early or response.usage is None else _usage(response.usage),

@@ -288,6 +288,7 @@ class Decoder(BaseDecoder):
         if stop.normalized is not Stop.END_TURN:
             return stop
         word = None
+        # Each of these contradicts `completed`, and the stricter word counts.
         if "incomplete_details.reason" in native:
             word = f"incomplete:{native['incomplete_details.reason']}"
         elif "content_filters.blocked" in native:

@@ -146,7 +146,7 @@ def _message(item: GrowingItem) -> ItemReading:
 def _reasoning(item: GrowingItem) -> ReasoningPart:
     value = item.value
     found = item.streamed("reasoning") or item.streamed("summary")
-    streamed = "\n\n".join(piece for _, _, piece in found)
+    streamed = "\n\n".join(piece for _, _, piece in found)  # each part is a paragraph (`Format.joints`)
     whole = "\n\n".join(_texts(value.get("content"))) or "\n\n".join(_texts(value.get("summary")))
     text = (whole or streamed) if item.done else (streamed or whole)
     # What the announcement of an item says of its encrypted content may be incomplete (openai ResponseReasoningItem).
@@ -233,6 +233,7 @@ def _same(one: str, other: str, field: str) -> bool:
 def _whole(item: GrowingItem, name: str, kind: CallKind, ended: bool) -> ToolCall:
     value = item.value
     own = string(value.get("id"))
+    # An approval names the request's own id (openai types/responses/response_input_item.py, McpApprovalResponse).
     answer = call_id(value) or (own if value.get("type") == "mcp_approval_request" else None)
     return ToolCall(answer, name, item.verbatim(), item.done and closes(value, ended), kind, ArgsForm.OBJECT,
                     string(value.get("status")), own, at=item.at)

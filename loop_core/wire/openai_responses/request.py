@@ -52,7 +52,7 @@ RESULTS: Mapping[str, str] = {
     "shell_call_output": "call_id",
     "apply_patch_call_output": "call_id",
     "tool_search_output": "call_id",
-    "local_shell_call_output": "id",
+    "local_shell_call_output": "id",  # it has no call_id (openai types/responses/response_input_item.py)
     "mcp_approval_response": "approval_request_id",
 }
 """Items that answer a call -> the field that names it."""
@@ -102,7 +102,7 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Message]:
 
 def _message(item: Mapping[str, Any]) -> Message:
     kind = str(item.get("type"))
-    if kind == "message" or (kind == "None" and "role" in item):
+    if kind == "message" or (kind == "None" and "role" in item):  # the type may be left out (EasyInputMessage)
         role = ROLES.get(str(item.get("role")), Role.USER)
         return Message(role, tuple(_content(item.get("content"))))
     if kind in RESULTS:
@@ -147,6 +147,7 @@ def _result(item: Mapping[str, Any], key: str) -> ToolResultPart:
     output = item.get("output")
     if isinstance(output, list) and all(isinstance(part, dict) and type(part.get("text")) is str for part in output):
         text = "".join(part["text"] for part in output)
+    # What answers without an output, such as an approval, is kept whole.
     elif output is None:
         text = _json(item)
     else:
@@ -177,7 +178,7 @@ def _tools(tools: Any) -> Iterator[Tool]:
         if not isinstance(tool, dict):
             continue
         kind = str(tool.get("type"))
-        if kind == "namespace":
+        if kind == "namespace":  # a group of tools (openai types/responses/namespace_tool.py)
             yield from _tools(tool.get("tools"))
         elif kind in ("function", "custom"):
             inner = tool.get("function")
@@ -186,7 +187,7 @@ def _tools(tools: Any) -> Iterator[Tool]:
             yield Tool(string(told.get("name")) or "", schema if isinstance(schema, dict) else None,
                        string(told.get("description")) or "",
                        CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION, declaration=tool)
-        elif kind in CLIENT_TOOLS and not _contained(tool):
+        elif kind in CLIENT_TOOLS and not _contained(tool):  # in a container the provider runs it
             yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declaration=tool)
         else:
             yield Tool(string(tool.get("server_label")) or kind, kind=CallKind.SERVER, declaration=tool)

@@ -119,7 +119,7 @@ MEMBERS: tuple[Member, ...] = (
     Member("store", "boolean"),
     Member("temperature", "number", least=0, most=2),
     Member("top_p", "number", least=0, most=1),
-    Member("top_logprobs", "integer", only=(0,)),
+    Member("top_logprobs", "integer", only=(0,)),  # 0 asks for none; a scripted answer has no probabilities
     Member("include", "array"),
     Member("include[]", "string", among=INCLUDES),
     Member("text", "object"),
@@ -210,7 +210,7 @@ SERVING = Serving(
     answer_id="resp_{}",
     call_id="call_{}",
     thought_id="rs_{}",
-    counts_all=True,
+    counts_all=True,  # the SDK requires both details (openai 3.54.0 types/responses/response_usage.py)
     indexes=_indexes,
     unknown="incomplete:{}",
     poll=r"/responses/(?P<id>resp_[^/?#]+)$",

@@ -154,7 +154,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
         return False
     if kind.startswith("response."):
         return isinstance(value.get("response"), Mapping) or "output_index" in value or "item_id" in value
-    return kind == "error" and "sequence_number" in value
+    return kind == "error" and "sequence_number" in value  # Anthropic's errors have no number
 
 
 # -- Which values of a Responses body or event become which facts ----------------------------------------------------
