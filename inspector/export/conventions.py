@@ -124,7 +124,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     CONTINUED: Instrument("s", "Duration of each turn that was continued.", _SECONDS),
     CONTINUED_UNTIMED: Instrument("{turn}", "Continued turns whose duration is not recorded."),
 }
-"""Name -> metric. The conventions' buckets for theirs; the last five are seed 000's."""
+"""Name -> metric. The conventions' buckets for theirs; the last five are ZeroClaw RFI 2309's."""
 
 
 # -- Spans and metric points as plain values -------------------------------------------------------------------------

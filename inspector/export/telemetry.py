@@ -1,6 +1,7 @@
 """Telemetry: turns as OpenTelemetry spans and metrics, by its conventions for generative AI.
 
-`points` folds a session into measurements (seed 000's come from the same events that a log gets), `spans` into spans;
+`points` folds a session into measurements (those of ZeroClaw RFI 2309 come from the same events that a log gets),
+`spans` into spans;
 `traces` and `metrics` write them as OTLP/JSON without any package, `otel_sdk` hands them to OpenTelemetry's SDK, and
 `view_of_run` makes a session of a live run of the caller's own loop. Message contents are left out unless they are
 asked for, credentials always.
@@ -78,7 +79,7 @@ def _of_answer(facts: ResponseFacts) -> Iterator[OtelPoint]:
 
 
 def _of_turn(view: View, turn: TurnFacts) -> Iterator[OtelPoint]:
-    """Seed 000's, of the run in which the turn was decided."""
+    """ZeroClaw RFI 2309's, of the run in which the turn was decided."""
     records: list[Record] = []
     for index in range(turn.run.first, turn.run.decided + 1):
         records += view.effective_step(index).records

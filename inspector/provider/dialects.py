@@ -105,7 +105,7 @@ OTHERS: tuple[Dialect, ...] = (
             "vLLM PR#25054", {CALLED: say("stop")}, model="gpt-4o-mini",
             asks={"tool_choice": {"type": "function", "function": {"name": "write_file"}}}),
     Dialect(CHAT, "mimo", title="sends no finish reason at the cap: the last chunk has choices []",
-            source="seed 001; Zoo-Code#425", model="mimo-v2.5-pro",
+            source="Zoo Code's analysis; Zoo-Code#425", model="mimo-v2.5-pro",
             says={moment: say(None) for moment in (CUT, CUT_CALL, CUT_AFTER)}),
     Dialect(CHAT, "vllm", title="its call parser says tool_calls, whatever ended the call",
             source="vLLM #53269, #9053, #58228",

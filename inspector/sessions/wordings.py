@@ -31,13 +31,13 @@ def _hint(name: str, source: str, *pattern: str, call: bool = False) -> HintWord
 
 HINTS: tuple[HintWording, ...] = (
     _hint(
-        "continue_exactly", "seed 000 (continuation hint); Hermes; ZeroClaw",
+        "continue_exactly", "ZeroClaw RFI 2309 (continuation hint); Hermes; ZeroClaw",
         r"\b(?:continue|resume|go on|pick up|carry on)\b[^.!?]{0,40}",
         r"\b(?:where|(?:at|from) the (?:exact )?(?:point|place|spot)) (?:where |that )?",
         r"(?:you|it|the (?:text|answer|output|response)) (?:\w+ )?(?:left|stop|cut|end|broke|break|were|was|paused)",
     ),
     _hint(
-        "previous_cut", "seed 000; Hermes; gsd-pi",
+        "previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi",
         r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?,;]{0,40}",
         r"\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|hit the (?:output|token|length))",
     ),
@@ -52,7 +52,7 @@ HINTS: tuple[HintWording, ...] = (
         r"\b(?:apolog|recap|repeat|preamble|restat)",
     ),
     _hint(
-        "do_not_repeat", "seed 000 (continuation hint)",
+        "do_not_repeat", "ZeroClaw RFI 2309 (continuation hint)",
         r"\bdo not (?:repeat|restate|restart|regenerate)\b.{0,60}",
         r"\b(?:already[ -](?:sent|said|wrote|written|given|above)|previous|sent|wrote|written|text|beginning)",
     ),
@@ -62,13 +62,13 @@ HINTS: tuple[HintWording, ...] = (
         r"(?: please| writing| generating)?(?: (?:the|your) (?:response|answer|output|text))?[ .!…]*$",
     ),
     _hint(
-        "call_cut", "seed 000 (tool repair); Hermes; DeepChat; Strands",
+        "call_cut", "ZeroClaw RFI 2309 (tool repair); Hermes; DeepChat; Strands",
         r"\b(?:call|tool use|function|arguments?|payload)s?\b[^.!?]{0,60}",
         r"\b(?:truncated|cut (?:off|short)|incomplete|malformed|invalid json|not valid json|never finished)",
         call=True,
     ),
     _hint(
-        "resend_call", "seed 000 (tool repair); pi #6285",
+        "resend_call", "ZeroClaw RFI 2309 (tool repair); pi #6285",
         r"\b(?:re-?(?:send|issue|emit|do|try|generate)|repeat|send|emit|issue|make)\b[^.!?]{0,60}",
         r"\b(?:tool|function|call|arguments|payload|json)\b",
         call=True,

@@ -237,26 +237,12 @@ def sheet(matrix: Matrix, here: Place) -> Listed:
         field("complete", Span(f"{matrix.complete(column):,} of {count_of(len(matrix.rows), 'turn')}, by the verdict "
                                "of each")),
         field("decisions", *join_groups([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
-        *[(more if at else partial(field, "follows"))(Span(named_source(cite), Tone.DIM))
+        *[(more if at else partial(field, "follows"))(Span(cite, Tone.DIM))
           for at, cite in enumerate(policy.cites)],
         (),
         (Span("whose policies these are", Tone.TITLE),),
         *[(Span(f"{each.name:<{ROOMY}}", Tone.KEY), Span(each.title)) for each in matrix.policies],
     ])
-
-
-SOURCES: Mapping[str, str] = {
-    "seed 000": "ZeroClaw's RFI 2309",
-    "seed 001": "Zoo Code's analysis of cut calls",
-    "seed 002": "a reading of pi's agent loop",
-    "seed 003": "BotNexus pull request 1676",
-}
-"""What this project calls a source -> its name for a reader who does not know the project."""
-
-
-def named_source(cite: str) -> str:
-    """A line that a policy follows, with its source as others know it."""
-    return next((cite.replace(ours, name) for ours, name in SOURCES.items() if cite.startswith(ours)), cite)
 
 
 def _beside(matrix: Matrix, turn: int) -> list[Line]:

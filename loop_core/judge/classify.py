@@ -54,7 +54,8 @@ class Judgement(NamedTuple):
     mapped: StopReason
     stop: StopReason
     cap_reached: bool = False
-    """The answer ended without a reason while its usage equals the cap: a budget cut in all likelihood (seed 001)."""
+    """The answer ended without a reason while its usage equals the cap: a budget cut in all likelihood (Zoo Code's
+    analysis)."""
     promoted: bool = False
     ending: Ending | None = None
     """How the answer ended, where it only looks finished; its reason keeps its word."""
@@ -242,7 +243,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     seen = f"{spent[0]:,} of {spent[1]:,} output tokens"
     mapped = case.response.stop_reason
     if mapped.normalized is Stop.INTERRUPTED and (stop.normalized is Stop.INTERRUPTED or not mapped.raw):
-        return Correction(None, None, None, seen, cap_reached=True)  # as MiMo ends at its cap (seed 001)
+        return Correction(None, None, None, seen, cap_reached=True)  # as MiMo ends at its cap (Zoo Code's analysis)
     if stop.normalized not in FINISHED:
         return None
     if has_calls(case.response) and case.speaker is not None and case.speaker.reasoning_under_cap:

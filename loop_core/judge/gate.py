@@ -19,7 +19,7 @@ from loop_core.judge.classify import Judgement
 from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
-"""What to do about a call that the budget cut (seed 001, fix 3)."""
+"""What to do about a call that the budget cut (Zoo Code's analysis, fix 3)."""
 
 
 class Admission(StrEnum):
@@ -76,7 +76,8 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
     if call.other_arguments is not None:
         return Verdict(call, Admission.HELD, "gate.contradiction",
                        "the provider sent two different texts of its arguments, and nothing shows which is meant")
-    reason = Stop.MAX_TOKENS if judgement.cap_reached else judgement.stop.normalized  # seed 001: a cut without a word
+    # Zoo Code's analysis: a cut without a word.
+    reason = Stop.MAX_TOKENS if judgement.cap_reached else judgement.stop.normalized
     reading = parse_call(call)
     # Before the reason: where the call itself is cut, the verdict says where, which helps more than the word.
     shape_problem = _incomplete(call, reading, tool, judgement.stop)

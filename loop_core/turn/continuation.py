@@ -18,7 +18,7 @@ HINT_POINTS = (
     "If you intended a tool call, emit one complete tool call payload only.",
     "Do not repeat already-sent text.",
 )
-"""The continuation hint of seed 000, its four points in order."""
+"""The continuation hint of ZeroClaw RFI 2309, its four points in order."""
 
 QUOTE_MARKS = ("last", "last_words")
 """Names of the tags around the words to quote; the first that the conversation does not hold is used."""

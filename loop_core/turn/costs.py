@@ -171,8 +171,8 @@ def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
     # An answer without any part may well have cost nothing; one with parts did, and nobody said how much.
     if tokens is None and evaluation.response.parts:
         counts["uncounted"] = spent.uncounted + 1
-    # The truncated answer counts as well as its continuations: seed 000 bounds their total. An answer that is whole and
-    # continues nothing leaves the budget as it was.
+    # The truncated answer counts as well as its continuations: ZeroClaw RFI 2309 bounds their total. An answer that is
+    # whole and continues nothing leaves the budget as it was.
     if truncated or (send is not None and send.place is RequestPlace.CONTINUATION):
         counts["continuation_tokens"] = spent.continuation_tokens + (tokens or 0)
         counts["tokens_assumed"] = spent.tokens_assumed + assumed
@@ -228,7 +228,8 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
     """Whether a budget cut a response, as a policy reads it."""
     if evaluation.word is Stop.MAX_TOKENS or not policy.cap_evidence:
         return evaluation.word is Stop.MAX_TOKENS
-    # A stream of MiMo's proxy ends without a finish reason (seed 001); usage at the cap shows that the budget ended it.
+    # A stream of MiMo's proxy ends without a finish reason (Zoo Code's analysis); usage at the cap shows that the
+    # budget ended it.
     if evaluation.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and evaluation.judgement.cap_reached:
         return True
     # Only UNKNOWN, not INTERRUPTED: after a lost connection half a call is expected, and asking again with a larger cap

@@ -3,7 +3,8 @@
 The history is append-only, so that a provider's prompt cache stays valid. A held call never enters the history, neither
 as a call nor inside an opaque block. Strict backends refuse invalid arguments, calls without results and empty
 assistant messages, so the text and the thinking of the response remain, or nothing at all. This is the second guard
-that seed 003 asks for: it checks the stop reason itself and does not rely on another module to have removed a call.
+that BotNexus PR 1676 asks for: it checks the stop reason itself and does not rely on another module to have removed a
+call.
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ def hint_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[
 
     `mark` names the tags around them; `again` says that the last message did not begin with them.
     """
-    # Seed 000's four points; the anchor replaces the last one, which forbids to repeat text that is asked back here.
+    # The four points of ZeroClaw RFI 2309; the anchor replaces the last one, which forbids to repeat text that is asked
+    # back here.
     points = list(HINT_POINTS)
     if anchor:
         points[-1:] = [*((AGAIN,) if again else ()), f"{quote_request(mark)}{anchor}</{mark}>"]

@@ -1,8 +1,8 @@
 """The hard limits of a turn, what it has spent, and the guards that compare the two.
 
-`Limits` are values that an operator may set; the first four have the names that seed 000 gives them under `[agent]` of
-a configuration. `Spend` only grows. A guard is a row that says at which place of the machine it is checked, when it
-stops the turn, and with which terminal reason.
+`Limits` are values that an operator may set; the first four have the names that ZeroClaw RFI 2309 gives them under
+`[agent]` of a configuration. `Spend` only grows. A guard is a row that says at which place of the machine it is
+checked, when it stops the turn, and with which terminal reason.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -16,7 +16,7 @@ from loop_core.formats import format_entry
 from loop_core.values import Request, ToolResultPart
 
 DEFAULT_TOKEN_FACTOR = 4
-"""Seed 000: `max_total_completion_tokens_per_turn = 4 * initial_max_tokens`."""
+"""ZeroClaw RFI 2309: `max_total_completion_tokens_per_turn = 4 * initial_max_tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +24,17 @@ class Limits:
     """What one turn may use. Counts are whole numbers; characters are Unicode code points."""
 
     continuation_max_attempts: int = 3
-    """Continuations after truncated text, per `attempts_scope` (seed 000)."""
+    """Continuations after truncated text, per `attempts_scope` (ZeroClaw RFI 2309)."""
     continuation_max_total_completion_tokens: int | None = None
     """Output tokens of truncated responses and their continuations; None: 4 x the initial max_tokens."""
     continuation_max_output_chars: int = 120_000
-    """Visible characters of truncated responses and their continuations (seed 000's safety cap)."""
+    """Visible characters of truncated responses and their continuations (ZeroClaw RFI 2309's safety cap)."""
     continuation_tool_repair_attempts: int = 1
-    """Re-emissions asked for a held call; a budget of its own (seed 000)."""
+    """Re-emissions asked for a held call; a budget of its own (ZeroClaw RFI 2309)."""
     max_tool_steps: int = 10
-    """Rounds of tool runs in a turn (seed 002, `maxSteps`)."""
+    """Rounds of tool runs in a turn (pi's agent loop, `maxSteps`)."""
     max_follow_ups: int = 10
-    """Follow-up messages taken up after a turn has ended (seed 002)."""
+    """Follow-up messages taken up after a turn has ended (pi's agent loop)."""
     max_resumes: int = 10
     """Resumptions of a paused response (anthropic `pause_turn`, Gemini `CONTINUATION`, background polling)."""
     max_empty_retries: int = 1
@@ -46,9 +46,9 @@ class Limits:
     min_progress_chars: int = 1
     """Characters that a continuation must add; fewer end the turn (`no_progress`)."""
     max_tool_result_chars: int = 100_000
-    """Characters of one tool result that are sent back; the rest is cut and said so (seed 002)."""
+    """Characters of one tool result that are sent back; the rest is cut and said so (pi's agent loop)."""
     context_guard_chars: int = 400_000
-    """Characters of all tool results in a turn; further ones are replaced by a note (seed 002)."""
+    """Characters of all tool results in a turn; further ones are replaced by a note (pi's agent loop)."""
     attempts_scope: str = "turn"
     """turn: attempts never reset; response: a response that is not truncated resets them."""
 
@@ -113,7 +113,7 @@ CONTINUATION_LIMITS = (
     "continuation_max_output_chars",
     "continuation_tool_repair_attempts",
 )
-"""The four limits of seed 000, in the order in which every screen shows them."""
+"""The four limits of ZeroClaw RFI 2309, in the order in which every screen shows them."""
 
 
 class Spend(NamedTuple):
@@ -195,13 +195,13 @@ _NO_ROOM = (
 GUARDS: tuple[Guard, ...] = (
     Guard("attempts", "continuation", "continuation_max_attempts",
           lambda limits, spent, cap: spent.attempts >= limits.continuation_max_attempts,
-          "retry_limit", "seed 000: max_continuations_per_turn"),
+          "retry_limit", "ZeroClaw RFI 2309: max_continuations_per_turn"),
     Guard("tokens", "continuation", "continuation_max_total_completion_tokens",
           lambda limits, spent, cap: cap is not None and spent.continuation_tokens >= cap,
-          "budget_exhausted", "seed 000: max_total_completion_tokens_per_turn"),
+          "budget_exhausted", "ZeroClaw RFI 2309: max_total_completion_tokens_per_turn"),
     Guard("chars", "continuation", "continuation_max_output_chars",
           lambda limits, spent, cap: spent.continuation_chars >= limits.continuation_max_output_chars,
-          "budget_exhausted", "seed 000: max_total_output_chars_per_turn"),
+          "budget_exhausted", "ZeroClaw RFI 2309: max_total_output_chars_per_turn"),
     Guard("thinking", "continuation", "max_thinking_only",
           lambda limits, spent, cap: spent.thinking_only > limits.max_thinking_only,
           "no_progress", "hermes-agent #83915, #96973: one boosted retry, then stop"),
@@ -210,7 +210,7 @@ GUARDS: tuple[Guard, ...] = (
           "no_progress", "a continuation that adds nothing will not end"),
     Guard("repairs", "repair", "continuation_tool_repair_attempts",
           lambda limits, spent, cap: spent.repairs - spent.repairs_refused >= limits.continuation_tool_repair_attempts,
-          "repair_failed", "seed 000: max_tool_repair_attempts"),
+          "repair_failed", "ZeroClaw RFI 2309: max_tool_repair_attempts"),
     Guard("room", "repair", *_NO_ROOM),
     Guard("empty", "nudge", "max_empty_retries",
           lambda limits, spent, cap: spent.empty_retries >= limits.max_empty_retries,
@@ -218,7 +218,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard("room", "nudge", *_NO_ROOM),
     Guard("tool_steps", "tools", "max_tool_steps",
           lambda limits, spent, cap: spent.tool_steps >= limits.max_tool_steps,
-          "step_limit", "seed 002: maxSteps"),
+          "step_limit", "pi's agent loop: maxSteps"),
     Guard("room", "tools", *_NO_ROOM),
     Guard("identical", "tools", "max_identical_calls",
           lambda limits, spent, cap: spent.identical > limits.max_identical_calls,

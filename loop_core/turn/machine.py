@@ -12,8 +12,8 @@ The machine knows no wire format; it sees responses only as `ChatResponse`.
                    ├─▶ NudgePending ─▶ RequestNudge ─▶ EvaluateStop …
                    └─▶ Complete | Abort | AbortPartial ─▶ Complete
 
-`AbortPartial` passes into `Complete`, as in the state diagram of seed 000. The last state alone therefore does not show
-how a turn ended: read `Turn.outcome` (the state in which it was decided) and `Turn.terminal` (why).
+`AbortPartial` passes into `Complete`, as in the state diagram of ZeroClaw RFI 2309. The last state alone therefore does
+not show how a turn ended: read `Turn.outcome` (the state in which it was decided) and `Turn.terminal` (why).
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
     (_RN, Signal.PROVIDER_RESPONSE): Transition(_E),
     (_RN, Signal.CANCELLED): Transition(_A, "cancelled"),
     (_RN, Signal.NOT_RECORDED): Transition(_U, "unrecorded"),
-    # As seed 000 draws it: an aborted turn still returns its partial answer; `Turn.outcome` keeps what was decided.
+    # As ZeroClaw RFI 2309 draws it: an aborted turn still returns its partial answer; `Turn.outcome` keeps what was
+    # decided.
     (_AP, Signal.RETURN_PARTIAL): Transition(_C),
 }
 """State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""

@@ -172,7 +172,7 @@ class Policy:
     allow_silence: bool = False
     """Whether an answer with nothing visible, or nothing but reasoning, is an answer like any other."""
     silent_endings: tuple[str, ...] = ("__SILENT__", "HEARTBEAT_OK")
-    """Whole answers that ask for nothing to be shown (seed 002); they end a turn like any other."""
+    """Whole answers that ask for nothing to be shown (pi's agent loop); they end a turn like any other."""
 
     def __repr__(self) -> str:
         return f"<Policy {self.name}>"  # shown in signatures, where all its tables would only be noise
@@ -181,7 +181,7 @@ class Policy:
 STRICT = Policy(
     "strict",
     "This engine's own: nothing unfinished counts as finished, and no held call runs",
-    ("seed 000", "seed 003: only a ToolUse terminal authorises execution"),
+    ("ZeroClaw RFI 2309", "BotNexus PR 1676: only a ToolUse terminal authorises execution"),
 )
 
 
@@ -244,7 +244,7 @@ def _readable(call: ToolCall) -> bool:
     if call.kind is CallKind.CUSTOM:
         return bool(call.arguments)
     value = parse_leniently(call.arguments)
-    # An empty object is what a lenient parser makes of arguments that never came (seed 001: no nativeArgs).
+    # An empty object is what a lenient parser makes of arguments that never came (Zoo Code's analysis: no nativeArgs).
     return isinstance(value, dict) and bool(value)
 
 

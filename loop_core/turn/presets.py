@@ -29,7 +29,7 @@ WORDLESS_FORMATS: tuple[Promotion, ...] = (
 """Promotions for complete calls that every loop over these formats needs, whatever its seed says about other
 formats."""
 
-# -- ZeroClaw (seed 000) ---------------------------------------------------------------------------------------------
+# -- ZeroClaw (RFI 2309) -----------------------------------------------------------------------------------------------
 
 ZEROCLAW_WORDS: Words = MappingProxyType({
     ("openai_chat", "stop"): Stop.END_TURN,
@@ -69,7 +69,7 @@ ZEROCLAW_REASONS: Mapping[Stop, Stop] = MappingProxyType({
 })
 """Our words that are not among the seven of the document: it would read each of them as Unknown."""
 
-_PARSED = "seed 000: loop_.rs finalizes a response if it holds no parsed tool calls"
+_PARSED = "ZeroClaw RFI 2309: loop_.rs finalizes a response if it holds no parsed tool calls"
 ZEROCLAW_PROMOTIONS: tuple[Promotion, ...] = (Promotion("*", Stop.END_TURN, True, _PARSED),)
 
 ZEROCLAW_RFI_SIGNALS: Signals = MappingProxyType({
@@ -89,10 +89,10 @@ ZEROCLAW_RFI = Policy(
     "zeroclaw-rfi",
     "ZeroClaw's document: cut text is continued by a hint, partial calls are repaired once",
     (
-        "seed 000, provider mapping table: other words are Unknown",
-        "seed 000, state diagram: MaxTokens leads to ContinuePending, whole calls or not",
-        "seed 000, partial tool-call policy: never execute what is incomplete; ask once for its re-emission",
-        "seed 000: the continuation hint is system-side; the four limits",
+        "ZeroClaw RFI 2309, provider mapping table: other words are Unknown",
+        "ZeroClaw RFI 2309, state diagram: MaxTokens leads to ContinuePending, whole calls or not",
+        "ZeroClaw RFI 2309, partial tool-call policy: never execute what is incomplete; ask once for its re-emission",
+        "ZeroClaw RFI 2309: the continuation hint is system-side; the four limits",
         "its hint of four points is the engine's own; how it merges is not told, so seams are decided as by strict",
     ),
     reads=ReasonSource.MAPPED,
@@ -124,7 +124,7 @@ PRESENCE_SIGNALS: Signals = MappingProxyType({
     Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
     Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
 })
-"""Calls run and anything else ends the turn; nothing matters but error and abort (seed 002, the loop's third mark)."""
+"""Calls run and anything else ends the turn; nothing matters but error and abort (pi's agent loop, third mark)."""
 
 ZEROCLAW_MERGED_SIGNALS: Signals = MappingProxyType({
     **PRESENCE_SIGNALS,
@@ -168,7 +168,7 @@ UNCONTINUED = Policy(
 """The common part of the loops below: they follow the provider's word, and neither continue a text nor repair a
 call."""
 
-# -- Zoo Code (seed 001) ---------------------------------------------------------------------------------------------
+# -- Zoo Code ----------------------------------------------------------------------------------------------------------
 
 ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
     **dict.fromkeys(Stop, (_END, _STUCK, _STUCK)),
@@ -183,9 +183,9 @@ ZOO_BEFORE = replace(
     name="zoo-before",
     title="Zoo Code before its fix: only tool_calls ends a call, any other call is never finalized",
     cites=(
-        "seed 001, root cause 1: processToolCalls() handles finish_reason tool_calls only",
-        "seed 001, root cause 2: nothing is cleaned up when the stream ends, so calls stay partials for ever",
-        "seed 001, problem: without nativeArgs the user sees an invalid tool call",
+        "Zoo Code's analysis, root cause 1: processToolCalls() handles finish_reason tool_calls only",
+        "Zoo Code's analysis, root cause 2: nothing is cleaned up when the stream ends; calls stay partials for ever",
+        "Zoo Code's analysis, problem: without nativeArgs the user sees an invalid tool call",
         "told of its OpenAI-compatible handlers; other formats are read alike",
         "Zoo-Code#1221: what is finalized runs with what a partial-JSON parser read of it",
     ),
@@ -208,9 +208,9 @@ ZOO_AFTER = replace(
     name="zoo-after",
     title="Zoo Code after its fix: every call is finalized when the stream ends, cut ones too",
     cites=(
-        "seed 001, fix 1: finish_reason length ends the calls as tool_calls does",
-        "seed 001, fix 2: when the stream ends, every call that is still open is ended",
-        "seed 001, fix 3: without nativeArgs the user is told to raise the output limit",
+        "Zoo Code's analysis, fix 1: finish_reason length ends the calls as tool_calls does",
+        "Zoo Code's analysis, fix 2: when the stream ends, every call that is still open is ended",
+        "Zoo Code's analysis, fix 3: without nativeArgs the user is told to raise the output limit",
         "Zoo-Code#1221: what is finalized runs with what a partial-JSON parser read of it",
     ),
     signals=ZOO_AFTER_SIGNALS,
@@ -219,7 +219,7 @@ ZOO_AFTER = replace(
     silent_endings=(),
 )
 
-# -- pi (seed 002) ---------------------------------------------------------------------------------------------------
+# -- pi ----------------------------------------------------------------------------------------------------------------
 
 PI_WORDS: Words = MappingProxyType({
     ("anthropic_messages", "end_turn"): Stop.END_TURN,
@@ -243,8 +243,8 @@ PI_PRESENCE = replace(
     name="pi-presence",
     title="pi / OpenClaw before its fix: any call present runs, whatever the reason but error and abort",
     cites=(
-        "seed 002: agent-loop.js:59, the loop's marks 2 and 3",
-        "seed 002: anthropic.js:681, mapStopReason (refusal and sensitive are errors, pause_turn is a stop)",
+        "pi's agent loop: agent-loop.js:59, the loop's marks 2 and 3",
+        "pi's agent loop: anthropic.js:681, mapStopReason (refusal and sensitive are errors, pause_turn is a stop)",
         "its switch has no row for model_context_window_exceeded or an unknown word: it throws, which is an error",
     ),
     words=PI_WORDS,
@@ -256,7 +256,7 @@ PI_PRESENCE = replace(
     strips=False,
 )
 
-# -- BotNexus (seed 003) ---------------------------------------------------------------------------------------------
+# -- BotNexus (PR 1676) ------------------------------------------------------------------------------------------------
 
 BOTNEXUS_WORDS: Words = MappingProxyType({
     ("openai_responses", "incomplete"): Stop.MAX_TOKENS,
@@ -266,11 +266,11 @@ BOTNEXUS_WORDS: Words = MappingProxyType({
 reason."""
 
 BOTNEXUS_PROMOTIONS: tuple[Promotion, ...] = (
-    Promotion("openai_responses", Stop.END_TURN, False, "seed 003: ResponsesStreamParser, any call under Stop"),
+    Promotion("openai_responses", Stop.END_TURN, False, "BotNexus PR 1676: ResponsesStreamParser, any call under Stop"),
     # Its streaming parser keeps `null` at the end of the stream and maps null with calls to ToolUse, so a cut stream
     # opens the gate.
     Promotion("openai_chat", Stop.INTERRUPTED, False,
-              "seed 003: OpenAICompatProvider, null and hasToolCalls; OpenAI's own host has a provider without it",
+              "BotNexus PR 1676: OpenAICompatProvider, null and hasToolCalls; OpenAI's own host has another provider",
               but="openai"),
     Promotion("gemini_generate", Stop.END_TURN, True, _WITHOUT_A_WORD),
     Promotion("ollama_chat", Stop.END_TURN, True, _WITHOUT_A_WORD),
@@ -290,9 +290,9 @@ BOTNEXUS = replace(
     name="botnexus",
     title="BotNexus: only a ToolUse terminal dispatches; other calls are stripped and the run ends",
     cites=(
-        "seed 003: AgentLoopRunner, FinishReason == ToolUse and calls present; the arguments are not looked at",
-        "seed 003: StripNonExecutableToolCalls, from the calls and from the content",
-        "seed 003, posture decision: each provider's mapping, and what it promotes",
+        "BotNexus PR 1676: AgentLoopRunner, FinishReason == ToolUse and calls present; the arguments are not looked at",
+        "BotNexus PR 1676: StripNonExecutableToolCalls, from the calls and from the content",
+        "BotNexus PR 1676, posture decision: each provider's mapping, and what it promotes",
         "a cut call reaches ToolUse by the promotion of a missing reason: the seed's proof has this gap",
     ),
     words=BOTNEXUS_WORDS,
@@ -306,7 +306,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType({
     policy.name: policy
     for policy in (STRICT, ZEROCLAW_RFI, ZEROCLAW_MERGED, ZOO_BEFORE, ZOO_AFTER, PI_PRESENCE, BOTNEXUS)
 })
-"""Every preset, by name: ours first, then in the order of the seeds."""
+"""Every preset, by name: ours first, then in the order of their sources in docs/design.md."""
 
 
 def preset(name: str) -> Policy:

@@ -123,7 +123,7 @@ class Finish(NamedTuple):
     terminal: str
     notice: str | None = None
     silent: str | None = None
-    """The word by which the model asked that nothing be shown (seed 002: `__SILENT__`, `HEARTBEAT_OK`)."""
+    """The word by which the model asked that nothing be shown (pi's agent loop: `__SILENT__`, `HEARTBEAT_OK`)."""
 
 
 Effect = Send | RunTools | Finish

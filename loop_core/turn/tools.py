@@ -2,7 +2,7 @@
 
 Only the released calls of the effect are run; the other calls have ready-made answers. If a tool fails, its result is
 an error; a call that is skipped gets a result that says so; a result that would fill the context is cut, with a note
-(seed 002, appendix: order, steering, result truncation, context guard).
+(pi's agent loop, appendix: order, steering, result truncation, context guard).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The shapes and the marks are tables. An error is `error` unless its words name a
 retryable is read from the error's own type and code, and else from the HTTP status.
 
 Further down: the reason that a stop word means; a failure that a later word would hide; rate-limit headers -> Quota
-(seed 000 `quota_metadata`).
+(ZeroClaw RFI 2309 `quota_metadata`).
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> Sto
     return stop._replace(normalized=before.normalized, detail=before.detail, evidence=(*stop.evidence, seen))
 
 
-# -- Rate-limit headers -> Quota (seed 000 `quota_metadata`) ---------------------------------------------------------
+# -- Rate-limit headers -> Quota (ZeroClaw RFI 2309 `quota_metadata`) --------------------------------------------------
 # A table of header names. What is not a number stays raw.
 
 NAMES: dict[str, str] = {

@@ -129,8 +129,9 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "mimo", (CHAT, MESSAGES), hosts=("xiaomimimo.com",), models=(r"(?i)^(?:xiaomi/)?mimo-",),
-        reasoning_under_cap=True, cap_source="seed 001: of a cap of 100, thinking left 55 tokens for the call",
-        lies=("a stream that meets its cap ends with choices: [] and no finish_reason at all (seed 001, Zoo-Code#425)",
+        reasoning_under_cap=True,
+        cap_source="Zoo Code's analysis: of a cap of 100, thinking left 55 tokens for the call",
+        lies=("a stream that meets its cap ends with choices: [] and no finish_reason at all (Zoo-Code#425)",
               "refuses a history with invalid arguments, however often it is sent (DeepSeek-Reasonix#9566)"),
     ),
     Profile(

@@ -76,7 +76,7 @@ def test_a_prefill_ends_the_history_and_never_stays_in_it() -> None:
     ("anthropic_messages", Role.USER), ("gemini_generate", Role.USER), ("bedrock_converse", Role.USER),
 ])
 def test_without_prefill_a_message_asks_to_go_on(api: str, role: Role) -> None:
-    """System-side where the format takes it (seed 000); elsewhere the conversation has to end with the user."""
+    """System-side where the format takes it (ZeroClaw RFI 2309); else the conversation has to end with the user."""
     turn, effects = answered(started(api, ability(PROFILES["generic"], api)), "One, two", Stop.MAX_TOKENS)
     send = sent(turn, effects)
     messages = outgoing(turn, send).messages

@@ -347,7 +347,7 @@ def test_a_stop_string_may_stop_a_text_anywhere() -> None:
 
 
 def test_a_stream_without_a_reason_at_the_cap_stays_interrupted_with_evidence() -> None:
-    """Seed 001: MiMo ends the stream with empty choices, and its usage equals the cap."""
+    """Zoo Code's analysis: MiMo ends the stream with empty choices, and its usage equals the cap."""
     found = effective(reply(Stop.INTERRUPTED, call(CUT, closed=False), tokens=100))
     assert found.stop.normalized is Stop.INTERRUPTED
     assert found.cap_reached
@@ -445,7 +445,8 @@ def test_an_unknown_word_is_a_finding_that_quotes_it() -> None:
 
 
 def test_a_budget_that_thinking_ate_is_a_finding() -> None:
-    """Seed 001: thinking and the call share 100 tokens. Nothing is said of the cap, below which a server may stop."""
+    """Thinking and the call share 100 tokens (Zoo Code's analysis). Nothing is said of the cap, below which a server
+    may stop."""
     cut = replace(reply(Stop.MAX_TOKENS, call(CUT, closed=False)), usage=Usage(10, 100, 60))
     found = effective(cut)
     assert finding(found, "usage.reasoning") is Severity.WARNING

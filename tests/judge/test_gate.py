@@ -119,7 +119,7 @@ def test_where_no_word_came_the_missing_word_holds_a_call_and_not_its_end() -> N
 
 @pytest.mark.parametrize("made", [call(CUT, closed=False), call(CUT), call(GOOD), call("")])
 def test_a_call_that_the_budget_cut_says_what_to_do(made: ToolCall) -> None:
-    """Seed 001, fix 3: raise the output limit, split, or simplify."""
+    """Zoo Code's analysis, fix 3: raise the output limit, split, or simplify."""
     for reading in (judged(Stop.MAX_TOKENS), judged(Stop.INTERRUPTED, cap_reached=True)):
         why = admit(made, reading, WRITE).why
         assert "raise the output limit" in why
@@ -182,7 +182,7 @@ def test_complete_calls_of_a_cut_response_wait_with_it() -> None:
 
 
 def test_a_rejected_call_is_alone_and_its_siblings_are_ready() -> None:
-    """Seed 002: the validation error goes back as that call's result."""
+    """pi's agent loop: the validation error goes back as that call's result."""
     verdicts = admit_all([call(), call('{"lines": 1}', id="c2"), call(id="c3")], AUTHORISED, TOOLS)
     assert [v.admission for v in verdicts] == [READY, REJECTED, READY]
     assert verdicts[1].rule == "gate.schema"

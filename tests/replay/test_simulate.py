@@ -309,7 +309,7 @@ def test_thinking_costs_nothing_where_the_provider_does_not_count_it() -> None:
 
 
 def test_a_server_that_says_nothing_at_a_cut_is_simulated_so() -> None:
-    """The proxy of seed 001 sends no finish reason; that the usage equals the cap is the only sign."""
+    """The proxy of Zoo Code's analysis sends no finish reason; that the usage equals the cap is the only sign."""
     silent = (b'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n'
               b'data: {"id":"c","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":10}}\n\ndata: [DONE]\n\n')
     body = silent % b"ten tokens of text in one"

@@ -218,7 +218,7 @@ def refused(message: str) -> ProviderResponse:
 
 
 def alphabet() -> dict[str, Event]:
-    """One response of every kind that a turn can meet; `cap` is the MiMo stream of seed 001."""
+    """One response of every kind that a turn can meet; `cap` is the MiMo stream of Zoo Code's analysis."""
     from loop_core.turn.state import Cancel
 
     return {

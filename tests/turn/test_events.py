@@ -1,4 +1,4 @@
-"""Seed 000's four events, field by field, flat for any logger; two counters and two histograms folded from them."""
+"""The four events of ZeroClaw RFI 2309, field by field, flat; two counters and two histograms folded from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_every_response_is_observed() -> None:
-    """Seed 000: provider, model, normalized reason, raw reason, turn id, iteration."""
+    """ZeroClaw RFI 2309: provider, model, normalized reason, raw reason, turn id, iteration."""
     found = named("stop_reason_observed", records([CALL, TEXT, END]))
     assert found[0] == {
         "event": "stop_reason_observed", "turn_id": "t1", "provider": "somebody", "model": "m-1",
@@ -46,7 +46,7 @@ def test_the_observed_reason_is_the_effective_one_beside_the_raw_word() -> None:
 
 
 def test_each_continuation_is_an_attempt_with_what_is_left() -> None:
-    """Seed 000: attempt index, cumulative output tokens and chars, budget remaining."""
+    """ZeroClaw RFI 2309: attempt index, cumulative output tokens and chars, budget remaining."""
     found = named("continuation_attempt", records([TEXT, MORE, END]))
     assert found[0] == {
         "event": "continuation_attempt", "turn_id": "t1", "provider": "somebody", "model": "m-1", "attempt": 1,
@@ -100,7 +100,7 @@ def repair(issue: str, attempted: bool, succeeded: bool, attempt: int) -> dict[s
 
 
 def test_a_repair_that_succeeded() -> None:
-    """Seed 000: parse issue type, repair attempted, success or failure."""
+    """ZeroClaw RFI 2309: parse issue type, repair attempted, success or failure."""
     assert named("tool_payload_repair", records([ONLY_CUT, CALL, END])) == [repair("cut", True, True, 1)]
 
 
@@ -160,7 +160,7 @@ WHO = ("somebody", "m-1")
 
 
 def test_two_counters_and_two_histograms() -> None:
-    """Seed 000, "Metrics"."""
+    """ZeroClaw RFI 2309, "Metrics"."""
     found = [
         *records([TEXT, MORE, END]),  # continued twice, completed
         *records([TEXT], Limits(continuation_max_attempts=0)),  # cut, not continued

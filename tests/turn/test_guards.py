@@ -1,4 +1,4 @@
-"""Seed 003: two guards, each load-bearing. A cut call is not run (the gate before dispatch), and it is in no history.
+"""BotNexus PR 1676: two guards, each load-bearing. A cut call is not run (the gate), and is in no history.
 
 Each is taken away here in turn: the other one still holds, and the test that asks for both fails.
 """
@@ -77,7 +77,7 @@ BELIEVES_PRESENCE = replace(STRICT, name="presence", signals=PRESENCE_SIGNALS)
 
 
 def without_the_gate(monkeypatch: pytest.MonkeyPatch) -> Policy:
-    """Dispatch on presence alone, as before seed 003's fix."""
+    """Dispatch on presence alone, as before BotNexus PR 1676's fix."""
     monkeypatch.setattr(costs, "admit_all", released)
     return BELIEVES_PRESENCE
 
@@ -118,7 +118,7 @@ def test_the_gate_itself_is_double(case: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_genuine_call_runs_and_is_kept() -> None:
-    """Seed 003, `CompleteToolUseTurn_IsDispatched`: no regression of legitimate execution."""
+    """BotNexus PR 1676, `CompleteToolUseTurn_IsDispatched`: no regression of legitimate execution."""
     CASES["genuine"] = alphabet()["call"]
     try:
         ran, found = play("genuine")

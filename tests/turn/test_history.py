@@ -1,4 +1,4 @@
-"""The projection into history, the second guard of seed 003: no held call in any form, nothing a backend refuses."""
+"""The projection into history, the second guard of BotNexus PR 1676: no held call in any form, nothing refused."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_an_echo_holds_the_prefill_that_it_went_on_from() -> None:
 
 
 def test_the_hint_makes_the_seeds_four_points_in_order() -> None:
-    """Seed 000, "strict system-side continuation hint"."""
+    """ZeroClaw RFI 2309, "strict system-side continuation hint"."""
     message = history.hint_message()
     assert message.role is Role.SYSTEM
     assert message.text.split("\n") == [
@@ -167,7 +167,7 @@ def test_a_repair_asks_for_one_complete_payload_and_suggests_nothing_smaller() -
 
 
 def test_the_notice_after_a_failed_repair_says_what_to_do() -> None:
-    """Seed 001: raise, split or simplify."""
+    """Zoo Code's analysis: raise, split or simplify."""
     text = history.repair_notice(admit_all([call(CUT)], judged(Stop.MAX_TOKENS)))
     assert text.startswith("The tool call write was not completed and was not run; raise the output limit, split")
     assert history.repair_notice(()).startswith("The tool call was not completed")

@@ -15,7 +15,7 @@ from tests.scenes.turns import CUT, GOOD, REQUEST, alphabet, answer, call, cappe
 
 
 def test_the_seeds_defaults() -> None:
-    """Seed 000: 3 continuations, 4 x the initial max_tokens, 120,000 characters, one repair."""
+    """ZeroClaw RFI 2309: 3 continuations, 4 x the initial max_tokens, 120,000 characters, one repair."""
     limits = Limits()
     assert limits.continuation_max_attempts == 3
     assert limits.token_cap(1000) == 4000

@@ -26,7 +26,7 @@ def turns(events: list[Event], follow_ups: list[list[Message]], limits: Limits |
 
 
 def test_a_follow_up_is_a_turn_of_its_own_that_knows_what_was_said() -> None:
-    """Seed 002: `getFollowUpMessages` after the loop has ended."""
+    """pi's agent loop: `getFollowUpMessages` after the loop has ended."""
     first, second = turns([CALL, END, END], [[user("and now?")], []])
     assert (first.id, second.id) == ("t", "t+1")
     assert [message.role for message in second.request.messages] == [

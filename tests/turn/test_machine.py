@@ -555,7 +555,7 @@ def test_missing_results_are_said_to_be_missing() -> None:
 
 
 def test_an_untruncated_response_passes_through_unchanged() -> None:
-    """Seed 000: "ensure non-truncated normal responses are unchanged"."""
+    """ZeroClaw RFI 2309: "ensure non-truncated normal responses are unchanged"."""
     text = "  a text\n\nwith its own white space \n"
     trace = drive([answer(Stop.END_TURN, ReasoningPart("hm"), text)])
     turn = last(trace)
@@ -573,7 +573,7 @@ def test_an_untruncated_response_passes_through_unchanged() -> None:
     ("__SILENT__", "__SILENT__"), (" HEARTBEAT_OK\n", "HEARTBEAT_OK"), ("not __SILENT__", None),
 ])
 def test_a_silent_ending_is_recognised_and_ends_like_any_other(text: str, silent: str | None) -> None:
-    """Seed 002."""
+    """pi's agent loop."""
     trace = drive([answer(Stop.END_TURN, text)])
     assert finish(trace).silent == silent
     assert finish(trace).terminal == "completed"

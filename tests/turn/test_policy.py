@@ -23,7 +23,8 @@ WITHOUT: dict[Stop, State] = {
     Stop.UNKNOWN: State.ABORT_PARTIAL,
     Stop.ERROR: State.ABORT_PARTIAL,
 }
-"""Strict: where a response without calls leads (seed 000's diagram; `tool_call` without a call: mastra PR #14187)."""
+"""Strict: where a response without calls leads (diagram of ZeroClaw RFI 2309; `tool_call` without a call: mastra PR
+#14187)."""
 WITH: dict[Stop, State] = {
     **WITHOUT, Stop.TOOL_CALL: State.EXECUTE_TOOLS, Stop.MAX_TOKENS: State.REPAIR_PENDING,
     Stop.END_TURN: State.REPAIR_PENDING,
@@ -40,7 +41,7 @@ def test_strict_reads_every_word(stop: Stop) -> None:
 
 
 def test_strict_runs_only_what_is_authorised() -> None:
-    """Seed 003: only a ToolUse terminal authorises execution."""
+    """BotNexus PR 1676: only a ToolUse terminal authorises execution."""
     for stop in set(Stop) - {Stop.TOOL_CALL}:
         made = WITHOUT_INPUT if stop is Stop.END_TURN else call()
         assert not dispatched(drive([answer(stop, "text", made)]))
@@ -48,7 +49,7 @@ def test_strict_runs_only_what_is_authorised() -> None:
 
 
 def test_strict_takes_a_stream_without_a_reason_at_its_cap_for_a_budget_cut() -> None:
-    """The MiMo stream of seed 001."""
+    """The MiMo stream of Zoo Code's analysis."""
     assert path(drive([answer(Stop.INTERRUPTED, "text", tokens=100)]))[2] is State.CONTINUE_PENDING
     assert path(drive([answer(Stop.INTERRUPTED, call(CUT, closed=False), tokens=100)]))[2] is State.REPAIR_PENDING
     assert path(drive([answer(Stop.INTERRUPTED, "text", tokens=99)]))[2] is State.ABORT_PARTIAL

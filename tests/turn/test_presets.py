@@ -35,20 +35,20 @@ def every(default: tuple[State, State, State], **more: tuple[State, State, State
 
 
 LEADS: dict[str, Leads] = {
-    # seed 000: the diagram; what is none of its seven words is Unknown; a whole call under a clean end is one
+    # ZeroClaw RFI 2309: the diagram; what is none of its seven words is Unknown; a whole call under a clean end is one
     "zeroclaw-rfi": every(
         (AP, AP, AP), END_TURN=(C, C, X), TOOL_CALL=(C, RP, X), MAX_TOKENS=(CP, RP, CP), SAFETY_BLOCKED=(A, A, A),
         CONTEXT_WINDOW_EXCEEDED=(A, A, A)),
     # zeroclaw#2373: calls that parse run whatever the reason; only MaxTokens without one is looked at
     "zeroclaw-merged": every((C, C, X), MAX_TOKENS=(CP, CP, X)),
-    # seed 001: only tool_calls ends a call; Abort is where the call that is never finalized leaves the turn
+    # Zoo Code's analysis: only tool_calls ends a call; Abort is where the call that is never finalized leaves the turn
     "zoo-before": every((C, A, A), TOOL_CALL=(C, X, X)),
-    # seed 001, fixes 1 and 2: whatever the reason, the call is ended
+    # Zoo Code's analysis, fixes 1 and 2: whatever the reason, the call is ended
     "zoo-after": every((C, X, X)),
-    # seed 002: presence; its map makes errors of a filter, of a full context and of a word it does not know
+    # pi's agent loop: presence; its map makes errors of a filter, of a full context and of a word it does not know
     "pi-presence": every(
         (C, X, X), SAFETY_BLOCKED=(AP, AP, AP), CONTEXT_WINDOW_EXCEEDED=(AP, AP, AP), UNKNOWN=(AP, AP, AP)),
-    # seed 003: only ToolUse; a missing reason with calls is promoted to it
+    # BotNexus PR 1676: only ToolUse; a missing reason with calls is promoted to it
     "botnexus": every((C, C, C), TOOL_CALL=(C, X, X), INTERRUPTED=(C, X, X), SAFETY_BLOCKED=(A, A, A)),
 }
 
@@ -186,13 +186,13 @@ def test_what_runs_under_stop_in_a_chat(name: str, whole: bool, cut: bool) -> No
 
 
 def test_botnexus_promotes_any_call_of_a_responses_stream() -> None:
-    """Seed 003: `contentBlocks.OfType<ToolCallContent>().Any() && stopReason == Stop`."""
+    """BotNexus PR 1676: `contentBlocks.OfType<ToolCallContent>().Any() && stopReason == Stop`."""
     assert dispatched(drive([said("openai_responses", "completed", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
     assert not dispatched(drive([said("gemini_generate", "STOP", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
 
 
 def test_botnexus_promotes_a_missing_reason_but_on_openais_own_host() -> None:
-    """Seed 003: OpenAICompat maps null with calls to ToolUse; the completions engine does not."""
+    """BotNexus PR 1676: OpenAICompat maps null with calls to ToolUse; the completions engine does not."""
     mimo = answer(Stop.INTERRUPTED, CUT_CALL, tokens=100)
     assert dispatched(drive([mimo], policy=BOTNEXUS, provider="mimo"))
     assert not dispatched(drive([mimo], policy=BOTNEXUS, provider="openai"))
@@ -209,7 +209,7 @@ def ran(name: str, *parts: Any, stop: Stop = Stop.TOOL_CALL) -> list[str | None]
 
 
 def test_zoo_ends_with_an_invalid_call_where_no_argument_can_be_read() -> None:
-    """Seed 001, problem: `missing nativeArgs`."""
+    """Zoo Code's analysis, problem: `missing nativeArgs`."""
     for name in ("zoo-before", "zoo-after"):
         for nothing in ("", None, "{", '{"pa'):
             turn = last(drive([answer(Stop.TOOL_CALL, call(nothing))], policy=preset(name)))
@@ -264,7 +264,7 @@ def test_no_held_call_runs_under_any_policy_with_our_tools() -> None:
 
 
 def test_botnexus_strips_what_it_did_not_run_and_others_keep_it() -> None:
-    """Seed 003: from the calls and from the content, while the text is retained."""
+    """BotNexus PR 1676: from the calls and from the content, while the text is retained."""
     cut = answer(Stop.MAX_TOKENS, "text", CUT_CALL)
     after = final_history(last(drive([cut], policy=BOTNEXUS)))
     assert [m.parts for m in after if m.role is Role.ASSISTANT] == [(TextPart("text"),)]
@@ -362,7 +362,7 @@ def test_what_is_not_cut_ends_alike_under_every_policy(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["zeroclaw-rfi", "zoo-before", "zoo-after", "pi-presence", "botnexus"])
 def test_no_seed_lets_the_bound_on_tokens_lower_the_cap_of_a_request(name: str) -> None:
-    """Seed 000 looks at what was spent before a continuation, the others at nothing: the first cap stays."""
+    """ZeroClaw RFI 2309 looks at what was spent before a continuation, the others at nothing: the first cap stays."""
     limits = Limits(continuation_max_total_completion_tokens=40)
     _, (sent,) = begin("t", REQUEST, limits, preset(name))
     _, (strict,) = begin("t", REQUEST, limits, STRICT)

@@ -135,7 +135,7 @@ def speaks_after(count: int) -> Callable[[], Sequence[Message]]:
 
 
 def test_steering_is_checked_between_calls_and_the_skipped_ones_are_told() -> None:
-    """Seed 002: `getSteeringMessages` after each tool; `skipToolCall` for the rest."""
+    """pi's agent loop: `getSteeringMessages` after each tool; `skipToolCall` for the rest."""
     log = Log()
     ran = log.box(steering=speaks_after(1)).run(batch(call(), call(id="c2"), call("{}", "now", "c3")), turn())
     assert [name for name, _ in log.ran] == ["write"]

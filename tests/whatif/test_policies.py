@@ -77,7 +77,7 @@ EXPECTED: dict[str, tuple[str, str, str, str, str, str, str]] = {
     "04": ("stopped at a limit", "stopped at a limit", GOES_ON, LOST, LOST, LOST, LOST),
     "05": ("repaired", "repaired", HELD, STUCK, CUT_RUN, CUT_RUN, HELD),
     "06": (HELD, HELD, HELD, STUCK, CUT_RUN, CUT_RUN, HELD),
-    # the MiMo stream: seed 003 promotes a missing reason with calls, so that its gate opens here
+    # the MiMo stream: BotNexus PR 1676 promotes a missing reason with calls, so that its gate opens here
     "07": (HELD, HELD, HELD, STUCK, CUT_RUN, CUT_RUN, CUT_RUN),
     # tool_calls over a cut call: whoever goes by the word runs it
     "08": (HELD, HELD, HELD, CUT_RUN, CUT_RUN, CUT_RUN, CUT_RUN),
@@ -331,9 +331,9 @@ def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
 
 
 @pytest.mark.parametrize(("policy", "source"), [
-    ("strict", "ZeroClaw's RFI 2309"), ("strict", "BotNexus pull request 1676: only a ToolUse terminal"),
-    ("zoo-before", "Zoo Code's analysis of cut calls, root cause 1"),
-    ("pi-presence", "a reading of pi's agent loop: agent"),
+    ("strict", "ZeroClaw RFI 2309"), ("strict", "BotNexus PR 1676: only a ToolUse terminal"),
+    ("zoo-before", "Zoo Code's analysis, root cause 1"),
+    ("pi-presence", "pi's agent loop: agent"),
     ("zeroclaw-merged", "zeroclaw#2373: continues under MaxTokens"),
 ])
 def test_what_a_policy_follows_has_a_name_that_others_know(policy: str, source: str) -> None:

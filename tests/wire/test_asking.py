@@ -234,7 +234,7 @@ def test_a_request_that_was_encoded_is_read_back(api: str) -> None:
     ("gemini_interactions", "none", "generation_config", {"max_output_tokens": 300, "tool_choice": "none"}),
 ])
 def test_the_four_choices_of_tools(api: str, choice: str, field: str, expected: Any) -> None:
-    """Seed 002: auto, any, none and one tool; the last stands in BODIES."""
+    """pi's agent loop: auto, any, none and one tool; the last stands in BODIES."""
     body = wire(api).encode_request(replace(story(api), tool_choice=choice))
     assert body[field] == expected
     assert wire(api).read_request(body).tool_choice == choice

@@ -2,7 +2,7 @@
 
 Entries form a tree (`id`, `parentId`); in version 1 they form a line. The stop words are pi's own, not the provider's.
 Labels, changes of the model or of thinking, and compactions are entries that no request contained. Source: pi's
-`docs/session-format.md`; the words are those of seed 002.
+`docs/session-format.md`; the words are those of pi's agent loop.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, classify
 # -- The fields of an entry --------------------------------------------------------------------------------------------
 
 STOPS: Mapping[str, StopRow] = {
-    "stop": StopRow(Stop.END_TURN, None, "seed 002: end_turn, pause_turn and stop_sequence"),
-    "length": StopRow(Stop.MAX_TOKENS, None, "seed 002: max_tokens"),
-    "toolUse": StopRow(Stop.TOOL_CALL, None, "seed 002: tool_use"),
-    "error": StopRow(Stop.ERROR, "fatal", "seed 002: refusal, sensitive, and failures of its own"),
+    "stop": StopRow(Stop.END_TURN, None, "pi's agent loop: end_turn, pause_turn and stop_sequence"),
+    "length": StopRow(Stop.MAX_TOKENS, None, "pi's agent loop: max_tokens"),
+    "toolUse": StopRow(Stop.TOOL_CALL, None, "pi's agent loop: tool_use"),
+    "error": StopRow(Stop.ERROR, "fatal", "pi's agent loop: refusal, sensitive, and failures of its own"),
     "aborted": StopRow(Stop.CANCELLED, None, "pi docs/session-format.md"),
 }
 """pi's words, to which it maps the providers' before it stores them."""

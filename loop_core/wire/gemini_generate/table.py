@@ -215,7 +215,7 @@ _COMMON = frozenset({
     "propertyOrdering",
 })
 TAKES: Mapping[str, frozenset[str]] = {
-    # google-genai 3.4.0 types.py Schema, without what seed 002 saw refused (anyOf, additionalProperties, $ref).
+    # google-genai 3.4.0 types.py Schema, without what pi's agent loop saw refused (anyOf, additionalProperties, $ref).
     "openapi": _COMMON | {"nullable", "example"},
     # google-genai 3.4.0 types.py JSONSchema; parametersJsonSchema documents additionalProperties and propertyOrdering.
     "json_schema": _COMMON | {"additionalProperties", "anyOf", "oneOf", "uniqueItems", "$ref", "$defs"},
