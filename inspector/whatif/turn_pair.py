@@ -66,7 +66,7 @@ class TurnPair:
         # All runs of one recording share what live runs heard.
         self.one_turn = left.turn.id == right.turn.id and (
             left.view.replay.case.live_runs is right.view.replay.case.live_runs)
-        self.contents = tuple(contents_of(side.view, side.turn) for side in (left, right))
+        self.contents = contents_of(left.view, left.turn), contents_of(right.view, right.turn)
         self.facts = [self._fact(name, tell(left), tell(right)) for name, tell in FACTS]
         self.steps = (step_pairs if self.one_turn else move_pairs)(left.turn.run, right.turn.run)
 
