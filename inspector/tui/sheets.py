@@ -143,6 +143,11 @@ def _sends(viewpoint: Viewpoint) -> bool:
     return any(isinstance(effect, Send) for effect in viewpoint.outline.view.steps[viewpoint.step].effects)
 
 
+def _sent(viewpoint: Viewpoint) -> int | None:
+    """The step, if it sends a request, which is then shown in place of the one before; else None."""
+    return viewpoint.step if _sends(viewpoint) else None
+
+
 def _block(viewpoint: Viewpoint) -> Block:
     return viewpoint.outline.block_of(viewpoint.step)
 
@@ -193,8 +198,8 @@ def _wire(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import response, wire
 
     view, facts = viewpoint.outline.view, _answer(viewpoint)
-    if facts is None and viewpoint.wire_mode == "request":
-        facts = _coming(viewpoint)
+    if viewpoint.wire_mode == "request":
+        facts = (_coming(viewpoint) if _sends(viewpoint) else None) or facts or _coming(viewpoint)
     if facts is None:
         return response.awaiting_sheet(view.steps[viewpoint.step])
     return wire.wire(facts, viewpoint.wire_mode)
@@ -240,14 +245,14 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
 def _compared(viewpoint: Viewpoint) -> Key:
     """What the Diff tab depends on, for each of its forms."""
     if viewpoint.against == "request":
-        return (*at_hand(viewpoint), viewpoint.step if _sends(viewpoint) else None)
+        return (*at_hand(viewpoint), _sent(viewpoint))
     return (viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn,)
 
 
 _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {
     "merged": (_merged, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_side(viewpoint))),
     "response": (_of_response, at_hand),
-    "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode)),
+    "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode, _sent(viewpoint))),
     "calls": (_calls, lambda viewpoint: (_block(viewpoint), *at_hand(viewpoint))),
     "diff": (_diff, lambda viewpoint: (viewpoint.against, *_compared(viewpoint))),
     "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),

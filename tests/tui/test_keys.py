@@ -421,6 +421,20 @@ async def test_search_in_the_list_goes_to_the_step(app_on: AppOn) -> None:
         assert session(pilot).run.view.steps[session(pilot).step].state.value == "Unrecorded"
 
 
+async def test_wire_shows_the_request_that_a_step_sends(app_on: AppOn) -> None:
+    """At the step that sends the results of calls it is that request, whose answer comes one step later."""
+    cut, went_on = ran_a_cut_call()
+    async with app_on([cut, went_on]).run_test(size=ONE_PANE) as pilot:
+        view = session(pilot).run.view
+        sending = next(at for at, step in enumerate(view.steps) if at and step.state.value == "Request")
+        session(pilot).go(sending, "")
+        await pilot.press("3", "v", "v", "v", "v")
+        assert "request of response 1" in told(pilot.app)
+        assert "tool result" in page(pilot.app)
+        await pilot.press("backspace")
+        assert "request of response 0" in told(pilot.app)
+
+
 async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "3", "g")

@@ -14,14 +14,25 @@ from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts
 from inspector.report.lines.body_slices import BODY_FORMS, holds_json
-from inspector.report.lines.diff import message_lines
+from inspector.report.lines.diff import SHOWN, message_lines, part_words
 from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
-from inspector.report.lines.spans import Line, Listed, Sheet, Span, Tone, count_of, field, join_groups, safe
+from inspector.report.lines.spans import (
+    Line,
+    Listed,
+    Sheet,
+    Span,
+    Tone,
+    count_of,
+    field,
+    join_groups,
+    paragraphs,
+    safe,
+)
 from inspector.report.times_and_costs import time_phrases
 from inspector.sessions.provenance import FactRead, Provenance
 from inspector.sessions.recording import Exchange
-from loop_core.values import At, ChatResponse, Evidence, ExchangePart, ToolCall
+from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Role, ToolCall
 from loop_core.wire.json_values import byte_span, path_of
 
 MODES = ("events", "parsed", "raw", "hex", "request")
@@ -102,6 +113,36 @@ def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
 # -- the request -----------------------------------------------------------------------------------------------------
 
 
+ENDING = 8
+"""The largest number of messages shown of a request's end."""
+
+
+def _ending(facts: ResponseFacts) -> list[Line]:
+    """The messages behind the model's last answer, such as the results of its calls, which in a long body stand pages
+    below; where no body was recorded, they are all that is known of the request, and stand in full."""
+    request = facts.exchange.request
+    if request is None or not request.messages or facts.recut is not None:
+        return []
+    messages, whole = request.messages, facts.exchange.request_json is None
+    answered = next((at for at, each in reversed(list(enumerate(messages, 1))) if each.role is Role.ASSISTANT), 0)
+    told = messages[answered:] or messages[-1:]
+    title = "what the agent's rows hold of it" if whole else "its last messages"
+    lines: list[Line] = [(Span(title, Tone.TITLE), Span(f"  {len(told):,} of {count_of(len(messages), 'message')}",
+                                                        Tone.DIM))]
+    for message in told[-ENDING:]:
+        for part in message.parts:
+            word, text = part_words(part)
+            head = (Span(f"{message.role.value} ", Tone.KEY), *((safe(f"{word} ", Tone.DIM),) if word else ()))
+            if whole:
+                lines += [head, *((Span("  "), *line) for line in paragraphs(text))]
+                continue
+            lines.append((*head, safe(text, width=SHOWN)))
+            if len(text) > SHOWN:
+                lines.append((Span(f"  {len(text):,} characters, whole in the body: ", Tone.DIM),
+                              Span("G ", Tone.PRESS), Span("goes to its end", Tone.DIM)))
+    return [*lines, ()]
+
+
 def _unrecorded(facts: ResponseFacts) -> list[Line]:
     """A request without a recorded body; for a simulated answer, the engine's request."""
     request = facts.exchange.request
@@ -113,10 +154,11 @@ def _unrecorded(facts: ResponseFacts) -> list[Line]:
 
 
 def request_sheet(facts: ResponseFacts) -> Sheet:
-    """The sheet of the request: the address, the headers, and the body as recorded."""
+    """The sheet of the request: the address, its last messages, the headers, and the body as recorded."""
     exchange = facts.exchange
     lines: list[Line] = [
-        (Span("request ", Tone.STRONG), safe(exchange.url or "no URL was recorded")), _modes("request"), (),
+        join_groups([(Span(f"request of {facts.name}", Tone.STRONG),), (safe(exchange.url or "no URL was recorded"),)]),
+        _modes("request"), (), *_ending(facts),
     ]
     for title, headers in (("request headers", exchange.request_headers), ("response headers", exchange.headers)):
         if headers:
