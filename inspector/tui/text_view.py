@@ -59,6 +59,7 @@ class TextView(ScrollView, can_focus=True):
         self._ends: Sequence[int] = ()  # the number of the row after each line, by line
         self._laid: tuple[object, int] | None = None
         self._unsized = True
+        self._height = 0
         self._widest = 0
         self._rows: dict[int, Sequence[Line]] = {}
         self._match: int | None = None
@@ -81,15 +82,17 @@ class TextView(ScrollView, can_focus=True):
         return found is not None
 
     def show_line(self, index: int, role: Tone = Tone.PICKED) -> None:
-        """Scrolls to a line, or to its first row with the role, unless it is visible.
+        """Scrolls to a line, or to its first row with the role, unless it is visible; what is picked, to its last row.
 
         A quarter of the view stays above it.
         """
         if not self._ends or index >= len(self._ends):
             return
-        row, height = self._row_of(index) + self._first_with(index, role), self.size.height
-        pinned = self._pinned
-        if row >= pinned and not self._first_row <= row < int(self.scroll_offset.y) + height:
+        height, pinned = self.size.height, self._pinned
+        first, *more = self._all_with(index, role) or [0]
+        row, far = self._row_of(index) + first, (more or [first])[-1] - first if role is Tone.PICKED else 0
+        last = row + (far if far < height // 2 else 0)
+        if row >= pinned and not (self._first_row <= row and last < int(self.scroll_offset.y) + height):
             self.scroll_to(y=max(0, row - max(height // 4, pinned)), animate=False, force=True)
 
     def show_from(self, index: int) -> None:
@@ -98,12 +101,12 @@ class TextView(ScrollView, can_focus=True):
             row, height = self._row_of(index), self.size.height
             self.scroll_to(y=max(0, min(row - height // 4, self._ends[-1] - height)), animate=False, force=True)
 
-    def _first_with(self, index: int, role: Tone) -> int:
-        """The index of the first row of a line that has the role; 0 if none has."""
+    def _all_with(self, index: int, role: Tone) -> list[int]:
+        """The indices of the rows of a line that have the role."""
         if self._ends[index] - self._row_of(index) <= 1 or self._laid is None:
-            return 0
+            return []
         rows = self._made(index, self._laid[1], paint_of(self.app).measure)
-        return next((place for place, row in enumerate(rows) if any(span.role is role for span in row)), 0)
+        return [place for place, row in enumerate(rows) if any(span.role is role for span in row)]
 
     def extend(self) -> None:
         """Lays out lines added at the sheet's end; scrolls along if the end was visible."""
@@ -229,6 +232,17 @@ class TextView(ScrollView, can_focus=True):
             self._lay()
             row = self._row_of(min(top, len(self._ends) - 1)) if self._ends else 0
             self.scroll_to(y=row, animate=False, force=True)
+        else:
+            self._keep_picked(max(0, self._height - self.size.height))
+        self._height = self.size.height
+
+    def _keep_picked(self, lost: int) -> None:
+        """Scrolls on if what is picked stood in the rows that were lost at the bottom, as to a long note."""
+        focus, below = self.sheet.focus, int(self.scroll_offset.y) + self.size.height
+        if focus < len(self._ends):
+            last = self._row_of(focus) + max(self._all_with(focus, Tone.PICKED), default=0)
+            if below <= last < below + lost:
+                self.scroll_to(y=self.scroll_offset.y + last - below + 1, animate=False, force=True)
 
     @property
     def _top(self) -> int | None:

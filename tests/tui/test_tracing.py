@@ -120,6 +120,24 @@ async def test_slices_are_gone_through_and_come_round(app_on: AppOn) -> None:
         assert session(pilot).panes.picked.reading == len(shown) - 1
 
 
+async def test_what_is_picked_stays_in_sight_where_a_long_note_takes_a_row(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press(*HELD, "3", ".")
+        text = pilot.app.screen.query_one(TextView)
+        session(pilot).note = ""
+        await pilot.pause()
+        picked, height = in_sight(pilot, Tone.PICKED), text.size.height
+        while in_sight(pilot, Tone.PICKED):  # up, until it stands below the last row; then it stands in it
+            text.scroll_to(y=text.scroll_offset.y - 1, animate=False, force=True)
+            await pilot.pause()
+        text.scroll_to(y=text.scroll_offset.y + 1, animate=False, force=True)
+        await pilot.pause()
+        session(pilot).note = "a long note " * 12
+        await pilot.pause()
+        assert text.size.height < height
+        assert in_sight(pilot, Tone.PICKED) == picked
+
+
 async def test_another_response_has_other_facts(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "3", ".", "space")
