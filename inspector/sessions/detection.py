@@ -230,10 +230,13 @@ def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
         for number, match in enumerate(matches):
             if match is not None and match.start() < at:
                 matches[number] = patterns[number].search(data, at)
-        begins = [(match.start(), number) for number, match in enumerate(matches) if match is not None]
-        if not begins:
+        found = [(match.start(), match.start(match.lastindex), number)
+                 for number, match in enumerate(matches) if match is not None]
+        if not found:
             return
-        number = min(begins)[1]  # of forms that begin together, the first of the table
+        # As one pattern chooses: the shorter text before it counts more than the table, since the letter of an escape
+        # may as well begin a credential, whose rest looks like another.
+        number = min(found)[-1]
         match = matches[number]
         group = match.lastindex
         (start, end), (name, fixed) = match.span(group), rows[number * FORMS_AT_ONCE + group - 1]

@@ -170,6 +170,17 @@ def test_all_forms_in_one_text_are_masked_whatever_their_order(backwards):
     assert not [secret for secret in secrets if secret.encode() in masked]
 
 
+@pytest.mark.parametrize("secret", [
+    f"bAIza{'Kq7' * 15}xyJQQJ9{'Kq7' * 9}", f"ud83bAIza{'Kq7' * 14}xJQQJ9{'Kq7' * 9}",
+    f"bAKIAABCDEFGHIJKLMNOP{'Kq7' * 18}xAZDOKq7x", f"nBSAKq_{'Kq7' * 9}xy_mmk", f"b4b1d{'0a1b2c3' * 4}0a1FFFFNRAL",
+], ids=["Azure AI", "Azure AI behind a number", "Azure DevOps", "MaxMind", "New Relic"])
+def test_a_credential_whose_beginning_may_be_an_escape_is_masked(secret):
+    """`\\b` before `AKIA…` would be an escape before a key that is too long; `bAKIA…` is one of another form."""
+    for said in (f"\\{secret}", f"say \\{secret} now"):
+        start = said.index(secret)
+        assert [span[:2] for span in detection.spans(said.encode())] == [(start, start + len(secret))]
+
+
 def test_the_table_is_large_and_names_its_sources():
     assert len(credentials.FORMS) >= 70
     assert len({form.name for form in credentials.FORMS}) == len(credentials.FORMS)
