@@ -252,7 +252,7 @@ def table(now: float) -> Table[TurnRow]:
                   Column("sentence", lambda row: row.verdict.sentence if row.verdict else row.why)))
 
 
-RUN_BY = ((LIVE, " · enter, then F: live, or by a stand-in"), *((end, " · enter, then F") for end in TRIED.values()))
+RUN_BY = ((LIVE, " · enter, then F"), *((end, " · enter, then F") for end in TRIED.values()))
 """The end of an advice, and the keys that run it."""
 
 
