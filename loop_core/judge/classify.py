@@ -239,7 +239,8 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     spent = spent_cap(case.response, case.request)
     if spent is None:
         return None
-    seen = f"{spent[0]:,} of {spent[1]:,} output tokens"
+    seen = f"{spent[0]:,} of {spent[1]:,} output tokens" if spent[0] <= spent[1] else (
+        f"{spent[0]:,} output tokens, more than the cap of {spent[1]:,}")
     mapped = case.response.stop_reason
     if mapped.normalized is Stop.INTERRUPTED and (stop.normalized is Stop.INTERRUPTED or not mapped.raw):
         return Correction(None, None, None, seen, cap_reached=True)  # as MiMo ends at its cap (seed 001)
