@@ -265,8 +265,17 @@ def situation(look: JudgedTurn) -> Situation:
     return next((row for row in SITUATIONS if row.holds(look)), OTHERWISE)
 
 
-UNSEEN = "the rest was not recorded, so no replay can show it"
-LIVE = "the rest was not recorded: only a live run can show it"
+UNSEEN = "the rest was not recorded: only a new live turn (L) can show it"
+"""The end of a guess about an agent's transcript: its requests are reconstructed, so none can be sent again."""
+LIVE = "the rest was not recorded: only a live run (F) can show it"
+"""The same about a recorded request, which the key sends again."""
+
+
+def why_no_run(advice: Advice) -> str:
+    """Why no run can be made of an advice: nothing shows the rest, or no setting is the cause of the verdict."""
+    if advice.text.endswith(UNSEEN):
+        return "the rest was not recorded · L runs a new live turn"
+    return f"no setting changes this · {advice.text}"
 
 
 def guessed_advice(look: JudgedTurn, row: Situation) -> Advice:

@@ -36,12 +36,22 @@ def budget(look: JudgedTurn) -> str:
     if used is not None and cap is not None and exchange.response.other_choices:
         choices = exchange.response.other_choices + 1
         return f"{word}, {used:,} tokens in {choices} choices of at most {cap:,} each{_reasoning(look)}"
+    if used is not None and cap is not None and used > cap:
+        return f"{word}, {above_cap(used, cap, usage.visible_tokens if usage else None)}"
     if used is not None and cap is not None:
         cutter = "cut by the provider at " if ended_below(look) else ""
         return f"{word}, {cutter}{used:,} of {cap:,} tokens{_reasoning(look)}"
     if used is not None:
         return f"{word}, {used:,} tokens{_reasoning(look)}"
     return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"
+
+
+def above_cap(used: int, cap: int, visible: int | None) -> str:
+    """Output tokens that are more than the cap, so that the counts add up: reasoning may count apart from it."""
+    if visible is not None and visible < used and visible <= cap:
+        rest = f"the other {visible:,} are within the cap of {cap:,}" if visible else f"the cap was {cap:,}"
+        return f"{used:,} output tokens, {used - visible:,} of them on reasoning: {rest}"
+    return f"{used:,} output tokens, more than the cap of {cap:,}"
 
 
 def _reasoning(look: JudgedTurn) -> str:

@@ -71,7 +71,8 @@ def _reason(row: TurnRow) -> Line:
 
 def _tokens(row: TurnRow) -> str:
     spent = "?" if row.tokens is None else f"{row.tokens:,}"
-    return "" if row.tokens is None and row.cap is None else f"{spent}/{row.cap:,}" if row.cap is not None else spent
+    cap = "" if row.cap is None else f"{'>' if (row.tokens or 0) > row.cap else '/'}{row.cap:,}"
+    return f"{spent}{cap}" if cap or row.tokens is not None else ""
 
 
 def _name(row: TurnRow) -> str:
@@ -252,8 +253,7 @@ def table(now: float) -> Table[TurnRow]:
                   Column("sentence", lambda row: row.verdict.sentence if row.verdict else row.why)))
 
 
-RUN_BY = ((LIVE, " · enter, then F: live, or by a stand-in"), *((end, " · enter, then F") for end in TRIED.values()))
-"""The end of an advice, and the keys that run it."""
+RUN_BY_F = (LIVE, *TRIED.values())  # the ends of an advice that a key runs
 
 
 def about(row: TurnRow) -> list[Line]:
@@ -263,8 +263,8 @@ def about(row: TurnRow) -> list[Line]:
         return [(safe(UNREAD, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
     if row.advice:
-        keys = Span(next((keys for end, keys in RUN_BY if row.advice.endswith(end)), ""), Tone.DIM)
-        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), keys))
+        keys = " · enter, then F" if row.advice.endswith(RUN_BY_F) else ""
+        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), Span(keys, Tone.DIM)))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))

@@ -86,8 +86,10 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     lines: list[Line] = [header.head_of(view, turn)[:-1], EMPTY, field("what", safe(turn.verdict.sentence))]
     advice = header.advice_of(turn)
     if advice:
-        runs = turn.verdict.advice is not None and turn.verdict.advice.set is not None
-        lines += [field("what to change ", *advice), *([more(Span("F makes this run", Tone.DIM))] if runs else [])]
+        given = turn.verdict.advice
+        runs = "" if given is None else "F makes this run" if given.set is not None else (
+            "F asks the provider, or a stand-in without a key" if given.live else "")
+        lines += [field("what to change ", *advice), *([more(Span(runs, Tone.DIM))] if runs else [])]
     for order, noted in enumerate(turn.findings):
         said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
         lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Tone.DIM))]

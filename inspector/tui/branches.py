@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 
 from inspector.config.settings import TurnEdit, command
 from inspector.replay.edits import TurnInput, turn_inputs
+from inspector.report.advice import why_no_run
 from inspector.report.lines.spans import one_line
 from inspector.tui.delivery import copy_text
 from inspector.tui.live_run import LiveAttempt
@@ -193,7 +194,7 @@ class Branches(SessionPart):
             self.stage.note = f"turn {number}: enter, then y asks the provider, or p a stand-in without a key"
             self._form(None, advice.guess or {})
         else:
-            self.stage.note = f"turn {number}: no recorded answer shows more, so F runs nothing · u tunes · p policies"
+            self.stage.note = f"turn {number}: F runs nothing: {one_line(why_no_run(advice))}"
 
     def action_rerun(self) -> None:
         """Runs again with the same settings, which shows that the same recording gives the same run."""

@@ -1,8 +1,8 @@
-"""Why a response really stopped: `judge` turns the mapped stop reason into the effective one.
+"""Why a response really stopped: `judge` turns the mapped stop reason into the effective one, by rules in their order.
 
-It applies a short list of rules in order. Each may only make the reason stricter, and leaves evidence; the one
-exception, a complete call under `stop`, needs the gate's full conditions. No wire format is known here: a router's
-native word arrives already mapped (`native`), and what is known of a server arrives as a `Speaker`.
+Each rule may only make the reason stricter, and leaves evidence; the one exception, a complete call under `stop`, needs
+the gate's full conditions. No wire format is known here: a router's native word arrives already mapped (`native`), and
+what is known of a server arrives as a `Speaker`.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -54,8 +54,7 @@ class Judgement(NamedTuple):
     mapped: StopReason
     stop: StopReason
     cap_reached: bool = False
-    """The answer ended without a reason while its usage equals the cap: a budget cut in all likelihood (Zoo Code's
-    analysis)."""
+    """The answer ended without a reason while its usage equals the cap: a budget cut, in all likelihood (as MiMo)."""
     promoted: bool = False
     ending: Ending | None = None
     """How the answer ended, where it only looks finished; its reason keeps its word."""
@@ -240,7 +239,8 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     spent = spent_cap(case.response, case.request)
     if spent is None:
         return None
-    seen = f"{spent[0]:,} of {spent[1]:,} output tokens"
+    seen = f"{spent[0]:,} of {spent[1]:,} output tokens" if spent[0] <= spent[1] else (
+        f"{spent[0]:,} output tokens, more than the cap of {spent[1]:,}")
     mapped = case.response.stop_reason
     if mapped.normalized is Stop.INTERRUPTED and (stop.normalized is Stop.INTERRUPTED or not mapped.raw):
         return Correction(None, None, None, seen, cap_reached=True)  # as MiMo ends at its cap (Zoo Code's analysis)

@@ -364,7 +364,7 @@ def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem
 
 
 @pytest.mark.parametrize(("sample", "keys"), [
-    ("10-agent-ran-a-cut-call.session.jsonl", " · enter, then F: live, or by a stand-in"),
+    ("10-agent-ran-a-cut-call.session.jsonl", " · enter, then F"),
     ("01-cut-call-and-long-answer.session.jsonl", " · enter, then F"),
     ("18-claude-code-cut-writes.jsonl", ""),
 ])

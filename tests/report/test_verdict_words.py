@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from inspector.report import turn_table
+from inspector.report.lines.response import response
+from inspector.report.lines.spans import text_of
+from inspector.report.turn_rows import rows_of
 from tests.report.test_verdict import alone, ask_gemini, contents, verdict
 from tests.scenes.recordings import (
     ASKS,
@@ -20,6 +24,7 @@ from tests.scenes.recordings import (
     message,
     result,
     shown,
+    user,
 )
 
 
@@ -174,3 +179,31 @@ def test_a_call_of_an_earlier_answer_is_not_laid_to_the_last_one():
     word, _, sentence, _ = verdict(asked(ASKS, first, tools=TOOLS), asked(history, last, tools=TOOLS))
     assert word == "NO STOP REASON"
     assert "; the call write_file of an earlier answer is held" in sentence
+
+
+@pytest.mark.parametrize(("usage", "cap", "said"), [
+    # xAI counts reasoning apart: 12 completion tokens, and 51 on reasoning that only the total includes
+    ({"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 72,
+      "completion_tokens_details": {"reasoning_tokens": 51}, "num_sources_used": 0}, 32,
+     '"stop", 63 output tokens, 51 of them on reasoning: the other 12 are within the cap of 32'),
+    ({"prompt_tokens": 9, "completion_tokens": 40, "total_tokens": 49}, 32,
+     '"stop", 40 output tokens, more than the cap of 32'),
+    ({"prompt_tokens": 9, "completion_tokens": 32, "total_tokens": 41}, 32, '"stop", 32 of 32 tokens'),
+])
+def test_tokens_above_the_cap_are_never_so_many_of_it(usage, cap, said):
+    found = shown(asked([user("x")], {**chat("An answer."), "usage": usage}, max_tokens=cap))
+    assert said in found.turns[0].verdict.sentence
+    told = "\n".join(text_of(line) for line in response(found, found.responses[0]).lines)
+    columns = {column.name: column.column for column in turn_table.columns(0.0)}
+    cell = text_of(columns["tokens"].cell(rows_of(found)[0]))
+    used = usage["completion_tokens"]
+    counted, wanted = {
+        12: ("output 63 · thinking 51 · the answer 12 of 32", "63>32"),
+        40: ("output 40, more than the cap of 32", "40>32"),
+        32: ("output 32 of 32", "32/32"),
+    }[used]
+    assert counted in told
+    assert cell == wanted
+    notes = [each.message for each in found.responses[0].judgement.findings]
+    assert not any(f" of {cap} output tokens" in note for note in notes if used != cap)
+    assert notes

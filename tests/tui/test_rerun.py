@@ -1,6 +1,7 @@
 """A run under other limits: from the form to the branch, and what the screen says of it."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,11 @@ from inspector.sessions.folders import samples, short
 from inspector.tui.app import LoopInspector
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.panels import Cycle
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import PARTS, continued, page, told, until
+from tests.scenes.recordings import asked, lines, user
+from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
 
@@ -280,3 +284,33 @@ async def test_keys_that_come_together_are_obeyed_in_their_order(app_on: AppOn) 
         field = pilot.app.focused
         assert isinstance(field, Input)
         assert field.value == "12389"
+
+
+async def test_advice_and_its_key_agree_where_nothing_can_be_run(tmp_path: Path) -> None:
+    """A transcript holds no request that could be sent again, and no setting helps against a full context."""
+    cut = claude(prompt("Write it."), block(text("Half of"), stop="max_tokens", tokens=9))
+    refused = asked([user("x")], {"error": {"message": "maximum context length exceeded"}}, status=400)
+    full = tmp_path / "full.jsonl"
+    full.write_bytes(lines(refused))
+    (tmp_path / "agent.jsonl").write_text(cut)
+    for path, advised, note in (
+        (tmp_path / "agent.jsonl", "the rest was not recorded: only a new live turn (L) can show it",
+         "F runs nothing: the rest was not recorded · L runs a new live turn"),
+        (full, "shorten the request", "F runs nothing: no setting changes this · shorten the request"),
+    ):
+        app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()))
+        async with app.run_test(size=(160, 45)) as pilot:
+            turn = session(pilot).run.view.turns[0]
+            assert turn.verdict.advice is not None
+            assert turn.verdict.advice.text.find(advised) >= 0
+            await pilot.press("F")
+            assert note in session(pilot).note
+            assert len(session(pilot).runs.every) == 1
+
+
+async def test_the_sheet_of_the_verdict_says_what_the_key_does(app_on: AppOn) -> None:
+    for exchanges, said in ((continued(), "F makes this run"),
+                            (continued()[:-1], "F asks the provider, or a stand-in without a key")):
+        async with app_on(exchanges).run_test(size=(160, 45)) as pilot:
+            await pilot.press("V")
+            assert said in page(pilot.app)
