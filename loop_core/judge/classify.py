@@ -2,7 +2,7 @@
 
 Each rule may only make the reason stricter, and leaves evidence; the one exception, a complete call under `stop`, needs
 the gate's full conditions. No wire format is known here: a router's native word arrives already mapped (`native`), and
-what is known of a server arrives as a `Speaker`.
+what is known of a server as a `Speaker`.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -181,8 +181,7 @@ LENIENT_RULES = frozenset({"frame.lenient", "body.lenient"})
 
 
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A frame, or bytes of a call, could not be read: a part of a call may be missing, and its arguments may parse
-    without it."""
+    """A frame, or bytes of a call, could not be read: a part of a call may be missing from arguments that parse."""
     calls = [call for call in case.every_call if not is_phantom(call)]
     if stop.normalized not in FINISHED or not calls:
         return None
