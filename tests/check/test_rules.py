@@ -208,7 +208,8 @@ def test_a_call_that_no_tool_can_read():
 def test_a_problem_says_nothing_of_our_own_limits():
     said = found(asked(ASKS, chat(LONG, "length", tokens=16), max_tokens=1))
     assert said["answer-cut"] == (
-        'error the provider cut the answer: openai_chat (openai) ended with "length", 16 output tokens, more than the cap of 1')
+        'error the provider cut the answer: openai_chat (openai) ended with "length", 16 output tokens, '
+        "more than the cap of 1")
 
 
 def test_no_reason_and_an_unknown_one():
