@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import ClassVar, NamedTuple
 
 from textual import on, work
@@ -17,6 +16,7 @@ from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from inspector.report.lines.spans import Line, Span, Tone
+from inspector.tui.limits_words import ABOUT, DEFAULT, FIELDS, MEANS, OTHERS, WORDS, word_means
 from inspector.tui.panels import (
     Cycle,
     Note,
@@ -35,13 +35,6 @@ from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
 from loop_core.turn.state import Turn
 
-FIELDS = (*CONTINUATION_LIMITS, INITIAL)
-"""The fields for a typed number."""
-WORDS = ("policy", "seam", "method", "profile", "source")
-"""The fields with a choice of a few words."""
-DEFAULT = "default"
-OTHERS = "others"
-"""The field for all limits without a field of their own."""
 RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
 """What answers the requests of the new run."""
 
@@ -105,10 +98,10 @@ def about(turn: Turn, name: str) -> str:
     return f"now {cap:,} · default {DEFAULT_TOKEN_FACTOR} × max_tokens"
 
 
-def field_about(turn: Turn, name: str) -> Line:
-    """The description of a field; for a number also the setting's name, the value in force, and the default."""
+def field_about(turn: Turn, name: str, word: str = "") -> Line:
+    """The description of a field; of a word what it means, of a number the setting's name, value and default."""
     if name not in FIELDS:
-        return (Span(ABOUT[name], Tone.DIM),)
+        return (Span(word_means(name, word) or ABOUT[name], Tone.DIM),)
     return (Span(f"{name}: {ABOUT[name]} · {about(turn, name)}", Tone.DIM),)
 
 
@@ -236,6 +229,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     @on(Cycle.Changed)
     def _turned(self, event: Cycle.Changed) -> None:
+        if event.cycle.has_focus:
+            self._explain(event.cycle.id or "", None)
         cap = self.query_one(f"#{INITIAL}", Input)
         if event.cycle.id == "source" and event.cycle.has_focus:
             if event.cycle.value == RECORDING:
@@ -296,7 +291,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     def _explain(self, name: str, problem: str | None) -> None:
         """Shows the problem of a field in full, or else its description."""
-        line = (Span(f"✖ {name}: {problem}", Tone.ERROR),) if problem else field_about(self._turn, name)
+        word = self.query_one(f"#{name}", Cycle).value if name in WORDS else ""
+        line = (Span(f"✖ {name}: {problem}", Tone.ERROR),) if problem else field_about(self._turn, name, word)
         self.query_one("#about", WrappedLines).lines = [line]
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
@@ -338,36 +334,6 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 SHOWN, ROWS = 4, 19
 """The largest number of runs that the form lists if there is room (`R` shows all), and the rows of the form without
 them."""
-MEANS: Mapping[str, str] = {
-    "continuation_max_attempts": "attempts: continuations",
-    "continuation_max_total_completion_tokens": "cont_tokens: continuations",
-    "continuation_max_output_chars": "cont_chars: characters",
-    "continuation_tool_repair_attempts": "repairs: of cut calls",
-    INITIAL: "max_tokens: first request",
-    "policy": "policy",
-    "seam": "seam rule",
-    "method": "continue by",
-    "profile": "server profile",
-    "source": "answers from",
-    OTHERS: "other limits, NAME=VALUE",
-}
-"""Field -> its label."""
-ABOUT: Mapping[str, str] = {
-    "continuation_max_attempts": "how often a cut answer is continued",
-    "continuation_max_total_completion_tokens": "tokens of all continuations",
-    "continuation_max_output_chars": "characters of all answers together",
-    "continuation_tool_repair_attempts": "how often a cut call is asked for again",
-    INITIAL: "output cap of the first request",
-    "policy": "whose rules decide what is run, continued or given up; p compares them",
-    "seam": "how two segments are joined: how much repeated text is left out",
-    "method": "how a cut answer is asked to go on: prefill, a quoted anchor, or a hint",
-    "profile": "every answer is read as if this server had sent it; a letter goes to the next name",
-    "source": "recording: as it is; simulation: the known output cut again, a guess; live: the provider is asked",
-    OTHERS: ", ".join(each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
-}
-"""Field -> what it changes."""
-
-
 def _about(text: str, name: str) -> Note:
     made = note(text, id=name)
     made.add_class("about")

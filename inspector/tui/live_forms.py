@@ -16,7 +16,7 @@ from inspector.config.settings import CHOICES, INITIAL, parse_assignments
 from inspector.live.driver import Driver
 from inspector.report.lines.spans import Tone, safe
 from inspector.tui.input_editor import text_field
-from inspector.tui.limits_form import OTHERS
+from inspector.tui.limits_words import OTHERS
 from inspector.tui.panels import WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits

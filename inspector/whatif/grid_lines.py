@@ -149,6 +149,7 @@ def about(tuning: TunedGrid) -> Iterator[Line]:
     yield field("size", *join_groups([
         (Span(count_of(grid.size, "cell")),), (Span(count_of(len(tuning.turns), "turn")),),
         (Span(f"policy {grid.base.policy.name}"),)]))
+    yield more(Span(grid.base.policy.title, Tone.DIM))
     yield field("fidelity", *fidelity(tuning))
     if INITIAL in grid.names and not grid.base.simulate:
         yield more(Span("over a recording, max_tokens changes nothing", Tone.DIM))

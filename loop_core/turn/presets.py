@@ -87,7 +87,7 @@ ZEROCLAW_RFI_SIGNALS: Signals = MappingProxyType({
 
 ZEROCLAW_RFI = Policy(
     "zeroclaw-rfi",
-    "ZeroClaw's document: cut text is continued by a hint, partial calls are repaired once",
+    "ZeroClaw's document: cut text is continued by a hint, a cut call is asked for again once",
     (
         "ZeroClaw RFI 2309, provider mapping table: other words are Unknown",
         "ZeroClaw RFI 2309, state diagram: MaxTokens leads to ContinuePending, whole calls or not",
@@ -133,7 +133,7 @@ ZEROCLAW_MERGED_SIGNALS: Signals = MappingProxyType({
 
 ZEROCLAW_MERGED = Policy(
     "zeroclaw-merged",
-    "ZeroClaw as it was merged: whole calls run although the response was cut, any overlap is removed",
+    "ZeroClaw as it was merged: whole calls of a cut answer run, and any repetition in joined text goes",
     (
         "zeroclaw#2373: continues under MaxTokens while no native call parses, and attempts and characters last",
         "zeroclaw#2373: a response with native calls that parse skips that loop and executes them, max_tokens or not",
@@ -181,7 +181,7 @@ ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
 ZOO_BEFORE = replace(
     UNCONTINUED,
     name="zoo-before",
-    title="Zoo Code before its fix: only tool_calls ends a call, any other call is never finalized",
+    title="Zoo Code before its fix: under any other word than tool_calls a call waits for its end for ever",
     cites=(
         "Zoo Code's analysis, root cause 1: processToolCalls() handles finish_reason tool_calls only",
         "Zoo Code's analysis, root cause 2: nothing is cleaned up when the stream ends; calls stay partials for ever",
@@ -206,7 +206,7 @@ ZOO_AFTER_SIGNALS: Signals = MappingProxyType({
 ZOO_AFTER = replace(
     UNCONTINUED,
     name="zoo-after",
-    title="Zoo Code after its fix: every call is finalized when the stream ends, cut ones too",
+    title="Zoo Code after its fix: every call ends with its stream and runs, cut ones too",
     cites=(
         "Zoo Code's analysis, fix 1: finish_reason length ends the calls as tool_calls does",
         "Zoo Code's analysis, fix 2: when the stream ends, every call that is still open is ended",
@@ -241,7 +241,7 @@ PI_REASONS: Mapping[Stop, Stop] = MappingProxyType({
 PI_PRESENCE = replace(
     UNCONTINUED,
     name="pi-presence",
-    title="pi / OpenClaw before its fix: any call present runs, whatever the reason but error and abort",
+    title="pi / OpenClaw before its fix: every call that is there runs, whatever the stop reason but an error",
     cites=(
         "pi's agent loop: agent-loop.js:59, the loop's marks 2 and 3",
         "pi's agent loop: anthropic.js:681, mapStopReason (refusal and sensitive are errors, pause_turn is a stop)",
@@ -288,7 +288,7 @@ BOTNEXUS_SIGNALS: Signals = MappingProxyType({
 BOTNEXUS = replace(
     UNCONTINUED,
     name="botnexus",
-    title="BotNexus: only a ToolUse terminal dispatches; other calls are stripped and the run ends",
+    title="BotNexus: calls run only under a stop reason for tools; others are left out, and the turn ends",
     cites=(
         "BotNexus PR 1676: AgentLoopRunner, FinishReason == ToolUse and calls present; the arguments are not looked at",
         "BotNexus PR 1676: StripNonExecutableToolCalls, from the calls and from the content",

@@ -1,11 +1,21 @@
 """Seams in lines: what another rule would change, and the segments side by side."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.report.lines import diff as side_lines
 from inspector.report.lines.diff import COLUMNS, Pair, Sides, sides
-from inspector.report.lines.merged import Change, change_counts, change_lines, changes, seam_lines, standing, tried_note
+from inspector.report.lines.merged import (
+    RULE_MEANS,
+    Change,
+    change_counts,
+    change_lines,
+    changes,
+    seam_lines,
+    standing,
+    tried_note,
+)
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
 from inspector.report.lines.steps import Outline
 from loop_core.turn.continuation import Method, Seam, SeamDecision, SeamRule, Segment
@@ -150,3 +160,11 @@ def test_a_long_segment_shows_only_what_is_near_the_seam():
 def test_a_side_that_is_empty_takes_no_row_below_the_other():
     sheet = Sides([Pair((Span("left"),), EMPTY)], 0, "")
     assert [text_of(row) for row in sheet.rows(0, 40)] == ["left"]
+
+
+@pytest.mark.parametrize("rule", list(SeamRule))
+def test_the_first_seam_says_what_a_seam_and_its_rule_are(rule: SeamRule) -> None:
+    first, second = (seam_lines(Seam(index, 5, SeamDecision.AS_SENT, "", "as sent", True), rule) for index in (1, 2))
+    told = text_of(first[-1]).strip()
+    assert told == f"a seam is where the answer goes on after a cut; {rule.value} {RULE_MEANS[rule]}"
+    assert len(first) == len(second) + 1

@@ -11,10 +11,12 @@ from textual.pilot import Pilot
 from inspector.tui.app import LoopInspector
 from inspector.tui.beside_screen import Beside, PairList
 from inspector.tui.breakpoints import Breakpoint
-from inspector.tui.limits_form import ABOUT, MEANS, WORDS, LimitsForm
+from inspector.tui.limits_form import LimitsForm
+from inspector.tui.limits_words import ABOUT, MEANS, WORDS, word_means
 from inspector.tui.panels import Cycle
 from inspector.tui.run_tree import Nodes, RunTree
 from inspector.tui.session_screen import SessionScreen
+from loop_core.turn.presets import POLICIES
 from tests.scenes.app import PARTS, continued, page, ran_a_cut_call, store_open, until
 
 AppOn = Callable[..., LoopInspector]
@@ -45,7 +47,8 @@ async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn, name: str, ke
         assert isinstance(form, LimitsForm)
         await pilot.press(*keys)
         assert form.query_one(f"#{name}", Cycle).value == value
-        assert ABOUT[name][:40] in page(pilot.app)
+        assert (word_means(name, value) or ABOUT[name])[:40] in page(pilot.app)
+        assert bool(word_means(name, value)) is (name in ("policy", "seam"))
         assert MEANS[name]
         await pilot.press("enter")
         settings = session(pilot).run.view.replay.settings
@@ -322,3 +325,12 @@ async def test_a_branch_of_a_session_from_standard_input_says_that_it_is_not_kep
         await settled(pilot)
         await pilot.press("e", "5", "enter")
         assert "not kept: a session without a file" in page(pilot.app)
+
+
+async def test_the_form_says_what_each_policy_does_as_it_is_chosen(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", *["down"] * 5)
+        for policy in POLICIES.values():
+            told = " ".join(page(pilot.app).replace("│", " ").split())
+            assert f"{policy.name}: {policy.title} · p compares them all" in told
+            await pilot.press("right")

@@ -348,7 +348,7 @@ def test_the_text_says_whose_the_policies_are() -> None:
     shown = " ".join(policies_report.text(matrix(sample("08"))).split())
     assert "1 turn under 7 policies, RECORDED" in shown
     assert "whose policies these are strict: This engine's own: nothing unfinished counts as finished" in shown
-    assert "zeroclaw-merged: ZeroClaw as it was merged: whole calls run" in shown
+    assert "zeroclaw-merged: ZeroClaw as it was merged: whole calls of a cut answer run" in shown
 
 
 def test_the_document() -> None:

@@ -123,6 +123,8 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
         "1 OF 2 COMPLETE at most  fewest output tokens 280 from attempts=5 on: from the\nrecording\n")
     assert "RECORDED in 7 cells · the recording ends first in 7:" in told
     assert "turn 1         ✓ fewest output tokens with attempts=5  (t1)" in told
+    assert "grid           attempts (continuation_max_attempts): 0 1 2 3 4 5 6\n" in told
+    assert "policy strict\n               This engine's own: nothing unfinished counts as finished" in told
     assert "to the unit: attempts 5, cont_tokens 240, cont_chars 768" in told
     assert told.endswith(f"\n\ninspector replay {FIRST} --set continuation_max_attempts=5\n")
     opened = settings_of(parse_assignments(["continuation_max_attempts=5"]), made.grid.base)

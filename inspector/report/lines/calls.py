@@ -317,7 +317,7 @@ def _policies(verdict: Verdict, stances: Sequence[Stance]) -> list[Line]:
         role = Tone.ERROR if fate in unsafe else Tone.PLAIN
         shown = (Span(f"{SAYS[fate]}: ", Tone.DIM), Span(", ".join(names), role))
         lines.append(more(*shown) if lines else field("policies", *shown))
-    return lines
+    return [*lines, more(Span("p ", Tone.PRESS), Span("says whose policies these are and what each does", Tone.DIM))]
 
 
 def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:

@@ -9,7 +9,7 @@ The first part describes seams in words.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View, answers_of
@@ -104,14 +104,26 @@ def change_counts(changes: Sequence[Change]) -> tuple[int, int]:
 # -- in lines --------------------------------------------------------------------------------------------------------
 
 
+RULE_MEANS: Mapping[SeamRule, str] = {
+    SeamRule.CAREFUL: "leaves out a repetition only if it was asked for or is too long to be chance",
+    SeamRule.CONCAT: "joins the answers as they were sent",
+    SeamRule.OVERLAP: "leaves out every repetition, also one that is chance",
+}
+"""What each rule does where an answer goes on."""
+
+
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
-    """One seam as lines: its segments, the reason and rule of the decision, and the text left out."""
+    """One seam as lines: its segments, the reason and rule of the decision, and the text left out; the first one with
+    what the words mean."""
     why = safe(seam.why or seam.decision.value, Tone.SEAM if seam.sure else Tone.WARN)
     where = f"══ seam {seam.index} to {seam.index + 1}: "
     lines: list[Line] = [(Span(where, Tone.SEAM), why, Span(f" · by {rule.value} ══", Tone.SEAM))]
     for left_out in (seam.cut, *(text for _, text in seam.removals)):
         if left_out:
             lines.append((Span("− ", Tone.REMOVED), quote(shorten(left_out), Tone.REMOVED), Span(" cut", Tone.DIM)))
+    if seam.index == 1:
+        means = f"   a seam is where the answer goes on after a cut; {rule.value} {RULE_MEANS[rule]}"
+        lines.append((Span(means, Tone.DIM),))
     return lines
 
 

@@ -1,0 +1,56 @@
+"""The words of the form of a what-if: its fields, their labels, and what each field and each of its words means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from inspector.config.settings import INITIAL
+from inspector.report.lines.merged import RULE_MEANS
+from loop_core.turn.continuation import SeamRule
+from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+
+FIELDS = (*CONTINUATION_LIMITS, INITIAL)
+"""The fields for a typed number."""
+WORDS = ("policy", "seam", "method", "profile", "source")
+"""The fields with a choice of a few words."""
+DEFAULT = "default"
+OTHERS = "others"
+"""The field for all limits without a field of their own."""
+MEANS: Mapping[str, str] = {
+    "continuation_max_attempts": "attempts: continuations",
+    "continuation_max_total_completion_tokens": "cont_tokens: continuations",
+    "continuation_max_output_chars": "cont_chars: characters",
+    "continuation_tool_repair_attempts": "repairs: of cut calls",
+    INITIAL: "max_tokens: first request",
+    "policy": "policy",
+    "seam": "seam rule",
+    "method": "continue by",
+    "profile": "server profile",
+    "source": "answers from",
+    OTHERS: "other limits, NAME=VALUE",
+}
+"""Field -> its label."""
+ABOUT: Mapping[str, str] = {
+    "continuation_max_attempts": "how often a cut answer is continued",
+    "continuation_max_total_completion_tokens": "tokens of all continuations",
+    "continuation_max_output_chars": "characters of all answers together",
+    "continuation_tool_repair_attempts": "how often a cut call is asked for again",
+    INITIAL: "output cap of the first request",
+    "policy": "whose rules decide what is run, continued or given up",
+    "seam": "how two segments are joined: how much repeated text is left out",
+    "method": "how a cut answer is asked to go on: prefill, a quoted anchor, or a hint",
+    "profile": "every answer is read as if this server had sent it; a letter goes to the next name",
+    "source": "recording: as it is; simulation: the known output cut again, a guess; live: the provider is asked",
+    OTHERS: ", ".join(each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
+}
+"""Field -> what it changes."""
+
+
+def word_means(name: str, word: str) -> str:
+    """What a word of a field means: a policy, a rule of seams; empty where the field says enough."""
+    if name == "policy":
+        from loop_core.turn.presets import preset
+
+        return f"{word}: {preset(word).title} · p compares them all"
+    return f"{word}: {RULE_MEANS[SeamRule(word)]}" if name == "seam" and word != DEFAULT else ""
