@@ -27,10 +27,10 @@ from inspector.whatif.grid_lines import (
     headline_of,
 )
 from inspector.whatif.grid_report import as_csv, document
-from inspector.whatif.grid_run import TunedGrid, tune
+from inspector.whatif.grid_run import SmallestCap, TunedGrid, tune
 from inspector.whatif.heat import HERE, SHOWS, SIMULATED, key, marks
 from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest
-from inspector.whatif.smallest_cap import SmallestCap, smallest_cap, smallest_cap_of_all
+from inspector.whatif.smallest_cap import smallest_cap, smallest_cap_of_all
 from loop_core.turn.trace import Fidelity
 
 MOST = 100

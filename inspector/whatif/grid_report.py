@@ -17,10 +17,10 @@ from inspector.report.table import Column, Table, attributes
 from inspector.report.verdict import identifier
 from inspector.whatif.grid import End, TurnGrid, Value
 from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
-from inspector.whatif.grid_run import TunedGrid
+from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import WIDTH, word
 from inspector.whatif.smallest import BudgetPoint, Edge, cost, every_larger, knee, smallest, why_not
-from inspector.whatif.smallest_cap import SmallestCap, smallest_cap, smallest_cap_of_all
+from inspector.whatif.smallest_cap import smallest_cap, smallest_cap_of_all
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
 

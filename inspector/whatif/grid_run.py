@@ -19,17 +19,14 @@ from functools import cached_property
 from itertools import chain
 from operator import add, attrgetter
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
-from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid
+from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.sweep import Shapes, Sweep, Swept
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
-
-if TYPE_CHECKING:
-    from inspector.whatif.smallest_cap import SmallestCap
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
 # They inherit what it needs, so that nothing large is ever copied or sent.
@@ -135,6 +132,20 @@ Progress = Callable[[int, int], None]
 """Told how many parts of the work are done, of how many."""
 ALONE = 0.1
 """Seconds for which this process works by itself: most grids are done by then, and no other process is started."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallestCap:
+    """The smallest max_tokens that is enough, with the values of all axes."""
+
+    values: tuple[Value, ...]
+    cell: int
+    """The cell of the map that stands for it: that of the next larger max_tokens of the grid."""
+    ends: tuple[End, ...]
+    """How each of the turns ends."""
+    below: tuple[End, ...] = ()
+    """How each ends with one token less; empty if there is no smaller one, or none was looked for."""
+    below_values: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,28 +9,13 @@ recording alone is not asked, since there max_tokens changes no answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from inspector.config.settings import INITIAL
 from inspector.whatif.grid import APART, UNDONE, End, Grid, Value
-from inspector.whatif.grid_run import TunedGrid
+from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.smallest import Runs, rank
 from loop_core.turn.trace import Fidelity
-
-
-@dataclass(frozen=True, slots=True)
-class SmallestCap:
-    """The smallest max_tokens that is enough, with the values of all axes."""
-
-    values: tuple[Value, ...]
-    cell: int
-    """The cell of the map that stands for it: that of the next larger max_tokens of the grid."""
-    ends: tuple[End, ...]
-    """How each of the turns ends."""
-    below: tuple[End, ...] = ()
-    """How each ends with one token less; empty if there is no smaller one, or none was looked for."""
-    below_values: tuple[Value, ...] = ()
 
 
 def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
