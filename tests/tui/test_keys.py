@@ -28,6 +28,7 @@ from tests.scenes.app import (
     entry,
     page,
     ran_a_cut_call,
+    result,
     seen,
     story,
     stream,
@@ -423,14 +424,18 @@ async def test_search_in_the_list_goes_to_the_step(app_on: AppOn) -> None:
 
 async def test_wire_shows_the_request_that_a_step_sends(app_on: AppOn) -> None:
     """At the step that sends the results of calls it is that request, whose answer comes one step later."""
-    cut, went_on = ran_a_cut_call()
-    async with app_on([cut, went_on]).run_test(size=ONE_PANE) as pilot:
-        view = session(pilot).run.view
-        sending = next(at for at, step in enumerate(view.steps) if at and step.state.value == "Request")
+    ask, whole = user("Put it into report.md."), '{"path": "report.md", "content": "short"}'
+    sent = assistant("Writing it now.", whole)
+    entries = [entry([ask], stream("Writing it now.", "tool_calls", 9, whole)),
+               entry([ask, sent, result("ok, 28 bytes")], body(assistant("Done."), "stop", 8))]
+    async with app_on(entries).run_test(size=ONE_PANE) as pilot:
+        steps = session(pilot).run.view.steps
+        sending = next(at for at, step in enumerate(steps) if at and step.state.value == "Request")
+        assert steps[sending].response == 0, "the answer at hand is still the one before"
         session(pilot).go(sending, "")
         await pilot.press("3", "v", "v", "v", "v")
         assert "request of response 1" in told(pilot.app)
-        assert "tool result" in page(pilot.app)
+        assert "tool result ok, 28 bytes" in page(pilot.app)
         await pilot.press("backspace")
         assert "request of response 0" in told(pilot.app)
 
