@@ -164,7 +164,8 @@ async def test_a_note_that_is_longer_than_a_row_takes_more_rows(size: tuple[int,
     app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
     async with app.run_test(size=size) as pilot:
         await pilot.press("F")
-        said = "turn 1: no recorded answer shows more, so F runs nothing · u tunes · p policies"
+        said = ("turn 1: F runs nothing: no setting changes this · change the prompt or the filter; a continuation "
+                "will not help")
         assert said in " ".join(page(app).split())
         assert all(len(row) == size[0] for row in seen(app))
         await pilot.press("space")
