@@ -270,6 +270,7 @@ NOTICES: Mapping[str, str] = {
     "error": "The answer may be incomplete: {problem}.",
     "nothing_came": "No answer came: {problem}.",
     "safety_blocked": "The answer was blocked by a filter.",
+    "refused": "The model declined to answer.",
     "context_window_exceeded": "The answer is incomplete: the context window is full; a continuation cannot succeed.",
     "cancelled": "The turn was cancelled.",
     "stuck": "A tool call was begun and this loop never ends it: it waits for ever, or shows an invalid call.",
@@ -312,6 +313,8 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
     if signal in (Signal.INTERRUPTED, Signal.ERROR) and response is not None and not (
             response.parts or turn.joined_answer().text):
         terminal = "nothing_came"
+    if terminal == "safety_blocked" and response is not None and response.refusal:
+        terminal = "refused"  # the model's own words, not a filter's
     text = NOTICES.get(terminal)
     if text is None or "{" not in text:
         return text

@@ -327,6 +327,12 @@ def test_the_notice_of_a_failed_request_names_what_failed(changes: dict[str, Any
     assert last(drive([answer(word, *parts, **more)])).notice == notice
 
 
+def test_a_refusal_in_the_models_own_words_is_no_filters() -> None:
+    said = {refusal: last(drive([answer(Stop.SAFETY_BLOCKED, refusal=refusal)])).notice
+            for refusal in (None, "I can't.")}
+    assert said == {None: "The answer was blocked by a filter.", "I can't.": "The model declined to answer."}
+
+
 # -- what is sent ----------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -562,3 +563,13 @@ def test_recorded_hosts_have_their_profiles() -> None:
         assert seen[host] == {name}, host
     assert seen["localhost:11434"] == {"ollama"}
     assert "llama_cpp" in seen["localhost:8080"]
+
+
+@given_any(st.lists(st.sampled_from([b"data: 1", b"event: x", b": ping", b"", b"x"]), max_size=12),
+       st.sampled_from([b"\n", b"\r", b"\r\n"]), st.sampled_from([b"\n", b"\r"]))
+def test_the_lines_of_events_are_the_first_two_and_the_last_three(lines: list[bytes], one: bytes, other: bytes) -> None:
+    body = b"".join(line + (one if number % 3 else other) for number, line in enumerate(lines))
+    events = [line for line in re.split(rb"[\r\n]+", body) if line.startswith(b"data:")]
+    found = event_lines(body)
+    assert found[:2] == events[:2]
+    assert found[2:] == events[max(2, len(events) - 3):]

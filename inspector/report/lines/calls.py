@@ -284,7 +284,9 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
     if verdict.problems:
         return (safe("; ".join(verdict.problems), Tone.WARN),)
     if tool is None or tool.schema is None:
-        return (Span("unknown: the request declares none for this tool", Tone.DIM),)
+        why = ("the request declares none for this tool" if facts.exchange.request_json is not None
+               else "the request, which declares the tools, was not recorded")
+        return (Span(f"unknown: {why}", Tone.DIM),)
     if verdict.call.kind is CallKind.CUSTOM:
         return (Span("free-form text: none applies", Tone.DIM),)
     if not arguments.is_usable(tool):
