@@ -142,6 +142,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Bash operation blocked by hook:\n- [check.sh]: no", "a hook refused it"),
     (MISSING, "the agent refused its arguments"),
     ("<tool_use_error>Error: No such tool available: Fly</tool_use_error>", "the agent knows no such tool"),
+    ("InputValidationError: content is missing", "the agent refused its arguments"),
     ('Validation failed for tool "write":\n  - content: is missing', "the agent refused its arguments"),
     ("Tool fly not found", "the agent knows no such tool"),
     ("Tool execution was blocked: not here", "an extension refused it"),
