@@ -273,7 +273,8 @@ def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple
     budget that did not count it would never be spent.
     """
     usage = evaluation.response.usage
-    if usage is not None and usage.output_tokens is not None:
+    # A negative count, as a counter that overflowed sends it, would give the budget back: it counts as none.
+    if usage is not None and usage.output_tokens is not None and usage.output_tokens >= 0:
         return usage.output_tokens, 0
     cap = send.max_tokens if send else None
     return (cap, cap) if truncated and cap is not None else (None, 0)
