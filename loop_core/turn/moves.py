@@ -294,10 +294,13 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """The notice for the operator at the end of a turn; None if all is well."""
     text = _of_end(turn, signal, terminal)
     doubts = turn.doubtful_seams
-    if not doubts:
+    if doubts:
+        doubt = NOTICES["seam_unverified"].format(segment=doubts[0].index + 1, at=doubts[0].at, why=doubts[0].why)
+        text = f"{text} {doubt}" if text else doubt
+    # An error's words and a call's name are the provider's: they may hold escapes that a terminal would obey.
+    if text is None or text.isprintable():
         return text
-    doubt = NOTICES["seam_unverified"].format(segment=doubts[0].index + 1, at=doubts[0].at, why=doubts[0].why)
-    return f"{text} {doubt}" if text else doubt
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def _again(continuations: int) -> str:

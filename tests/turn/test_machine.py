@@ -305,6 +305,16 @@ def test_an_error_without_words_still_has_a_notice() -> None:
     assert turn.notice == "No answer came: the provider reported an error."
 
 
+def test_a_notice_holds_nothing_that_a_terminal_would_obey() -> None:
+    page = "<b>\r\n\x1b[31mBad\u202e gateway\x9b0m</b>\n\n"
+    turn = last(drive([answer(Stop.ERROR, error=ProviderError(page))]))
+    assert turn.notice is not None
+    assert turn.notice.endswith("the provider reported: <b> [31mBad gateway 0m</b>.")
+    lost = last(drive([answer(Stop.MAX_TOKENS, call('{"path": "a', name="write\n\x1b[2Jfile"))] * 2))
+    assert lost.notice is not None
+    assert lost.notice.startswith("The tool call write [2Jfile was not completed")
+
+
 @pytest.mark.parametrize(("changes", "notice"), [
     ({"http_status": 503, "error": ProviderError("busy")}, "No answer came: the provider reported: HTTP 503, busy."),
     ({"http_status": 502, "error": ProviderError("")}, "No answer came: the provider reported: HTTP 502."),
