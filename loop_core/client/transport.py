@@ -129,7 +129,7 @@ class _Source:
         reading = _Reading(self._hearing(request), self.line.timeouts, time.monotonic())
         try:
             yield reading
-        except _RAISED as why:
+        except tuple(kind for kind, _, _ in FAILURES) as why:
             if reading.response is None:
                 reading.failed(why, request.url)
         except (KeyboardInterrupt, asyncio.CancelledError):
@@ -198,7 +198,7 @@ class _Reading:
         assert self.response is not None  # noqa: S101  (closed one line above)
         return self.response
 
-    def failed(self, why: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, url: str) -> None:
+    def failed(self, why: Exception, url: str) -> None:
         """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""
         host = urlsplit(url).netloc.rpartition("@")[2]  # without the name and password that an address may hold
         for kind, end, words in FAILURES:
@@ -217,10 +217,10 @@ FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}"),
     (httpx.DecodingError, TransportEnd.RESET, "{host} sent content whose coding is broken"),
     (httpx.TransportError, TransportEnd.RESET, "{host} broke the connection"),
+    (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
 )
 """What httpx raises -> how the bytes ended, and in which words; the first that fits."""
 _NEVER_LEFT = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
-_RAISED = (httpx.TimeoutException, httpx.TransportError, httpx.DecodingError)
 
 
 class Live(_Source):

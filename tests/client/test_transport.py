@@ -461,6 +461,16 @@ def test_a_client_that_is_handed_in_stays_open_and_takes_no_key_elsewhere(fake: 
     assert [got.headers["authorization"] for got in fake.got] == [f"Bearer {KEY}"] * 2
 
 
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "mailto:nobody", "http:x"])
+def test_a_redirect_to_what_is_no_address_ends_the_turn(fake: Fake, address: str) -> None:
+    fake.answers = [lambda peer: peer.whole(302, {}, location=address)]
+    with Live(server("openai_chat", fake.url, KEY), None, None, QUICK) as source:
+        turn = run("t", request("openai_chat"), source, plan("openai_chat")).steps[-1].turn
+    assert turn.terminal in ("interrupted", "error")
+    assert turn.notice
+    assert len(fake.got) == 1, "asking again would be redirected again"
+
+
 def test_an_async_client_that_is_handed_in_stays_open(fake: Fake) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One.", Stop.END_TURN))]
 
