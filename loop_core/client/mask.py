@@ -77,19 +77,24 @@ class Mask:
         return replace(
             value,
             parts=tuple(self._part(part) for part in value.parts),
-            refusal=None if value.refusal is None else self.text(value.refusal),
+            refusal=self._given(value.refusal),
             error=None if error is None else error._replace(message=self.text(error.message)),
             native={name: self.text(word) for name, word in value.native.items()},
+            findings=tuple(found._replace(message=self.text(found.message)) for found in value.findings),
         )
 
     def _part(self, part: ResponsePart) -> ResponsePart:
         if type(part) is OpaquePart:
             return part._replace(json=self.text(part.json))
         if type(part) is ToolCall:
-            return part if part.arguments is None else part._replace(arguments=self.text(part.arguments))
+            return part._replace(name=self.text(part.name), arguments=self._given(part.arguments),
+                                 other_arguments=self._given(part.other_arguments))
         if type(part) is ReasoningPart:
             return part._replace(text=self.text(part.text))
         return TextPart(self.text(part.text)) if type(part) is TextPart else part
+
+    def _given(self, value: str | None) -> str | None:
+        return None if value is None else self.text(value)
 
     def json(self, value: Any) -> Any:
         """A JSON value with all of its texts masked."""

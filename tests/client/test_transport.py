@@ -537,6 +537,17 @@ def test_a_key_that_a_tool_prints_goes_no_further(fake: Fake, turned: Turned) ->
     assert KEY.encode() not in fake.got[1].body
 
 
+def test_a_key_that_came_in_pieces_is_masked_wherever_it_was_joined(fake: Fake, turned: Turned) -> None:
+    """Responses sends arguments twice: whole, where the key is masked at once, and in pieces, which then differ."""
+    call = ToolCall("c", "env", json.dumps({"key": KEY}), closed=True)
+    events = answer("openai_responses", "", Stop.TOOL_CALL, call)
+    assert sum(b"arguments.delta" in event for event in events) > 1
+    fake.answers = [streams("openai_responses", events)]
+    turn, told = turned("openai_responses", fake, key=KEY)
+    assert "sent two texts" in repr(turn.evaluation), "the pieces were joined"
+    assert KEY not in repr([turn, told.of("ended")[0].response, told.of("ended")[0].judgement])
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_a_mask_finds_a_secret_however_it_is_cut(size: int) -> None:
     text = f"x{KEY[:5]} {KEY}{KEY} and {KEY[:-1]} {KEY[:9]}".encode()
