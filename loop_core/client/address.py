@@ -28,6 +28,9 @@ PREFILLS_UNDER: Mapping[str, str] = {"deepseek": "/beta"}
 """Profile -> how its base has to end for a prefill to be taken (continuation notes, part B)."""
 
 _HOST = re.compile(r"[^\s/?#@\\<>^`{|}%]+")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+FRAMING = frozenset({"content-length", "transfer-encoding"})
+"""Headers that say where a request ends."""
 _HARMLESS = frozenset({"api-version", "alt"})  # Azure's and Gemini's: shown, since they say which API was asked
 SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 """What headers and parameters are called that say who asks."""
@@ -73,8 +76,13 @@ class Server:
     def __post_init__(self) -> None:
         if not _reachable(self.base or wire(self.api).home.base):
             raise CallerError("--base-url: expected http://HOST… or https://HOST…, with a port from 1 to 65535 if any")
-        if not (self.key.isascii() and self.key.isprintable()):
+        if not _sendable(self.key):
             raise CallerError("the key holds characters that no header can carry")
+        for name, value in self.headers:
+            if _HEADER.fullmatch(name) is None or not _sendable(value):
+                raise CallerError(f"the header {name!r} holds characters that no header can carry")
+            if name.lower() in FRAMING:
+                raise CallerError(f"the header {name!r} says how long a request is: expected it from the client alone")
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -90,6 +98,11 @@ class Server:
             users.append(b64encode(pair.encode()).decode())
         signed = self.sign.secrets if self.sign is not None else ()
         return tuple(dict.fromkeys(word for word in (self.key, *users, *query, *known, *signed) if word))
+
+
+def _sendable(value: str) -> bool:
+    """Whether a header can have this value; a blank at either end is lost or refused on the way."""
+    return value.isascii() and value.isprintable() and value == value.strip()
 
 
 def _reachable(base: str) -> bool:

@@ -656,6 +656,18 @@ def test_no_proxy_is_asked_for_this_machine(
     assert (turn.terminal, fake.got) == ("interrupted", [])
 
 
+@pytest.mark.parametrize(("more", "said"), [
+    ({"key": "sk-secret-0123456789 "}, "the key holds characters"), ({"key": "sk-secrét"}, "the key holds characters"),
+    ({"headers": (("x-team", "Köln"),)}, "'x-team' holds"), ({"headers": (("x-team", "a\r\nb: c"),)}, "'x-team' holds"),
+    ({"headers": (("x team", "a"),)}, "'x team' holds"), ({"headers": (("", "a"),)}, "'' holds"),
+    ({"headers": (("Content-Length", "5"),)}, "how long a request is"),
+])
+def test_a_header_that_cannot_be_sent_is_refused_before_anything_is(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(CallerError, match=said) as raised:
+        Server("openai_chat", "https://h", **more)
+    assert "secr" not in str(raised.value)
+
+
 def test_certificates_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Any:
         raise FileNotFoundError(2, "No such file or directory")
