@@ -75,13 +75,27 @@ class Toolbox:
         if tool is None:
             return tool_result(call, f"Not run: there is no tool {call.name!r}", is_error=True)
         try:
-            return tool_result(call, _text(tool(verdict.arguments)))
+            return tool_result(call, _whole(_text(tool(verdict.arguments))))
         except ToolError as why:
-            return tool_result(call, f"Failed: {why}", is_error=True)
+            return tool_result(call, _whole(f"Failed: {why}"), is_error=True)
         # The one broad `except` of the engine: a tool is somebody else's code, what it raises cannot be listed, and the
         # model is told of it as of any other result.
         except Exception as why:  # noqa: BLE001
-            return tool_result(call, f"Failed: {type(why).__name__}: {why}", is_error=True)
+            return tool_result(call, _whole(f"Failed: {_named(why)}"), is_error=True)
+
+
+def _named(why: Exception) -> str:
+    """The type of an exception and its words, if it has any that can be read."""
+    try:
+        return f"{type(why).__name__}: {why}"
+    except Exception:  # noqa: BLE001  (its `__str__` is the tool's code too)
+        return type(why).__name__
+
+
+def _whole(text: str) -> str:
+    """The text with U+FFFD for each half of a surrogate pair, as a file name that is no UTF-8 has: a provider refuses
+    JSON that holds one, and the history with it ever after."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _text(result: Any) -> str:

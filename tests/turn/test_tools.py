@@ -97,6 +97,25 @@ def test_any_exception_in_a_tool_is_an_error_result_with_its_type_and_the_others
     assert [(part.text, part.is_error) for part in ran.results] == [("Failed: KeyError: 'x'", True), ("noon", False)]
 
 
+def test_an_exception_without_words_is_named_by_its_type() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    def fail(arguments: Any) -> str:
+        raise MuteError
+
+    assert texts(Toolbox({"write": fail}).run(batch(call()), turn())) == ["Failed: MuteError"]
+
+
+@pytest.mark.parametrize(("made", "text"), [
+    ("report-\udce9.txt", "report-\ufffd.txt"), ("\ud83d\ude00 \ud83d", "😀 \ufffd"),
+    ({"name": "\udfff"}, '{"name": "\ufffd"}'),
+])
+def test_half_a_character_in_a_result_is_replaced_since_providers_refuse_it(made: Any, text: str) -> None:
+    assert texts(Toolbox({"write": lambda _: made}).run(batch(call()), turn())) == [text]
+
+
 def test_an_interrupt_is_no_result() -> None:
     def interrupted(arguments: Any) -> str:
         raise KeyboardInterrupt
