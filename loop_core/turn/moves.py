@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from loop_core.judge import gate
+from loop_core.judge.classify import LOST_FRAME_RULES
 from loop_core.judge.endings import Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn import costs, history
@@ -260,6 +261,7 @@ NOTICES: Mapping[str, str] = {
     "not_continued": "The answer is incomplete: it was cut, and this loop has no way to continue it.",
     "budget_exhausted": "The answer is incomplete: the budget for continuations is spent "
     "({tokens:,} tokens, {chars:,} characters).",
+    "frame_lost": "A part of the answer may be missing: the provider sent an event that could not be read.",
     "seam_unverified": "Nothing shows that segment {segment} continues the text before it "
     "(character {at:,}): {why}.",
     "no_progress": "The turn was ended: the last request brought nothing new.",
@@ -293,7 +295,9 @@ ENDING_NOTICES: Mapping[Ending, str] = {
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """The notice for the operator at the end of a turn; None if all is well."""
     text = _of_end(turn, signal, terminal)
-    doubts = turn.doubtful_seams
+    doubts, response = turn.doubtful_seams, turn.evaluation.response if turn.evaluation is not None else None
+    if text is None and response is not None and any(found.rule in LOST_FRAME_RULES for found in response.findings):
+        text = NOTICES["frame_lost"]
     if doubts:
         doubt = NOTICES["seam_unverified"].format(segment=doubts[0].index + 1, at=doubts[0].at, why=doubts[0].why)
         text = f"{text} {doubt}" if text else doubt

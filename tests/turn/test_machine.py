@@ -305,6 +305,15 @@ def test_an_error_without_words_still_has_a_notice() -> None:
     assert turn.notice == "No answer came: the provider reported an error."
 
 
+@pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape"])
+def test_an_answer_of_which_an_event_was_not_read_is_not_passed_off_as_whole(rule: str) -> None:
+    lost = Finding(rule, Severity.WARNING, "a frame is not valid JSON")
+    turn = last(drive([answer(Stop.END_TURN, "Half is gone.", findings=(lost,))]))
+    assert turn.terminal == "completed"
+    assert turn.notice == "A part of the answer may be missing: the provider sent an event that could not be read."
+    assert last(drive([answer(Stop.END_TURN, "All is here.")])).notice is None
+
+
 def test_a_notice_holds_nothing_that_a_terminal_would_obey() -> None:
     page = "<b>\r\n\x1b[31mBad\u202e gateway\x9b0m</b>\n\n"
     turn = last(drive([answer(Stop.ERROR, error=ProviderError(page))]))
