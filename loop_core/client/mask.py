@@ -28,7 +28,10 @@ class Mask:
     def __init__(self, secrets: Iterable[str], also: Redact | None = None) -> None:
         self._also = also
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
-        spelled = {form for secret in long for form in _spelled(secret)}
+        # A continuation may go on in the middle of a key. Neither answer then holds all of it, but one holds a half.
+        halves = [half for secret in long if len(secret) >= 3 * SHORTEST
+                  for half in (secret[: len(secret) // 2], secret[len(secret) // 2 :])]
+        spelled = {form for secret in (*long, *halves) for form in _spelled(secret)}
         # The longest first: one form may hold another, whose mask would hide only a part of it.
         self._secrets = [form.encode() for form in sorted(spelled, key=len, reverse=True)]
         self._inside = frozenset(b"".join(self._secrets))

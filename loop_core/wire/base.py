@@ -97,8 +97,7 @@ class Decoder:
         background: bool = False,
         words: Mapping[str, StopRow] | None = None,
     ) -> None:
-        self.words = words or {}
-        """The stop words of the profile that was chosen; they go before the format's own."""
+        self.words = words or {}  # of the profile that was chosen; they go before the format's own
         self.http_status = http_status
         self._failed = http_status is not None and http_status >= 400
         self.headers = headers
@@ -114,10 +113,9 @@ class Decoder:
         self.streaming = False
         self.transport_end = TransportEnd.EOF
         self.size = 0
-        self.cut = False
-        """The body ended inside a frame or a JSON value."""
-        self.payload = b""
-        """The bytes of the frame that `on_event` is looking at, for blocks that are kept verbatim."""
+        self.cut = False  # the body ended inside a frame or a JSON value
+        self._opening: bytes | None = None  # the payload of the first frame
+        self.payload = b""  # of the frame that `on_event` is looking at, for blocks that are kept verbatim
         self._framing: Framing | None = None
         self._head = b""
         self._whole: bytes | None = None
@@ -136,7 +134,7 @@ class Decoder:
         """The response from what was read; `stop_reason` as the format's table maps it."""
         raise NotImplementedError
 
-    # -- what callers use ----------------------------------------------------------------------------------------
+    # -- what callers and formats use ----------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
         """Reads the next bytes of the body, any number of them.
@@ -199,12 +197,15 @@ class Decoder:
         """From this call on, every JSON value of a stream goes to `see`, and none is decoded."""
         self.on_event, self.on_body = see, lambda body: None  # type: ignore[method-assign, assignment]
 
-    # -- what formats call ---------------------------------------------------------------------------------------
-
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
         """Reports a quirk of the bytes, once per rule and message."""
         if all((f.rule, f.message) != (rule, message) for f in self.findings):
             self.findings.append(Finding(rule, severity, message, at))
+
+    def after_end(self, start: int, end: int) -> None:
+        """Reports an event behind the end: of a stream that is played twice, each call would run again."""
+        said = "an event follows the end of the answer and is no part of it"
+        self.find("frame.after_end", said, At(ExchangePart.BODY, start, end))
 
     def end_with(self, word: str, at: At | None) -> None:
         """Notes a stop word; the last one counts, but an empty one never replaces another."""
@@ -254,8 +255,6 @@ class Decoder:
         if self.error is None:
             self.error, self.error_at = error, at
 
-    # -- inside --------------------------------------------------------------------------------------------------
-
     def _choose(self, final: bool = False) -> Framing | None:
         """How the body is framed, as far as its first bytes tell; None while they are too few."""
         failed = self.http_status is not None and self.http_status >= 300
@@ -278,7 +277,7 @@ class Decoder:
                 self._frames(framing.feed(data[start : start + stretch]))
             return
         for payload, event, start, end in framing.values(data):
-            if event is None or self.saw_done:
+            if event is None or self.raw or self._opening is None:
                 self._frames([(payload, None, start, end)])
                 continue
             self.payload = payload
@@ -300,9 +299,13 @@ class Decoder:
                 event = self._unparsed(payload, start, end, last)
                 if event is None:
                     continue
+            if payload == self._opening and self.raw:
+                self.saw_done = True  # the stream begins again
+                self.after_end(start, end)
             # What follows the end mark is no part of the answer.
             if type(event) is dict and not self.saw_done:
                 self.payload = payload
+                self._opening = self._opening or payload
                 try:
                     on_event(event, name, start, end)
                 except _MISSHAPEN as why:

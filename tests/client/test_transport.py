@@ -20,6 +20,7 @@ from inspector.sessions import open_paths
 from loop_core.client.address import Server, expected_speaker, key_header, public_url, url_of
 from loop_core.client.exchange import Connection, Retries, Timeouts, retry_after
 from loop_core.client.mask import Mask
+from loop_core.client.streaming import MaskedText
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
@@ -548,13 +549,23 @@ def test_a_key_that_came_in_pieces_is_masked_wherever_it_was_joined(fake: Fake, 
     assert KEY not in repr([turn, told.of("ended")[0].response, told.of("ended")[0].judgement])
 
 
+def test_a_key_that_a_continuation_splits_is_never_whole_in_the_joined_text() -> None:
+    key = "sk-proj-0123456789abcdefghij-KLM"
+    for at in range(1, len(key)):
+        for wrapped in ("{}", "<quoted>It is {}", "It is {}."):
+            first, second = f"The key is {key[:at]}", wrapped.format(key[at:])
+            assert key not in Mask([key]).text(first) + Mask([key]).text(second)
+            assert key not in "".join(MaskedText([key]).of([text]) for text in (first, second))
+    assert Mask([key]).text("sk-proj- is how keys begin") == "sk-proj- is how keys begin"
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_a_mask_finds_a_secret_however_it_is_cut(size: int) -> None:
-    text = f"x{KEY[:5]} {KEY}{KEY} and {KEY[:-1]} {KEY[:9]}".encode()
+    text = f"x{KEY[:5]} {KEY}{KEY} and {KEY[:-1]} {KEY[:7]}".encode()
     mask = Mask([KEY])
     pieces = [mask.feed(text[at : at + size]) for at in range(0, len(text), size)] + [mask.flush()]
-    stars = "*" * len(KEY)
-    assert b"".join(pieces).decode() == f"x{KEY[:5]} {stars}{stars} and {KEY[:-1]} {KEY[:9]}"
+    stars, half = "*" * len(KEY), len(KEY) // 2
+    assert b"".join(pieces).decode() == f"x{KEY[:5]} {stars}{stars} and {stars[:half]}{KEY[half:-1]} {KEY[:7]}"
 
 
 def test_a_short_secret_is_a_word() -> None:

@@ -411,6 +411,22 @@ def test_any_chunking_of_recorded_bodies_decodes_alike(api: str, recorded: Recor
             assert everything(decode(api, split(data, 1), **options)) == whole, name
 
 
+# -- played twice ----------------------------------------------------------------------------------------------------
+
+
+@each_format
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_stream_that_is_played_twice_brings_nothing_twice(api: str, marked: bool) -> None:
+    """A text or a call that stood twice would be shown, and run, twice."""
+    once = STREAMS[api]
+    again = once if marked else once.replace(b"event: done\n", b"").replace(b"data: [DONE]\n\n", b"")
+    response, first = decode(api, again + once), decode(api, once)
+    assert response.text == first.text
+    calls = [[call._replace(at=None) for call in read.tool_calls] for read in (response, first)]
+    assert calls[0] == calls[1]
+    assert response.stop_reason.normalized is first.stop_reason.normalized
+
+
 # -- cuts ------------------------------------------------------------------------------------------------------------
 
 

@@ -195,7 +195,7 @@ def test_calls_in_the_last_line() -> None:
 def test_what_follows_the_end() -> None:
     for more in (line("", tool_calls=[CALL]), line("!")):
         response = decode(lines(line("Hi"), end("stop"), more))
-        assert "ollama_chat.after_done" in rules(response)
+        assert "frame.after_end" in rules(response)
         assert not any(call.closed for call in response.tool_calls)
 
 

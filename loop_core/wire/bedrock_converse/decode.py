@@ -162,6 +162,7 @@ def _call(fields: Mapping[str, Any], arguments: str | None, form: ArgsForm, clos
         at=at,
     )
 
+_BLOCK_EVENTS = frozenset({"contentBlockStart", "contentBlockDelta", "contentBlockStop"})
 _LINES = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
 _ENOUGH = 64  # bytes in which the first key of a line, blanks included, is known
 _BROKEN = {
@@ -195,7 +196,9 @@ class Decoder(base.Decoder):
         """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
         if name is None:
             name, event = unwrap(event)
-        if name == "contentBlockDelta":
+        if self._stopped and name in _BLOCK_EVENTS:
+            self.after_end(start, end)
+        elif name == "contentBlockDelta":
             delta = event["delta"]
             block = self._open.get(event.get("contentBlockIndex"))
             if block is not None:

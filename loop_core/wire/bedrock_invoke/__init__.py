@@ -174,6 +174,8 @@ class Decoder(ConverseDecoder):
         shape = self._shape(inner) or (_COMMAND_R if "event_type" in inner else None)
         if shape is not None:
             self._text(shape, inner, At(ExchangePart.BODY, start, end), text)
+        elif self._maker is not None and self._maker.saw_done:
+            self.after_end(start, end)
         elif "type" in inner:  # Claude
             maker = self._as(MessagesDecoder)
             maker.payload = text  # the event itself, out of which verbatim JSON is cut

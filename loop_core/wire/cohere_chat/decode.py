@@ -174,6 +174,9 @@ class Decoder(base.Decoder):
         """Reads one event of either version."""
         at = At(ExchangePart.BODY, start, end)
         kind = string(event.get("type")) or string(event.get("event_type"))
+        if self.raw and kind in EVENTS and kind != "message-end":
+            self.after_end(start, end)
+            return
         self._id = self._id or word(event.get("id")) or word(event.get("generation_id"))
         delta = mapping_of(event.get("delta"))
         message = mapping_of(delta.get("message"))

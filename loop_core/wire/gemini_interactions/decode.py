@@ -224,7 +224,9 @@ class Decoder(base.Decoder):
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """Reads one event; its name repeats its `event_type`."""
         kind = event.get("event_type") or name or ""
-        if kind in DELTAS:
+        if self._tail is not None and (kind in DELTAS or kind in STARTS or kind in STOPS):
+            self.after_end(start, end)
+        elif kind in DELTAS:
             delta = event["delta"]
             step = self._open.get(event.get("index"))
             if step is None:

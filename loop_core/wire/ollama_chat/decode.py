@@ -157,8 +157,9 @@ class Decoder(base.Decoder):
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _read(self, line: dict[str, Any]) -> None:
-        if self._done_at is not None:
-            self.find("ollama_chat.after_done", "a line follows the one that says done", self._at(""))
+        ended = self._done_at is not None
+        if ended:
+            self.after_end(*self._span)
         if "error" in line or (self.http_status or 0) >= 400:
             error = read_error(line, self.http_status)
             if error is not None:
@@ -166,7 +167,7 @@ class Decoder(base.Decoder):
         model = line.get("model")
         self._model = model if isinstance(model, str) and model else self._model
         message = line.get("message")
-        if isinstance(message, dict):
+        if isinstance(message, dict) and not ended:
             self._message(message)
         if line.get("done") is True:
             self._done(line)

@@ -260,7 +260,8 @@ class Decoder(Base):
     def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, at: At) -> None:
         """A finish reason, and what servers put beside it."""
         if reason is not None:
-            state.stop(reason if type(reason) is str else json.dumps(reason), at)
+            self.raw = reason if type(reason) is str else json.dumps(reason)
+            state.stop(self.raw, at)
         for name in CHOICE_WORDS:
             if choice.get(name) is not None:
                 state.words[name] = _word(choice[name])

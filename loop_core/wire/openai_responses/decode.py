@@ -63,6 +63,10 @@ class Decoder(BaseDecoder):
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """Reads one event; the pieces of a text or a payload are only appended."""
         kind = event.get("type") or name or ""
+        # A second end is still read, since it may be the stricter one.
+        if self._ended and kind not in TERMINAL_EVENTS and kind != "error":
+            self.after_end(start, end)
+            return
         delta = DELTAS.get(kind)
         if delta is not None:
             key = (event.get("output_index"), delta[0], event.get(delta[1]))
