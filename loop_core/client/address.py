@@ -76,6 +76,8 @@ class Server:
     def __post_init__(self) -> None:
         if not _reachable(self.base or wire(self.api).home.base):
             raise CallerError("--base-url: expected http://HOST… or https://HOST…, with a port from 1 to 65535 if any")
+        if not (self.model or "").isprintable():
+            raise CallerError("the name of the model holds characters that cannot be sent")
         if not _sendable(self.key):
             raise CallerError("the key holds characters that no header can carry")
         for name, value in self.headers:

@@ -6,7 +6,7 @@ read from its profile: a prefill that it would answer with an error is never ask
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -161,8 +161,10 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
     """A prompt as messages; a plain text becomes a message of the user.
 
     Raises:
-        CallerError: it is empty, or one of them is not a message.
+        CallerError: it is neither a text nor messages, it is empty, or one of them is not a message.
     """
+    if not isinstance(prompt, (str, Iterable)):
+        raise CallerError(f"expected a text, or messages, not {type(prompt).__name__}")
     given = [Message(Role.USER, (TextPart(prompt),))] if isinstance(prompt, str) else list(prompt)
     found = tuple(each if isinstance(each, Message) else _message(each) for each in given)
     if not found or not all(message.parts for message in found) or prompt == "":

@@ -205,6 +205,8 @@ def test_every_role_of_a_chat_may_be_asked(role: str, read_as: Role) -> None:
 
 
 @pytest.mark.parametrize(("prompt", "why"), [
+    (None, "expected a text, or messages, not NoneType"),
+    (5, "expected a text, or messages, not int"),
     ("", "there is nothing to send"),
     ([], "there is nothing to send"),
     ([{"role": "user", "content": ""}], "there is nothing to send"),
