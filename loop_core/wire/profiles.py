@@ -153,9 +153,10 @@ def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> ProfileChoice |
 
 
 def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
+    keys = {key for value in values if isinstance(value, dict) for key in value}
     for profile in _speakers(api):
         for mark in profile.body:
-            for value in values:
+            for value in values if mark.path[0] in keys else ():
                 text = _text_at(value, mark.path)
                 if text is not None and re.search(mark.pattern, text):
                     pointer = "".join(f"/{key}" for key in mark.path)
