@@ -311,6 +311,11 @@ class ChatResponse:
         return tuple([p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER])
 
     @property
+    def broken_connection(self) -> str:
+        """What the client saw of a broken connection; empty if it broke in no way that it could see."""
+        return next((found.message for found in self.findings if found.rule.startswith("transport.")), "")
+
+    @property
     def server_calls(self) -> tuple[ToolCall, ...]:
         """The calls that the provider ran itself."""
         return tuple(p for p in self.parts if type(p) is ToolCall and p.kind is CallKind.SERVER)

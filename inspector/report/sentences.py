@@ -222,7 +222,7 @@ def held_beside(look: JudgedTurn) -> str:
 
 def unreached_reason(response: ChatResponse) -> str:
     """Why no server answered, if known."""
-    told = next((found.message for found in response.findings if found.rule.startswith("transport.")), "")
+    told = response.broken_connection
     return f": {told}" if told else ""
 
 
