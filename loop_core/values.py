@@ -315,6 +315,11 @@ class ChatResponse:
         """What the client saw of a broken connection; empty if it broke in no way that it could see."""
         return next((found.message for found in self.findings if found.rule.startswith("transport.")), "")
 
+    def with_status(self, words: str) -> str:
+        """Words about a failure, after the HTTP status where that says one too; empty if neither says anything."""
+        status = f"HTTP {self.http_status}" if (self.http_status or 0) >= 400 else ""
+        return ", ".join(word for word in (status, words) if word)
+
     @property
     def server_calls(self) -> tuple[ToolCall, ...]:
         """The calls that the provider ran itself."""

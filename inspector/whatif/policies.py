@@ -126,11 +126,10 @@ MESSAGE_CHARS = 100
 def _failed(look: PolicyRun) -> str:
     response = look.failed
     error = response.error if response is not None else None
-    status = f"HTTP {response.http_status}" if response is not None and (response.http_status or 0) >= 400 else ""
     words = " ".join((error.message or error.type or error.code or "").split()) if error is not None else ""
-    said = ", ".join(word for word in (status, words[:MESSAGE_CHARS]) if word) or "nothing came back"
+    said = response.with_status(words[:MESSAGE_CHARS]) if response is not None else ""
     which = f"the request for {look.last_request}" if len(look.evaluated) > 1 else "the request"
-    return f"{which} failed ({said}); no part of an answer came that could be lost"
+    return f"{which} failed ({said or 'nothing came back'}); no part of an answer came that could be lost"
 
 
 def _taken(look: PolicyRun) -> str:

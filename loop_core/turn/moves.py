@@ -352,6 +352,5 @@ def _problem(response: ChatResponse | None, signal: Signal) -> str:
             "the response holds no part of one, and no stop reason" if response.size else "the response is empty")
     # Error pages of gateways run to kilobytes of HTML; a notice is one line.
     words = " ".join(response.error.message[:200].split()).removesuffix(".") if response.error is not None else ""
-    status = f"HTTP {response.http_status}" if (response.http_status or 0) >= 400 else ""
-    told = ", ".join(word for word in (status, words) if word)
+    told = response.with_status(words)
     return f"the provider reported: {told}" if told else "the provider reported an error"
