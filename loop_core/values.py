@@ -227,6 +227,10 @@ class Usage(NamedTuple):
             return None
         return self.output_tokens - (self.reasoning_tokens or 0)
 
+    def answer_within(self, cap: int) -> bool:
+        """Whether the output is above a cap and the answer in it is not: reasoning may count apart from the cap."""
+        return self.visible_tokens is not None and self.visible_tokens <= cap < (self.output_tokens or 0)
+
 
 class Quota(NamedTuple):
     """The rate-limit headers of a response; raw header values by lower-case name."""
