@@ -29,7 +29,7 @@ GAP = 1
 HERE = "◀"
 """Stands behind the cell of the cursor."""
 NOTHING: Mapping[int, str] = MappingProxyType({})
-LEAST_CAP, FEWEST, KNEE = "▾", MARKED, "◇"
+LEAST_CAP_MARK, FEWEST_MARK, KNEE_MARK = "▾", MARKED, "◇"
 """Stand behind the cells of the smallest max_tokens, of the fewest output tokens, and of the knee."""
 
 
