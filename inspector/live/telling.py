@@ -81,6 +81,7 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
         run, NAME, (), turn.state, turn.terminal or "", turn.notice, turn.spend, turn.joined_answer(), none)
     return View(replay, view.inputs, view.responses, (*view.turns, facts), view.findings)
 
+
 SHOWN = 4_000
 """Characters of a recorded or typed result that are shown beside its call."""
 Keys = Callable[[str], str]

@@ -334,6 +334,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 SHOWN, ROWS = 4, 19
 """The largest number of runs that the form lists if there is room (`R` shows all), and the rows of the form without
 them."""
+
+
 def _about(text: str, name: str) -> Note:
     made = note(text, id=name)
     made.add_class("about")

@@ -106,6 +106,7 @@ def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
             turns.append(index)
     return Preview(first_difference(run.trace, made.trace), steps, tuple(turns))
 
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
     """One run, and its parent."""

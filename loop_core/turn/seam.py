@@ -126,6 +126,7 @@ def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CARE
 APART = "\n\n"
 """The text between an answer and text that does not continue it."""
 
+
 class _Cut(NamedTuple):
     """One decision about a seam."""
 

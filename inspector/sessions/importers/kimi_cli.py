@@ -280,7 +280,6 @@ class KimiCliSession(KimiReader):
             self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
                                         "of its answers is inferred, and says so")
 
-
     def _title(self) -> str:
         """The task of a subagent, from the file `meta.json` beside its own."""
         data = sibling(self.path, "meta.json")

@@ -125,6 +125,7 @@ def duration(value: dict[str, Any]) -> float | None:
     """The duration of an exchange in milliseconds; None if it is not recorded."""
     return next((found for name in DURATIONS if (found := traffic.number(value.get(name))) is not None), None)
 
+
 _LAST = ", the last"
 _DECODER = json.JSONDecoder(strict=False)
 
