@@ -9,12 +9,13 @@ recording alone is not asked, since there max_tokens changes no answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from math import prod
 
 from inspector.config.settings import INITIAL
 from inspector.whatif.grid import APART, UNDONE, End, Grid, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
-from inspector.whatif.smallest import Runs, rank
+from inspector.whatif.smallest import Runs, halving, rank
 from loop_core.turn.trace import Fidelity
 
 
@@ -100,15 +101,12 @@ def _ends(tuning: TunedGrid, turns: Sequence[int], cell: int) -> tuple[tuple[End
 def _between(runs: Runs, wanted: Sequence[int], low: int, high: int) -> int:
     """The smallest value with which the turns complete; those that do so at both sides are asked only at the end."""
     few = [each for each in wanted if not low or not runs.at(each, low).complete]
+    def completes(asked: Sequence[int], budget: int) -> bool:
+        return all(runs.at(each, budget).complete for each in asked)
+
     for asked in (few, wanted):
-        worse, found = low, high
-        while worse + 1 < found:
-            middle = (worse + found) // 2
-            if all(runs.at(each, middle).complete for each in asked):
-                found = middle
-            else:
-                worse = middle
-        if all(runs.at(each, found).complete for each in wanted):
+        found = halving(low, high, partial(completes, asked))
+        if completes(wanted, found):
             return found
     return high
 
