@@ -155,7 +155,8 @@ class LiveScreen(SessionScreen):
             self._open_recording()
             return
         # Rebuilding makes the whole view again, so it is done only when a step, a failure or an answer was added.
-        stands = (self.driver.stepper, live.phase in BUSY, live.failed, sum(len(heard) for heard in live.responses))
+        stands = (self.driver.stepper, live.phase in BUSY, live.failed_answer,
+                  sum(len(heard) for heard in live.responses))
         if stands != self._drawn:
             self._drawn = stands
             self._make_again()
@@ -251,7 +252,7 @@ class LiveScreen(SessionScreen):
         if self.panes.tab == "merged":
             return self._below_the_text(waits)
         asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")
-        return Listed(waits) if live.failed is not None or step.turn.evaluation is None or asks else None
+        return Listed(waits) if live.failed_answer is not None or step.turn.evaluation is None or asks else None
 
     def _below_the_text(self, waits: list[Line]) -> Sheet:
         """The merged text so far, and the waiting effect below it."""
