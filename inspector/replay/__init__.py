@@ -195,7 +195,9 @@ class Replay:
 def replay(case: Case, settings: Settings | None = None, before: Replay | None = None) -> Replay:
     """Replays every recorded turn under the settings; unchanged turns are reused from `before`."""
     growing, runs = begin_replay(case, settings or Settings(), before)
-    return join_runs(growing.case, growing.settings, [*growing.turns, *runs])
+    for _ in runs:
+        pass  # each joins the replay
+    return join_runs(growing.case, growing.settings, growing.turns)
 
 
 def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -> tuple[Replay, Iterator[TurnRun]]:
