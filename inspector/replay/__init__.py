@@ -42,7 +42,6 @@ from loop_core.values import Request
 if TYPE_CHECKING:
     from inspector.replay.simulate import SimulatedTurn
 
-
 RECENT = 64
 """The number of turns whose steps a long recording keeps at a time."""
 
