@@ -26,7 +26,7 @@ from inspector.tui.panels import Status, VerdictPanel, WrappedLines
 from inspector.tui.session_files import OpenSession, ScreenPlace, remember, run_of, session_of
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
-from inspector.tui.stage import SessionPart, SessionRuns
+from inspector.tui.stage import SessionPart
 from inspector.tui.text_view import TextView
 from loop_core.errors import LoopError
 from loop_core.turn.state import Send
@@ -173,20 +173,7 @@ class LiveScreen(SessionScreen):
 
     def _make_again(self) -> None:
         """Builds the session again from the steps and answers so far; a cursor at the end stays at the end."""
-        at_end = self._at_end
-        self.opened = self._as_it_stands()
-        self.runs = SessionRuns(self.opened)
-        last = len(self.run.view.steps) - 1
-        if self.step > last:
-            self.step = last
-        self.outline = self.run.outline
-        if at_end:
-            self.step = last
-
-    @property
-    def _at_end(self) -> bool:
-        """Whether the cursor is on the step that waits."""
-        return self.step >= len(self.run.view.steps) - 1
+        self.replace_session(self._as_it_stands(), self.at_end)
 
     def _say_now(self) -> None:
         self.query_one(VerdictPanel).live = now(self.driver, self._key)
@@ -209,7 +196,7 @@ class LiveScreen(SessionScreen):
         before = streams.sheets.get(self.panes.tab)
         fresh = streams.flow.read()
         self.coming = coming(streams.flow)
-        if not fresh or before is None or not self._at_end:
+        if not fresh or before is None or not self.at_end:
             return
         grown = streams.sheet(self.panes.tab)
         if grown is not before:
@@ -224,14 +211,14 @@ class LiveScreen(SessionScreen):
         if left != self._left_to_wait:
             self._left_to_wait = left
             self._say_now()
-            if self._at_end:
+            if self.at_end:
                 self.show()
 
     # -- what is shown -------------------------------------------------------------------------------------------
 
     def show(self) -> None:
         """Shows the current sheet; at the end of a run, the waiting effect or the arriving answer."""
-        if self.finished or not self._at_end or self.panes.tab not in FLOWING:
+        if self.finished or not self.at_end or self.panes.tab not in FLOWING:
             super().show()
             return
         made = self._at_the_end()
@@ -290,11 +277,7 @@ class LiveScreen(SessionScreen):
         except LoopError as why:
             problem, opened = str(why).removeprefix(f"{path}: "), self._as_it_stands()
         self._streams, self.coming = None, ""
-        self.opened, self.runs = opened, SessionRuns(opened)
-        last = max(0, len(self.run.view.steps) - 1)
-        self.step = min(self.step, last)
-        self.outline = self.run.outline
-        self.step = last
+        self.replace_session(opened, to_end=True)
         verdict = self.query_one(VerdictPanel)
         verdict.live, verdict.paths, verdict.run = (), opened.label, self.run.name
         self.query_one(Tabs).live = self.query_one(Status).live = not problem

@@ -237,6 +237,20 @@ class SessionStage(Screen[None]):
         """The steps that the cursor visits: all, or those that pass the filter."""
         return self.listed or self.run.outline
 
+    @property
+    def at_end(self) -> bool:
+        """Whether the cursor is on the last step."""
+        return self.step >= len(self.run.view.steps) - 1
+
+    def replace_session(self, session: OpenSession, to_end: bool) -> None:
+        """Shows another reading of the session; the cursor stays on its step, or goes to the last one."""
+        self.opened, self.runs = session, SessionRuns(session)
+        last = max(0, len(self.run.view.steps) - 1)
+        self.step = min(self.step, last)
+        self.outline = self.run.outline
+        if to_end:
+            self.step = last
+
     def say(self, text: str) -> None:
         """Shows a note at the foot until the next key."""
         self.note = text
