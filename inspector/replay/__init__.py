@@ -298,7 +298,7 @@ def _recuts(step: Step) -> bool:
 
 
 def plan_of(
-    case: Case, record: TurnRecord, link: Link, settings: Settings, number: int = 0, live: bool = False
+    case: Case, record: TurnRecord, link: Link, settings: Settings, number: int, live: bool = False
 ) -> tuple[Request, Plan]:
     """The first request and the plan of run `number` of a turn, which begins with this exchange. `live`: it is about to
     be asked."""

@@ -232,7 +232,7 @@ def refusal(part: ToolResultPart) -> NotRun | None:
     return next((row for row in REFUSALS if re.match(_beginning(row.pattern), said)), None)
 
 
-def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
+def why_refused(part: ToolResultPart, denied: bool) -> str | None:
     """The refusal in words; None if the call may have run. `denied`: the row around it says that the user refused.
     """
     row = refusal(part)

@@ -73,7 +73,7 @@ class SessionRuns:
         return self.with_settings(settings_of(assignments, parent.view.replay.settings), since, parent)
 
     def with_settings(
-        self, settings: Settings, since: int | None = None, parent: Node | None = None
+        self, settings: Settings, since: int | None, parent: Node | None = None
     ) -> tuple[int, bool]:
         """The index of the run with exactly these settings, and whether it is new; `parent` is the current run unless
         it is given."""
