@@ -58,11 +58,11 @@ def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str
     return StopReason(stop, None, detail, (Evidence(RECORDER, at, word), Evidence(rule, at, word)))
 
 
-def inferred_reason(stop: Stop, detail: str | None, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
+def inferred_reason(stop: Stop, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
     """A stop reason inferred from other rows."""
     # The same for most answers, so one copy is kept.
     seen = Evidence(intern(f"{INFERRED}{rule}"), shown_at, intern(note))
-    return StopReason(stop, None, detail, (Evidence(ABSENT, at), seen))
+    return StopReason(stop, None, None, (Evidence(ABSENT, at), seen))
 
 
 def unrecorded_reason(at: At) -> StopReason:

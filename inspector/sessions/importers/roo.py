@@ -238,7 +238,7 @@ class _Reader(DialogueReader):
         if request.cancel:
             return recorder_reason(Stop.UNKNOWN, None, at, request.cancel, "unknown_word")
         if request.partial and not request.done:
-            return inferred_reason(Stop.INTERRUPTED, None, at, "partial_row", None,
+            return inferred_reason(Stop.INTERRUPTED, at, "partial_row", None,
                                    f"{SCREEN}: a row of it is still partial, and its request has no cost")
         return None
 
@@ -301,7 +301,7 @@ def _reject(answer: TranscriptAnswer) -> None:
     name = next((call.name for call in answer.calls if call.id in refused), "a tool")
     if answer.stop is None:
         answer.stop = inferred_reason(
-            Stop.MALFORMED_TOOL_CALL, None, answer.word_at, "call_rejected", At(),
+            Stop.MALFORMED_TOOL_CALL, answer.word_at, "call_rejected", At(),
             f"the agent could not parse the arguments of {name} and did not run it; what is kept of them is a stub")
 
 
@@ -309,7 +309,7 @@ def _complete(answer: TranscriptAnswer) -> None:
     """Marks an answer as complete if its only call is `attempt_completion`, which ran."""
     if answer.stop is None and not answer.results and [call.name for call in answer.calls] == [COMPLETION]:
         answer.stop = inferred_reason(
-            Stop.TOOL_CALL, None, answer.word_at, "completion", At(),
+            Stop.TOOL_CALL, answer.word_at, "completion", At(),
             f"{SCREEN}: the agent asked if the task is done, so its call of {COMPLETION} ran")
 
 
