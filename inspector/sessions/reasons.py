@@ -25,7 +25,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire.base import RECORDING_CUT, StopRow
-from loop_core.wire.failures import read_quota
+from loop_core.wire.failures import classify, read_quota
 
 PROVIDER = "transcript.provider"
 """The provider's own word, copied into the row."""
@@ -56,6 +56,18 @@ def provider_reason(word: str, at: At, table: Mapping[str, StopRow], name: str) 
 def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str) -> StopReason:
     """The stop reason for the recorder's own word; the provider's word is absent."""
     return StopReason(stop, None, detail, (Evidence(RECORDER, at, word), Evidence(rule, at, word)))
+
+
+def error_reason(error: ProviderError, at: At, word: str) -> StopReason:
+    """The stop reason of a request that failed: the recorder's word for it, and what the error says."""
+    stop, detail, rule = classify(error)
+    return recorder_reason(stop, detail, at, word, rule)
+
+
+def message_reason(error: ProviderError, at: At, message: str) -> StopReason:
+    """The stop reason of a request that failed, where the recorder wrote the message and no word for it."""
+    stop, detail, rule = classify(error)
+    return StopReason(stop, None, detail, (Evidence(RECORDER, at, message[:200]), Evidence(rule, at)))
 
 
 def inferred_reason(stop: Stop, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:

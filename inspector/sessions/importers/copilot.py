@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, whole_object
-from inspector.sessions.reasons import RECORDER, recorder_reason
+from inspector.sessions.reasons import message_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -29,18 +29,15 @@ from inspector.sessions.transcripts.chat_messages import (
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
-    Evidence,
     Finding,
     ReasoningPart,
     Severity,
     Stop,
-    StopReason,
     TextPart,
     ToolResultPart,
     Usage,
 )
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 
 BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "permission.",
           "model.", "result")
@@ -211,8 +208,7 @@ class _Session(ChatReader):
         status = number_of(data.get("statusCode"))
         answer.status = status if status is not None and 100 <= status < 600 else None
         answer.error = error_in_text(text, answer.status, known_text(data.get("errorType")))
-        stop, detail, rule = classify(answer.error)
-        answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+        answer.stop = message_reason(answer.error, at, text)
         return TreePlace(answer)
 
 

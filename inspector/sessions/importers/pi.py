@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.reasons import error_reason, recorder_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
@@ -44,7 +44,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, classify
+from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS
 
 # -- The fields of an entry --------------------------------------------------------------------------------------------
 
@@ -94,8 +94,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
     row = STOPS.get(word)
     if row.stop is Stop.ERROR if row else isinstance(message.get("errorMessage"), str):
         answer.error = _error(known_text(message.get("errorMessage")) or "")
-        stop, detail, rule = classify(answer.error)
-        answer.stop = recorder_reason(stop, detail, place, word, rule)
+        answer.stop = error_reason(answer.error, place, word)
     elif row is None:
         answer.stop = recorder_reason(Stop.UNKNOWN, None, place, word, "unknown_word")
     else:

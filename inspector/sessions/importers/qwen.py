@@ -13,7 +13,7 @@ from functools import partial
 from typing import IO, Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import RECORDER
+from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import (
     Fields,
@@ -28,17 +28,14 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
     At,
-    Evidence,
     Finding,
     OpaquePart,
     ReasoningPart,
     Severity,
-    StopReason,
     TextPart,
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.failures import classify
 from loop_core.wire.gemini_generate.table import API
 
 OWN = frozenset({"notification", "hook", "system_reminder", "cron"})
@@ -201,9 +198,7 @@ class _Transcript(ChatReader):
         status = number_of(event.get("status_code"))
         answer.status = status if status is not None and 100 <= status < 600 else None
         answer.error = error_in_text(event["error_message"], answer.status, known_text(event.get("error_type")))
-        stop, detail, rule = classify(answer.error)
-        answer.stop = StopReason(stop, None, detail, (
-            Evidence(RECORDER, at, event["error_message"][:200]), Evidence(rule, at)))
+        answer.stop = message_reason(answer.error, at, event["error_message"])
         return TreePlace(answer)
 
 

@@ -17,7 +17,7 @@ from inspector.sessions import redact
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.records import compact_json, elements, first_look, list_of, number_records
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
-from inspector.sessions.reasons import inferred_reason, recorder_reason, unrecorded_reason
+from inspector.sessions.reasons import error_reason, inferred_reason, recorder_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -37,7 +37,6 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 
 HISTORIES = ("api_conversation_history.json", "claude_messages.json")
 """Names of the history file, the newer one first."""
@@ -260,8 +259,7 @@ class _Reader(DialogueReader):
         answer.stop = self._ended(answer, request, at)
         if request.failure:
             answer.error = error_in_text(request.failure, None, None)
-            stop, detail, rule = classify(answer.error)
-            answer.stop = recorder_reason(stop, detail, at, request.failure[:200], rule)
+            answer.stop = error_reason(answer.error, at, request.failure[:200])
 
     def settle(self) -> None:
         """A call that the agent could not parse is malformed, and did not run; then what other records show."""
