@@ -159,7 +159,7 @@ class LiveScreen(SessionScreen):
                   sum(len(heard) for heard in live.responses))
         if stands != self._drawn:
             self._drawn = stands
-            self._make_again()
+            self.replace_session(self._as_it_stands(), self.at_end)
         if live.flow is None:
             self._streams = None
             self.coming = ""
@@ -170,10 +170,6 @@ class LiveScreen(SessionScreen):
         self.refresh_bindings()
         if self._frames is not None:
             (self._frames.resume if live.phase in BUSY else self._frames.pause)()
-
-    def _make_again(self) -> None:
-        """Builds the session again from the steps and answers so far; a cursor at the end stays at the end."""
-        self.replace_session(self._as_it_stands(), self.at_end)
 
     def _say_now(self) -> None:
         self.query_one(VerdictPanel).live = now(self.driver, self._key)
