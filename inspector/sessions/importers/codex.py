@@ -204,9 +204,8 @@ class _Rollout(TranscriptReader):
             return self.open
         self.open = answer = self.begin(f"line:{line.number}", API, self.model, place, line)
         answer.usage, self.ahead = self.ahead, None
-        if self.compacted is not None:
-            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-            self.compacted = None
+        answer.note_compaction(self.compacted)
+        self.compacted = None
         return self.add(answer)
 
     def _said(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:

@@ -29,9 +29,7 @@ from inspector.sessions.transcripts.chat_messages import (
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
-    Finding,
     ReasoningPart,
-    Severity,
     Stop,
     TextPart,
     ToolResultPart,
@@ -169,9 +167,8 @@ class _Session(ChatReader):
         if answer is None or answer is not place.answer or place.since is not None:
             answer = self.open[key] = self.answer(line, place, "event", known_text(data.get("model")))
             answer.session = self._session_of(line)
-            if self.compacted is not None:
-                answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-                self.compacted = None
+            answer.note_compaction(self.compacted)
+            self.compacted = None
         if key in self.spent:
             _take_usage(answer, self.spent.pop(key))
         at = answer.take(line)

@@ -27,9 +27,7 @@ from loop_core.values import (
     ArgsForm,
     At,
     ExchangePart,
-    Finding,
     ReasoningPart,
-    Severity,
     TextPart,
     ToolCall,
     ToolResultPart,
@@ -92,7 +90,6 @@ class KimiReader(TranscriptReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.place = TreePlace(None)
-        self.compacted: str | None = None
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The last place."""
@@ -101,12 +98,6 @@ class KimiReader(TranscriptReader):
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
         """Stores the place of the next record."""
         self.place = place
-
-    def note_compaction(self, answer: TranscriptAnswer) -> None:
-        """Notes that the history was compacted before an answer."""
-        if self.compacted is not None:
-            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-            self.compacted = None
 
     def settle(self) -> None:
         """Infers the ends of steps without a stop word from the other rows."""
@@ -234,8 +225,7 @@ class KimiCliSession(KimiReader):
             answer.started = moment_text(line.value.get("timestamp"))
             answer.session = self.sessions[self.lane]
             answer.take(line)
-            self.compacted = self.compactions.pop(self.lane, None)
-            self.note_compaction(answer)
+            answer.note_compaction(self.compactions.pop(self.lane, None))
             self.open[self.lane] = self.add(answer)
         return self.open[self.lane]
 

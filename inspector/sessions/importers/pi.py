@@ -32,11 +32,9 @@ from loop_core.values import (
     ArgsForm,
     At,
     CallKind,
-    Finding,
     OpaquePart,
     ProviderError,
     ReasoningPart,
-    Severity,
     Stop,
     TextPart,
     ToolCall,
@@ -294,9 +292,8 @@ class _Session(TranscriptReader):
         take_content(answer, message.get("content"), line, at)
         answer.usage = usage_of(message.get("usage"), api)
         take_end(answer, message, at)
-        if self.compacted is not None:
-            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-            self.compacted = None
+        answer.note_compaction(self.compacted)
+        self.compacted = None
         return TreePlace(self.add(answer))
 
     def summarise(self) -> None:

@@ -28,10 +28,8 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
     At,
-    Finding,
     OpaquePart,
     ReasoningPart,
-    Severity,
     TextPart,
     ToolResultPart,
     Usage,
@@ -146,9 +144,8 @@ class _Transcript(ChatReader):
             answer = place.answer
         if answer is None:
             answer = self.answer(line, place, "row", line.value.get("model"))
-            if self.compacted is not None:
-                answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-                self.compacted = None
+            answer.note_compaction(self.compacted)
+            self.compacted = None
         self.by_row[key] = answer
         answer.model = answer.model or known_text(line.value.get("model"))
         at = answer.take(line)
