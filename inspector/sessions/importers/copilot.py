@@ -17,6 +17,7 @@ from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, whole_object
 from inspector.sessions.reasons import message_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
+from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
@@ -202,8 +203,7 @@ class _Session(ChatReader):
         answer = self.answer(line, place, "failure")
         answer.session = self._session_of(line)
         at = answer.take(line)
-        status = number_of(data.get("statusCode"))
-        answer.status = status if status is not None and 100 <= status < 600 else None
+        answer.status = http_status(data.get("statusCode"))
         answer.error = error_in_text(text, answer.status, known_text(data.get("errorType")))
         answer.stop = message_reason(answer.error, at, text)
         return TreePlace(answer)

@@ -84,8 +84,8 @@ def status_of(value: dict[str, Any]) -> int | None:
         status = value.get(name)
         if isinstance(status, dict):  # vcrpy: {"code": 200, "message": "OK"}
             status = status.get("code")
-        if isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600:
-            return status
+        if (found := traffic.http_status(status)) is not None:
+            return found
     return None
 
 

@@ -15,6 +15,7 @@ from typing import IO, Any
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import Options
+from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import (
     Fields,
     TranscriptLines,
@@ -192,8 +193,7 @@ class _Transcript(ChatReader):
         """Adds a failed request from its row of telemetry."""
         answer = self.answer(line, place, "failure", event.get("model"))
         at = answer.take(line)
-        status = number_of(event.get("status_code"))
-        answer.status = status if status is not None and 100 <= status < 600 else None
+        answer.status = http_status(event.get("status_code"))
         answer.error = error_in_text(event["error_message"], answer.status, known_text(event.get("error_type")))
         answer.stop = message_reason(answer.error, at, event["error_message"])
         return TreePlace(answer)
