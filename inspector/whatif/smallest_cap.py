@@ -8,12 +8,12 @@ recording alone is not asked, since there max_tokens changes no answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import prod
 
 from inspector.config.settings import INITIAL
-from inspector.whatif.grid import APART, UNDONE, End, Grid, Value
+from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.smallest import Runs, halving, rank
 from loop_core.turn.trace import Fidelity
@@ -21,10 +21,7 @@ from loop_core.turn.trace import Fidelity
 
 def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens that completes a turn; None if none does, or max_tokens is not varied."""
-    seen = tuning.turns[turn]
-    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.complete}
-    return _cached(tuning, 1, (turn,), (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes)
-                                        if code in ranks))
+    return _cached(tuning, 1, (turn,), _cells_of(tuning.turns[turn], lambda end: end.complete))
 
 
 def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
@@ -39,14 +36,18 @@ def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
     """The cell with the smallest max_tokens of the grid that completes a turn by recorded answers alone, and the end of
     the turn in it; None if none does."""
     seen = tuning.turns[turn]
-    ranks = {code: rank(end) for code, end in enumerate(seen.ends)
-             if end.complete and end.fidelity == Fidelity.RECORDED}
-    found = _first(tuning.grid, (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks))
+    found = _first(tuning.grid, _cells_of(seen, lambda end: end.complete and end.fidelity == Fidelity.RECORDED))
     return None if found is None else (found[1], seen.ends[seen.codes[found[1]]])
 
 
 _Cells = Iterable[tuple[tuple[int, int, int], int]]
 """What is spent in each cell, and the cell."""
+
+
+def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:
+    """The cells in which a turn ends in a way that counts."""
+    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if counts(end)}
+    return (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks)
 
 
 def _cached(tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells) -> SmallestCap | None:
