@@ -384,8 +384,7 @@ class _Rollout(TranscriptReader):
         self._overdue(self.place)
         for answer in self.answers:
             answer.stop = answer.stop or infer(answer, frozenset())
-        ends = [answer.end() for answer in self.answers]
-        self.reading.acts += [end for end in ends if end is not None]
+        super().settle()
 
     def summarise(self) -> None:
         """The notice that the format keeps no stop reason, and the session's title and parent."""

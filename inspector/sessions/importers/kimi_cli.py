@@ -104,8 +104,7 @@ class KimiReader(TranscriptReader):
         for answer in self.answers:
             caps = frozenset() if answer.cap is None else frozenset({answer.cap})
             answer.stop = answer.stop or infer(answer, caps)
-        ends = [answer.end() for answer in self.answers]
-        self.reading.acts += [end for end in ends if end is not None]
+        super().settle()
 
 
 _NAME = re.compile(r"[\w-]{1,80}")
