@@ -21,6 +21,7 @@ from loop_core.errors import LoopError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+
 class CommandRow(NamedTuple):
     """A command in the help of the program."""
 

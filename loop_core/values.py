@@ -227,6 +227,10 @@ class Usage(NamedTuple):
             return None
         return self.output_tokens - (self.reasoning_tokens or 0)
 
+    def answer_within(self, cap: int) -> bool:
+        """Whether the output is above a cap and the answer in it is not: reasoning may count apart from the cap."""
+        return self.visible_tokens is not None and self.visible_tokens <= cap < (self.output_tokens or 0)
+
 
 class Quota(NamedTuple):
     """The rate-limit headers of a response; raw header values by lower-case name."""
@@ -309,6 +313,16 @@ class ChatResponse:
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls for the client to run, in order."""
         return tuple([p for p in self.parts if type(p) is ToolCall and p.kind is not CallKind.SERVER])
+
+    @property
+    def broken_connection(self) -> str:
+        """What the client saw of a broken connection; empty if it broke in no way that it could see."""
+        return next((found.message for found in self.findings if found.rule.startswith("transport.")), "")
+
+    def with_status(self, words: str) -> str:
+        """Words about a failure, after the HTTP status where that says one too; empty if neither says anything."""
+        status = f"HTTP {self.http_status}" if (self.http_status or 0) >= 400 else ""
+        return ", ".join(word for word in (status, words) if word)
 
     @property
     def server_calls(self) -> tuple[ToolCall, ...]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
+from inspector.report.made_runs import used_responses
 from inspector.sessions.recording import TurnPlace
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems
@@ -109,11 +110,6 @@ def deciding(view: View, turn: TurnFacts) -> ResponseFacts | None:
     return view.responses[index] if index is not None else None
 
 
-def responses_of(view: View, turn: TurnFacts) -> Sequence[ResponseFacts]:
-    """The recorded responses of a turn, in order."""
-    return [view.responses[link.index] for link in turn.run.record.links]
-
-
 def _cut(facts: ResponseFacts) -> bool:
     return facts.judgement.stop.normalized in CUT_WORDS or facts.judgement.cap_reached
 
@@ -128,7 +124,7 @@ def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds a call that was cut, requested again and cut again with the same beginning."""
     before: dict[str, str] = {}
     count = 1
-    for facts in responses_of(view, turn):
+    for facts in used_responses(view, turn):
         cut = {verdict.call.name or "": verdict.call.arguments or "" for verdict in held_calls(facts.verdicts)}
         if not _cut(facts):
             cut = {}
@@ -151,7 +147,7 @@ def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     A server without a reasoning parser leaves the reasoning in the text, between marks (`_OPEN_THOUGHT`).
     """
     lost = not turn.verdict.complete
-    for facts in responses_of(view, turn):
+    for facts in used_responses(view, turn):
         response, usage = facts.exchange.response, facts.exchange.response.usage
         if facts.judgement.stop.normalized is not Stop.MAX_TOKENS:
             continue
@@ -171,7 +167,7 @@ def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds a continuation request whose cap is smaller than that of the cut response."""
     before: ResponseFacts | None = None
-    for facts in responses_of(view, turn):
+    for facts in used_responses(view, turn):
         asks_on = facts.link.place not in (TurnPlace.REQUEST, TurnPlace.TOOL_RESULT)
         if before is not None and asks_on and _cut(before):
             old, new = (each.exchange.request.max_tokens if each.exchange.request else None
@@ -193,7 +189,7 @@ Sources: OpenAI's API reference; the classes' own signatures."""
 
 def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds cut responses whose cap is a library's default, or whose request sets none; at most one per turn."""
-    cuts = [(facts, why) for facts in responses_of(view, turn) if (why := _unchosen_cap(facts))]
+    cuts = [(facts, why) for facts in used_responses(view, turn) if (why := _unchosen_cap(facts))]
     if cuts:
         first, why = cuts[0]
         yield RuleHit(why + (f"; {len(cuts):,} answers of the turn are cut so" if len(cuts) > 1 else ""), first.index)
@@ -216,7 +212,7 @@ def _unchosen_cap(facts: ResponseFacts) -> str:
 
 def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds a pause after which the client sent the user's next message in place of the paused response."""
-    every = responses_of(view, turn)
+    every = used_responses(view, turn)
     if not every or every[-1].judgement.stop.normalized is not Stop.PAUSED:
         return
     last = every[-1]
@@ -228,7 +224,7 @@ def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds a full context after which the client asked for the rest, which cannot fit."""
     before: ResponseFacts | None = None
-    for facts in responses_of(view, turn):
+    for facts in used_responses(view, turn):
         full = before is not None and before.judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
         if full and facts.link.place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR):
             yield RuleHit(f"the context was full, and a {facts.link.place.value} was sent as after a cut by max_tokens",
@@ -242,7 +238,7 @@ CACHED = 1_024
 
 def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds a request that changed earlier messages, so that the provider's cache no longer matched."""
-    for facts in responses_of(view, turn):
+    for facts in used_responses(view, turn):
         parent = facts.link.parent
         if parent is None or parent >= len(view.responses) or parent < 0:
             continue
@@ -261,7 +257,7 @@ def _cached(facts: ResponseFacts) -> int | None:
 
 def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds requests whose history a strict server of their format would refuse, although this server accepted it."""
-    for facts in responses_of(view, turn):
+    for facts in used_responses(view, turn):
         exchange = facts.exchange
         if exchange.profile.name in OWN_SERVERS:
             continue  # the strict server itself took it
@@ -273,7 +269,7 @@ def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     """Finds text of a continued answer that the agent's history lost or repeated, or that started anew."""
-    pieces = [facts for facts in responses_of(view, turn) if facts.link.place in (TurnPlace.REQUEST,
+    pieces = [facts for facts in used_responses(view, turn) if facts.link.place in (TurnPlace.REQUEST,
                                                                                   TurnPlace.CONTINUATION)]
     for before, after in pairwise(pieces):
         if after.link.place is not TurnPlace.CONTINUATION or after.link.parent != before.index:

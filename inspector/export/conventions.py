@@ -182,6 +182,7 @@ def compact(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
     """The attributes that have a value; unknown ones are left out."""
     return {name: value for name, value in attributes.items() if value is not None and value not in ("", ())}
 
+
 STEP = 1_000
 """Nanoseconds between two spans that only the order places, so that a screen shows them in it."""
 SKEW = 100_000_000

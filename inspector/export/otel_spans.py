@@ -99,6 +99,7 @@ def _part(part: MessagePart) -> dict[str, Any]:
 def _json(value: list[Any]) -> str | None:
     return json.dumps(value, ensure_ascii=False) if value else None
 
+
 SERVICE = "loop-inspector"
 """The name of our service and of our instrumentation."""
 PEACEFUL = frozenset({"completed", "unrecorded"})

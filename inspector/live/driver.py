@@ -92,10 +92,10 @@ class Driver(Observer):
         Raises:
             CallerError: there is none.
         """
-        asked, failed = self.live.stepper.request, self.live.failed
+        asked, failed = self.live.stepper.request, self.live.failed_answer
         if failed is None or asked is None:
             raise CallerError("only a request that got no answer can be sent again")
-        self.live.failed, self.live.problem = None, ""
+        self.live.failed_answer, self.live.problem = None, ""
         await self._send(replace(asked, number=self._sent, attempt=failed.ask.attempt + 1, repeats=failed.ask.number))
         await self._go_on()
 
@@ -116,8 +116,8 @@ class Driver(Observer):
         """Carries out one effect. A failed answer that waits is passed to the machine as it is."""
         live = self.live
         live.problem = ""
-        if live.failed is not None:
-            failed, live.failed = live.failed, None
+        if live.failed_answer is not None:
+            failed, live.failed_answer = live.failed_answer, None
             self._to(Phase.WAITING, live.stepper.after_answer(failed, self._sent))
         elif isinstance(live.pending, Send):
             await self._send(live.stepper.request)
@@ -139,8 +139,8 @@ class Driver(Observer):
         if live.phase in BUSY:
             if self._source is not None:
                 self._source.cancel()
-        elif live.failed is not None:
-            failed, live.failed = live.failed, None
+        elif live.failed_answer is not None:
+            failed, live.failed_answer = live.failed_answer, None
             self._gave_up(failed)
         elif live.phase is Phase.WAITING and not isinstance(live.pending, Finish):
             if self._sent:
@@ -231,7 +231,7 @@ class Driver(Observer):
                 self._to(Phase.WAITING, live.stepper.cancelled(self._sent))
         # No answer or an error status: the operator may send it again.
         elif (heard[-1].status is None or heard[-1].status >= 400) and not live.running:
-            live.failed = heard[-1]
+            live.failed_answer = heard[-1]
             self._to(Phase.WAITING)
         else:
             self._to(Phase.WAITING, live.stepper.after_answer(heard[-1], self._sent))

@@ -17,7 +17,7 @@ from inspector.report.lines.merged import Text, answers, seam_lines, segment_lin
 from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, join_groups, paragraphs, safe, text_of
 from inspector.report.lines.steps import Block
 from inspector.sessions import redact
-from loop_core.client.streaming import PendingSeam
+from loop_core.client.streaming import PendingSeam, coming_segment
 from loop_core.turn.continuation import JoinedText, Seam, Segment
 from loop_core.turn.seam import join
 from loop_core.turn.state import Send
@@ -88,8 +88,7 @@ class Streams:
         send: Send | None = turn.last_send
         self._rule = turn.policy.seam
         self._segments = turn.answers[-1]
-        self._coming = Segment("") if send is None else Segment(
-            "", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
+        self._coming = Segment("") if send is None else coming_segment(turn, send)
         self._joining = PendingSeam(self._segments, self._coming, self._rule)
         self._seam: Seam | None = None
         self._shown: dict[str, int] = {}

@@ -98,7 +98,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 """Profile of the address -> the variables that the provider's own SDK or documentation names, in order."""
 
 
-def key_for(address: str, environment: Mapping[str, str], variable: str | None = None) -> str:
+def key_for(address: str, environment: Mapping[str, str], variable: str | None) -> str:
     """The key for a server, found by its address; empty if there is none.
 
     Raises:
@@ -108,7 +108,7 @@ def key_for(address: str, environment: Mapping[str, str], variable: str | None =
     return "" if name is None else environment[name].strip()  # keys that are read from a file end with a newline
 
 
-def variable_for(address: str, environment: Mapping[str, str], variable: str | None = None) -> str | None:
+def variable_for(address: str, environment: Mapping[str, str], variable: str | None) -> str | None:
     """The environment variable of the key for a server, found by its address; None if none is set.
 
     `address` is a profile's name that was found by the host: a name that the operator gave proves nothing about where

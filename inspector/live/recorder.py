@@ -214,6 +214,7 @@ class RunMemory(RequestClock):
         at = _now()
         self.answers += [ToolAnswer(number, part, at) for part in results]
 
+
 NAME = "c1"
 """The id of a live run's conversation: the one that reading its recording gives it."""
 

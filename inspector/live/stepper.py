@@ -328,7 +328,7 @@ class RunState:
     """The answers of every turn."""
     flow: Flow | None = None
     """The answer under way."""
-    failed: LiveResponse | None = None
+    failed_answer: LiveResponse | None = None
     """A failed answer that the machine has not got yet: its request can be sent again first."""
     until: float = 0.0
     """When a request is sent again, by the monotonic clock."""

@@ -81,6 +81,7 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
         run, NAME, (), turn.state, turn.terminal or "", turn.notice, turn.spend, turn.joined_answer(), none)
     return View(replay, view.inputs, view.responses, (*view.turns, facts), view.findings)
 
+
 SHOWN = 4_000
 """Characters of a recorded or typed result that are shown beside its call."""
 Keys = Callable[[str], str]
@@ -98,8 +99,8 @@ def now(driver: Driver, key: Keys) -> Line:
 
 def _waits(driver: Driver, key: Keys) -> Line:
     live = driver.live
-    if live.failed is not None:
-        return (Span("╳ NO ANSWER", Tone.ERROR), Span("  "), safe(why_none(live.failed), Tone.PLAIN, 200),
+    if live.failed_answer is not None:
+        return (Span("╳ NO ANSWER", Tone.ERROR), Span("  "), safe(why_none(live.failed_answer), Tone.PLAIN, 200),
                 *_keys(key, ("live.again", "sends it again"), ("live.body", "edits it"),
                        ("live.do", "passes it to the machine")))
     head, doing = Span(f"{GLYPH} WAITS", Tone.WARN), live.pending
@@ -205,8 +206,8 @@ def why_none(answer: LiveResponse) -> str:
 def waiting(driver: Driver) -> list[Line]:
     """The effect that waits, in full: the request as it will be sent, the calls, or the end."""
     live = driver.live
-    if live.failed is not None:
-        return [*_none(live.failed), EMPTY, *_next(driver)]
+    if live.failed_answer is not None:
+        return [*_none(live.failed_answer), EMPTY, *_next(driver)]
     return _next(driver)
 
 

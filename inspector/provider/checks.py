@@ -93,7 +93,7 @@ _ABSENT = object()
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
 
 
-def first_flaw(body: Mapping[str, Any], fields: Iterable[Member], spellings: Spellings = plain) -> BadMember | None:
+def first_flaw(body: Mapping[str, Any], fields: Iterable[Member], spellings: Spellings) -> BadMember | None:
     """The first invalid member, in the order of the rows."""
     for field in fields:
         for where, value in _places(body, _STEP.findall(field.path), (), spellings):

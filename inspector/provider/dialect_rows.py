@@ -59,6 +59,7 @@ HOSTS: Mapping[str, str] = {
 }
 """Where a profile's host names are not a whole address."""
 
+
 def url(dialect: Dialect, stream: bool) -> str:
     """The URL of the request: the profile's own host, or a port of this machine."""
     profile = PROFILES[dialect.profile]
@@ -78,6 +79,7 @@ def body(dialect: Dialect, play: PlayedScenario, stream: bool) -> dict[str, Any]
         max_tokens=play.budget, stream=stream, background=spelling is not None and spelling.whole,
     )
     return {**body_of(request, PROFILES[dialect.profile]), **dialect.asks}
+
 
 AFTERWARDS = "Done."
 """What the model says when its calls were answered."""

@@ -56,7 +56,7 @@ def response_pieces(dialect: Dialect, spelling: Spelling, play: PlayedScenario, 
 
 
 def intended_response(
-    dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner = PLAIN
+    dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner
 ) -> ChatResponse:
     """The answer as this server holds it, before encoding."""
     failed = spelling.status >= 400

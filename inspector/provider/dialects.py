@@ -225,7 +225,7 @@ def has_dialect(profile: str | None) -> bool:
     return any(dialect.profile == profile for dialect in DIALECTS)
 
 
-def dialects_named(only: tuple[str, ...] = ()) -> tuple[Dialect, ...]:
+def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
     """The dialects that match any of these words: an api, a profile, `api/profile` or the whole name; all without
     words.
 

@@ -48,6 +48,15 @@ class Takes(StrEnum):
     REFUSAL = "how often, and after how many seconds to come again"
 
 
+class StopWord(StrEnum):
+    """What becomes of the stop word of an answer that a fault changes, in the words of a screen."""
+
+    TRUE = "Its stop word is true."
+    FALSE = "Its stop word is false."
+    UNKNOWN = "Its stop word is one that nobody knows."
+    NONE = "No stop word comes."
+
+
 Change = Callable[[Draft, Any], Draft]
 
 
@@ -74,6 +83,7 @@ class Fault:
     """The end state for a whole body, if that is another one."""
     without: Mapping[str, str] = field(default_factory=dict)
     """Where it has no meaning in any format (`stream` or `whole`) -> why; a format says what it cannot."""
+    stop_word: StopWord = field(kw_only=True)
 
     def refused(self, api: str, stream: bool) -> str:
         """Why the fault is impossible there; empty if it is possible."""
@@ -231,72 +241,86 @@ _NO_INDEX = {"whole": "a list needs no index"}
 _PIECES = {"whole": "a call comes whole"}
 _ONE_FRAME = {"whole": "a whole body is one frame"}
 _A, _W, _F, _S = Layer.ANSWER, Layer.WORDS, Layer.FRAMES, Layer.SENDING
+_TRUE, _FALSE, _NONE = StopWord.TRUE, StopWord.FALSE, StopWord.NONE
 
 FAULTS: Mapping[str, Fault] = {row.name: row for row in (
-    Fault("cut", _A, Takes.TOKENS, "the answer ends after so many tokens, as if the budget were spent", _cut, 12),
+    Fault("cut", _A, Takes.TOKENS, "the answer ends after so many tokens, as if the budget were spent", _cut, 12,
+          stop_word=_TRUE),
     Fault("context_full", _A, Takes.TOKENS, "the context is full after so many tokens", _happens(Moment.FULL), 12,
-          ends="context_window_exceeded"),
+          ends="context_window_exceeded", stop_word=_TRUE),
     Fault("filtered", _A, Takes.TOKENS, "a filter or a refusal ends the answer", _happens(Moment.FILTERED), 12,
-          ends="safety_blocked"),
-    Fault("paused", _A, Takes.TOKENS, "the provider pauses and can go on", _happens(Moment.PAUSED), 12),
+          ends="safety_blocked", stop_word=_TRUE),
+    Fault("paused", _A, Takes.TOKENS, "the provider pauses and can go on", _happens(Moment.PAUSED), 12,
+          stop_word=_TRUE),
     Fault("error_frame", _A, Takes.TOKENS, "an error comes under HTTP 200, after so many tokens",
-          _happens(Moment.FAILED), 12, ends="error"),
-    Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is not JSON", _malformed, base="call"),
+          _happens(Moment.FAILED), 12, ends="error", stop_word=_NONE),
+    Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is not JSON", _malformed, base="call",
+          stop_word=_TRUE),
     Fault("restarted", _A, Takes.TRUE, "a continuation begins the answer again from its start",
           lambda draft, _: replace(draft, parts=draft.answer.parts, prefix=""), cap=24,
-          when=Kind.CONTINUATION, ends="no_progress"),
+          when=Kind.CONTINUATION, ends="no_progress", stop_word=_TRUE),
     Fault("repeated", _A, Takes.CHARACTERS, "a continuation repeats so many characters first", _repeat, 60, cap=36,
-          when=Kind.CONTINUATION),
+          when=Kind.CONTINUATION, stop_word=_TRUE),
     Fault("echoed", _A, Takes.TRUE, "the prefill is repeated before the answer goes on",
-          lambda draft, _: replace(draft, prefix=draft.place.prefill), cap=40, when=Kind.CONTINUATION),
+          lambda draft, _: replace(draft, prefix=draft.place.prefill), cap=40, when=Kind.CONTINUATION, stop_word=_TRUE),
     Fault("refused_repair", _A, Takes.WORD, "a repair brings a text in place of the call", _refuse, base="call",
-          cap=26, when=Kind.REPAIR, ends="repair_failed"),
+          cap=26, when=Kind.REPAIR, ends="repair_failed", stop_word=_TRUE),
     Fault("empty", _A, Takes.TRUE, "the answer holds nothing, and ends as if it were whole",
-          lambda draft, _: replace(draft, parts=(), prefix="")),
+          lambda draft, _: replace(draft, parts=(), prefix=""), stop_word=_FALSE),
     Fault("reasoning_only", _A, Takes.TRUE, "the answer is all reasoning, and ends as if it were whole",
-          _reasoning_only),
+          _reasoning_only, stop_word=_FALSE),
     Fault("leaked_call", _A, Takes.TRUE, "calls come as markup in the text, and the answer ends as if it made none",
-          _leaked, base="call", ends="no_answer"),
+          _leaked, base="call", ends="no_answer", stop_word=_FALSE),
     Fault("no_call", _A, Takes.TRUE, "the stop reason is that of calls, and none is sent", _no_call, base="call",
-          ends="no_answer"),
-    Fault("fallback", _A, Takes.WORD, "another model goes on in the middle of the text", _fallback),
+          ends="no_answer", stop_word=_FALSE),
+    Fault("fallback", _A, Takes.WORD, "another model goes on in the middle of the text", _fallback, stop_word=_TRUE),
     Fault("commentary", _W, Takes.TRUE, "every message is commentary: it announces what does not come", _commentary,
-          ends="no_answer"),
+          ends="no_answer", stop_word=_FALSE),
     Fault("empty_choices", _W, Takes.TRUE, "the last chunk has usage and no choices, and no reason was sent",
           lambda draft, _: _spelled(draft, raw=None, native={}, error=None), cap=24,
-          without={"whole": "a whole body has its choice"}),
+          without={"whole": "a whole body has its choice"}, stop_word=_NONE),
     Fault("done_without_reason", _W, Takes.TRUE, "the end is marked, and neither a stop reason nor usage was sent",
-          _done, ends="error"),
+          _done, ends="error", stop_word=_NONE),
     Fault("wrong_reason", _W, Takes.WORD, "another stop reason: that of calls where there are any, else of an end",
-          _wrong, base="call", cap=26),
-    Fault("unknown_reason", _W, Takes.WORD, "a stop reason that nobody knows", _unknown, ends="error"),
+          _wrong, base="call", cap=26, stop_word=_FALSE),
+    Fault("unknown_reason", _W, Takes.WORD, "a stop reason that nobody knows", _unknown, ends="error",
+          stop_word=StopWord.UNKNOWN),
     Fault("no_reason", _F, Takes.TRUE, "no stop reason is sent; everything else is, with usage and the end mark",
           lambda draft, _: replace(draft, frames=frames.without_reason(draft.api, draft.streams, draft.frames)),
-          ends="error"),
+          ends="error", stop_word=_NONE),
     Fault("malformed_frame", _F, Takes.FRAME, "a frame cannot be read", _malformed_frame, 2,
-          ends_whole="interrupted"),
+          ends_whole="interrupted", stop_word=_TRUE),
     Fault("empty_deltas", _F, Takes.TRUE, "every delta stands between deltas without text", _empty_deltas,
-          without=_ONE_FRAME),
+          without=_ONE_FRAME, stop_word=_TRUE),
     Fault("no_index", _F, Takes.TRUE, "nothing says by an index to which part or call it belongs",
-          _indexes(dict.pop), base="call", without=_NO_INDEX),
+          _indexes(dict.pop), base="call", without=_NO_INDEX, stop_word=_TRUE),
     Fault("one_index", _F, Takes.TRUE, "every part or call has the index 0",
-          _indexes(lambda holder, key: holder.update({key: 0})), base="calls", without=_NO_INDEX),
+          _indexes(lambda holder, key: holder.update({key: 0})), base="calls", without=_NO_INDEX, stop_word=_TRUE),
     Fault("wandering_index", _F, Takes.TRUE, "the pieces of a call after the first have another index and no id",
-          _as_quirk(frames.wandering_index), base="call", without=_PIECES),
+          _as_quirk(frames.wandering_index), base="call", without=_PIECES, stop_word=_TRUE),
     Fault("fresh_ids", _F, Takes.TRUE, "every piece of a call has an id of its own", _as_quirk(frames.fresh_ids),
-          base="call", without=_PIECES),
-    Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sent("slow"), 0.001),
+          base="call", without=_PIECES, stop_word=_TRUE),
+    Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sent("slow"), 0.001, stop_word=_TRUE),
     Fault("stalled", _S, Takes.STALL, "the server falls silent before a frame, and closes the connection",
           lambda draft, value: _sent("stall")(draft, (value["frame"], value["seconds"])),
-          {"frame": 2, "seconds": 30}, ends="interrupted"),
-    Fault("reset", _S, Takes.FRAME, "the connection is reset inside a frame", _sent("reset"), 3, ends="interrupted"),
+          {"frame": 2, "seconds": 30}, ends="interrupted", stop_word=_NONE),
+    Fault("reset", _S, Takes.FRAME, "the connection is reset inside a frame", _sent("reset"), 3, ends="interrupted",
+          stop_word=_NONE),
     Fault("dropped", _S, Takes.FRAME, "the connection is closed before a frame", _sent("drop"), 3,
-          ends="interrupted", without={"whole": "a whole body is one frame; `reset` breaks it"}),
-    Fault("torn", _S, Takes.BYTES, "the bytes come in pieces of this size, cut anywhere", _sent("torn"), 7),
+          ends="interrupted", without={"whole": "a whole body is one frame; `reset` breaks it"}, stop_word=_NONE),
+    Fault("torn", _S, Takes.BYTES, "the bytes come in pieces of this size, cut anywhere", _sent("torn"), 7,
+          stop_word=_TRUE),
     Fault("rate_limited", _S, Takes.REFUSAL, "the same request is refused that often, then answered",
-          lambda draft, value: replace(draft, refusal=value), {"times": 2, "retry_after": 0.0, "status": 429}),
+          lambda draft, value: replace(draft, refusal=value), {"times": 2, "retry_after": 0.0, "status": 429},
+          stop_word=_TRUE),
 )}
 """Every fault by its name."""
+
+
+def stop_word_of(story: Story) -> StopWord:
+    """What becomes of the stop word of a scenario's answer: what its first fault that touches the word does."""
+    words = (FAULTS[fault.name].stop_word for fault in story.faults)
+    return next((word for word in words if word is not StopWord.TRUE), StopWord.TRUE)
 
 
 def meaningless(story: Story, api: str, stream: bool) -> str:

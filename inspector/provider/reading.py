@@ -171,6 +171,7 @@ def _call(call: Call) -> ToolCall:
     sent = call.arguments
     return ToolCall(None, call.name, sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False))
 
+
 DEEPEST = 64
 """The most levels of nesting: a scenario needs few, and thousands would exhaust the parser's stack."""
 MOST_BYTES = 1024 * 1024

@@ -148,7 +148,7 @@ def faults_of(story: Story, place: StoryPlace, number: int) -> tuple[PlacedFault
     )
 
 
-def dialect_for(api: str, stream: bool, name: str | None = None) -> Dialect:
+def dialect_for(api: str, stream: bool, name: str | None) -> Dialect:
     """The dialect for a format: the named one if it speaks the format, else that of the format's own server.
 
     Raises:

@@ -171,6 +171,7 @@ def _beginning(part: ResponsePart, characters: int) -> ResponsePart | None:
         return part._replace(arguments=(part.arguments or "")[: characters - len(part.name)])
     return None  # a name comes whole or not at all
 
+
 COMPLETE = frozenset({Moment.ENDED, Moment.CALLED})
 """Nothing is missing."""
 

@@ -42,7 +42,6 @@ from loop_core.values import Request
 if TYPE_CHECKING:
     from inspector.replay.simulate import SimulatedTurn
 
-
 RECENT = 64
 """The number of turns whose steps a long recording keeps at a time."""
 
@@ -195,7 +194,9 @@ class Replay:
 def replay(case: Case, settings: Settings | None = None, before: Replay | None = None) -> Replay:
     """Replays every recorded turn under the settings; unchanged turns are reused from `before`."""
     growing, runs = begin_replay(case, settings or Settings(), before)
-    return join_runs(growing.case, growing.settings, [*growing.turns, *runs])
+    for _ in runs:
+        pass  # each joins the replay
+    return join_runs(growing.case, growing.settings, growing.turns)
 
 
 def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -> tuple[Replay, Iterator[TurnRun]]:
@@ -297,7 +298,7 @@ def _recuts(step: Step) -> bool:
 
 
 def plan_of(
-    case: Case, record: TurnRecord, link: Link, settings: Settings, number: int = 0, live: bool = False
+    case: Case, record: TurnRecord, link: Link, settings: Settings, number: int, live: bool = False
 ) -> tuple[Request, Plan]:
     """The first request and the plan of run `number` of a turn, which begins with this exchange. `live`: it is about to
     be asked."""

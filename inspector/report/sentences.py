@@ -10,7 +10,7 @@ from inspector.sessions.recording import TurnPlace
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Verdict
 from loop_core.turn.policy import dispatched_calls, is_runnable
-from loop_core.values import ArgsForm, ChatResponse, Stop
+from loop_core.values import ArgsForm, ChatResponse, Stop, Usage
 
 
 def who(look: JudgedTurn) -> str:
@@ -36,8 +36,8 @@ def budget(look: JudgedTurn) -> str:
     if used is not None and cap is not None and exchange.response.other_choices:
         choices = exchange.response.other_choices + 1
         return f"{word}, {used:,} tokens in {choices} choices of at most {cap:,} each{_reasoning(look)}"
-    if used is not None and cap is not None and used > cap:
-        return f"{word}, {above_cap(used, cap, usage.visible_tokens if usage else None)}"
+    if usage is not None and used is not None and cap is not None and used > cap:
+        return f"{word}, {_above_cap(usage, used, cap)}"
     if used is not None and cap is not None:
         cutter = "cut by the provider at " if ended_below(look) else ""
         return f"{word}, {cutter}{used:,} of {cap:,} tokens{_reasoning(look)}"
@@ -46,11 +46,12 @@ def budget(look: JudgedTurn) -> str:
     return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"
 
 
-def above_cap(used: int, cap: int, visible: int | None) -> str:
-    """Output tokens that are more than the cap, so that the counts add up: reasoning may count apart from it."""
-    if visible is not None and visible < used and visible <= cap:
+def _above_cap(usage: Usage, used: int, cap: int) -> str:
+    """Output tokens that are more than the cap, so that the counts add up."""
+    if usage.answer_within(cap):
+        visible = usage.visible_tokens
         rest = f"the other {visible:,} are within the cap of {cap:,}" if visible else f"the cap was {cap:,}"
-        return f"{used:,} output tokens, {used - visible:,} of them on reasoning: {rest}"
+        return f"{used:,} output tokens, {usage.reasoning_tokens:,} of them on reasoning: {rest}"
     return f"{used:,} output tokens, more than the cap of {cap:,}"
 
 
@@ -222,7 +223,7 @@ def held_beside(look: JudgedTurn) -> str:
 
 def unreached_reason(response: ChatResponse) -> str:
     """Why no server answered, if known."""
-    told = next((found.message for found in response.findings if found.rule.startswith("transport.")), "")
+    told = response.broken_connection
     return f": {told}" if told else ""
 
 
@@ -233,12 +234,11 @@ def cut_before(look: JudgedTurn) -> str:
 
 def failure(look: JudgedTurn) -> str:
     """The error reported in place of an answer."""
-    error = look.exchange.response.error
+    response = look.exchange.response
+    error = response.error
     message = error.message or error.type or error.code or "without a message" if error else _worded(look)
-    status = look.exchange.response.http_status
     most = 300 if sent_on(look) else 100  # a redirect's address is useless if it is cut
-    shown = message if len(message) <= most else f"{message[:most - 3]}…"
-    return f"HTTP {status}, {shown}" if status and status >= 400 else shown
+    return response.with_status(message if len(message) <= most else f"{message[:most - 3]}…")
 
 
 def _worded(look: JudgedTurn) -> str:

@@ -170,6 +170,7 @@ def _either() -> Any:
     )
     return _compiled("|".join([forms, *(f"(?:{each})" for each in contexts)]), captures=False)
 
+
 _INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
                 r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]", r":[0-9a-f]{32}", r"[0-9a-f]{24}-[0-9a-f]{8}-",
                 "JQQJ9", "AZDO[A-Za-z0-9]{4}", "FFFFNRAL", "_mmk", r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")

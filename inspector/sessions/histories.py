@@ -26,7 +26,6 @@ from loop_core.values import (
     Request,
     Role,
     Stop,
-    TextPart,
     ToolCall,
     ToolResultPart,
 )
@@ -213,16 +212,6 @@ def squeeze(text: str) -> str:
     return "".join(text.split())
 
 
-def response_calls(parts: Iterable[object]) -> tuple[ToolCall, ...]:
-    """The calls among a response's parts that the client must answer."""
-    return tuple(part for part in parts if type(part) is ToolCall and part.kind is not CallKind.SERVER)
-
-
-def response_text(parts: Iterable[object]) -> str:
-    """The visible text among a response's parts."""
-    return "".join(part.text for part in parts if type(part) is TextPart)
-
-
 # -- Exchanges on their way through threading --------------------------------------------------------------------------
 
 # A filter and a pause end an answer as it was meant to end: nothing of it is asked for again.
@@ -277,7 +266,7 @@ class SeatedExchange:
 def seat(index: int, exchange: Exchange, history: History, when: float) -> SeatedExchange:
     """An exchange with the facts that assigning it to a turn needs."""
     response, request = exchange.response, exchange.request
-    calls, text = response_calls(response.parts), response_text(response.parts)
+    calls, text = response.tool_calls, response.text or ""
     word = response.stop_reason.normalized
     cut = word not in _FINISHED or any(map(_unparsed, calls)) or cut_at_cap(response, request) is not None
     model = request.model if request is not None else None

@@ -145,7 +145,7 @@ def standard_input() -> bytes:
     return b"".join(pieces)
 
 
-def _drained(file: IO[bytes], start: bytes = b"") -> bytes:
+def _drained(file: IO[bytes], start: bytes) -> bytes:
     pieces, size = [start], len(start)
     while piece := file.read(PIECE):
         pieces.append(piece)

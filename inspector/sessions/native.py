@@ -277,7 +277,7 @@ class _Reader:
     def _response(self, record: Mapping[str, Any], line: bytes) -> None:
         raw = self._exchange(record["request"])
         status = record.get("status")
-        raw.status, raw.recorded = status if type(status) is int and 100 <= status < 600 else None, True
+        raw.status, raw.recorded = traffic.http_status(status), True
         raw.simulated = record.get("simulated") is True
         raw.headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
         if status is not None and raw.status is None:

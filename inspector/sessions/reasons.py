@@ -25,7 +25,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire.base import RECORDING_CUT, StopRow
-from loop_core.wire.failures import read_quota
+from loop_core.wire.failures import classify, read_quota
 
 PROVIDER = "transcript.provider"
 """The provider's own word, copied into the row."""
@@ -58,11 +58,23 @@ def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str
     return StopReason(stop, None, detail, (Evidence(RECORDER, at, word), Evidence(rule, at, word)))
 
 
-def inferred_reason(stop: Stop, detail: str | None, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
+def error_reason(error: ProviderError, at: At, word: str) -> StopReason:
+    """The stop reason of a request that failed: the recorder's word for it, and what the error says."""
+    stop, detail, rule = classify(error)
+    return recorder_reason(stop, detail, at, word, rule)
+
+
+def message_reason(error: ProviderError, at: At, message: str) -> StopReason:
+    """The stop reason of a request that failed, where the recorder wrote the message and no word for it."""
+    stop, detail, rule = classify(error)
+    return StopReason(stop, None, detail, (Evidence(RECORDER, at, message[:200]), Evidence(rule, at)))
+
+
+def inferred_reason(stop: Stop, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
     """A stop reason inferred from other rows."""
     # The same for most answers, so one copy is kept.
     seen = Evidence(intern(f"{INFERRED}{rule}"), shown_at, intern(note))
-    return StopReason(stop, None, detail, (Evidence(ABSENT, at), seen))
+    return StopReason(stop, None, None, (Evidence(ABSENT, at), seen))
 
 
 def unrecorded_reason(at: At) -> StopReason:

@@ -219,6 +219,7 @@ _STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
 def _strings() -> Any:
     return re2.compile(_STRINGS.encode())
 
+
 _SPELLED = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]", re.DOTALL)
 
 

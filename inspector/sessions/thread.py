@@ -276,7 +276,7 @@ class _Threader:
 
     def _link(
         self, turn: int, index: int, where: TurnPlace, why: str, ambiguous: tuple[int, ...],
-        parent: SeatedExchange | None, gap: bool = False,
+        parent: SeatedExchange | None, gap: bool,
     ) -> None:
         links, follows = self.turns[turn].links, parent.index if parent else None
         number = next((link.ordinal for link in reversed(links) if link.place is where), 0) + 1

@@ -77,6 +77,11 @@ def number(value: Any) -> float | None:
     return float(value)
 
 
+def http_status(value: Any) -> int | None:
+    """A value as an HTTP status; None if it is none."""
+    return value if type(value) is int and 100 <= value < 600 else None
+
+
 BEFORE = ("blocked", "dns", "connect", "send", "wait")
 """The phases of a HAR entry before the first byte of the answer; `ssl` is within `connect`."""
 

@@ -192,11 +192,6 @@ def _beginning(wording: str) -> str:
 
 
 _ANY = _beginning("|".join(row.pattern for row in REFUSALS))
-REFUSING = (
-    "user", "permission", "hook", "validation", "argument", "tool", "executed", "unsupported", "rejected", "cancelled",
-)
-"""Every refusal holds one of these words. Without one the expression for all of them, 3 ms of the start, is not needed.
-"""
 
 STOPS = "stop what you are doing and wait for the user"
 """Part of a refusal after which the agent does not continue by itself."""
@@ -224,15 +219,12 @@ def refusal(part: ToolResultPart) -> NotRun | None:
     if _is_stored(part):
         return None
     said = part.text[:_LONG].rstrip()
-    # Of other alphabets some letters count as equal that have different small forms.
-    if said.isascii() and not any(map(said.lower().__contains__, REFUSING)):
-        return None
     if re.match(_ANY, said) is None:
         return None  # as nearly all results
     return next((row for row in REFUSALS if re.match(_beginning(row.pattern), said)), None)
 
 
-def why_refused(part: ToolResultPart, denied: bool = False) -> str | None:
+def why_refused(part: ToolResultPart, denied: bool) -> str | None:
     """The refusal in words; None if the call may have run. `denied`: the row around it says that the user refused.
     """
     row = refusal(part)

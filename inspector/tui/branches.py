@@ -144,11 +144,7 @@ class Branches(SessionPart):
             left = right.parent
         turn = right.view.replay.turn_at(self.stage.step)
         sides = (TurnSide(node.path, node.view, node.view.turns[turn]) for node in (left, right))
-        self.stage.app.push_screen(Beside(*sides), self._step_chosen)
-
-    def _step_chosen(self, step: int | None) -> None:
-        if step is not None:
-            self.stage.go(step, "")
+        self.stage.app.push_screen(Beside(*sides), self.go_back)
 
     # -- other settings ------------------------------------------------------------------------------------------
 

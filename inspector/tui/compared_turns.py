@@ -90,11 +90,7 @@ class TurnComparison(SessionPart):
     def _lay(self, left: TurnSide, right: TurnSide) -> None:
         from inspector.tui.beside_screen import Beside
 
-        self.stage.app.push_screen(Beside(left, right), self._go)
-
-    def _go(self, step: int | None) -> None:
-        if step is not None:
-            self.stage.go(step, "")
+        self.stage.app.push_screen(Beside(left, right), self.go_back)
 
 
 def _about(view: View, turn: TurnFacts) -> str:

@@ -17,7 +17,6 @@ from inspector.report.lines.spans import one_line
 from inspector.sessions.following import FileState, files_watched, states_of
 from inspector.tui.session_files import OpenSession, ScreenPlace, load_followed
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.stage import SessionRuns
 from loop_core.errors import LoopError
 
 PERIOD = 0.05
@@ -83,16 +82,9 @@ class FollowedScreen(SessionScreen):
         if read is None or not read.original.view.steps:
             self.note = one_line(f"nothing can be read of the file right now: {why or 'it is empty'}")
             return
-        # Read before the session is replaced: afterwards the old length is gone.
-        steps, at_end = len(self.run.view.steps), self.step >= len(self.run.view.steps) - 1
-        self.opened, self.runs = read, SessionRuns(read)
+        steps = len(self.run.view.steps)
         self._watched = files_watched(read.paths, read.original.view.inputs)
-        last = len(self.run.view.steps) - 1
-        if self.step > last:
-            self.step = last
-        self.outline = self.run.outline
-        if at_end:
-            self.step = last
+        self.replace_session(read, self.at_end)
         self.show()
-        if last + 1 < steps:
+        if len(self.run.view.steps) < steps:
             self.note = "the file was truncated or rewritten"

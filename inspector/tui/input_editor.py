@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import TextArea
 
 from inspector.report.lines.spans import Tone, inert, one_line, safe
@@ -25,6 +25,26 @@ def text_field(text: str, id: str, **more: Any) -> TextArea:  # noqa: A002
     return made
 
 
+class TextEditor(ModalScreen[ScreenResultType | None]):
+    """An editor for one text, with a note below it; returns None if the operator leaves."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._before = text
+        self._warned = False
+
+    def action_leave(self) -> None:
+        """Closes the editor; edited text is discarded only at the second attempt."""
+        if self.query_one(TextArea).text == self._before or self._warned:
+            self.dismiss(None)
+            return
+        self._warned = True
+        self._say("esc again discards what was typed")
+
+    def _say(self, text: str, role: Tone = Tone.WARN) -> None:
+        self.query_one(WrappedLines).lines = [(safe(text, role),)]
+
+
 class EditChoice(NamedTuple):
     """The new text, and whether the recording or a live server answers it."""
 
@@ -32,7 +52,7 @@ class EditChoice(NamedTuple):
     live: bool
 
 
-class InputEditor(ModalScreen[EditChoice | None]):
+class InputEditor(TextEditor[EditChoice]):
     """Asks for another text; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
@@ -51,9 +71,8 @@ class InputEditor(ModalScreen[EditChoice | None]):
     ]
 
     def __init__(self, title: str, text: str) -> None:
-        super().__init__()
-        self._title, self._text, self._before = title, text, inert(text)
-        self._warned = False
+        super().__init__(inert(text))
+        self._title, self._text = title, text
 
     def compose(self) -> ComposeResult:
         """Yields a title, the text, notes on it and the key bar."""
@@ -72,14 +91,6 @@ class InputEditor(ModalScreen[EditChoice | None]):
         area.focus()
         area.move_cursor(area.document.end)
 
-    def action_leave(self) -> None:
-        """Closes the editor; edited text is discarded only at the second attempt."""
-        if self.query_one(TextArea).text == self._before or self._warned:
-            self.dismiss(None)
-            return
-        self._warned = True
-        self._say("esc again discards what was typed")
-
     def action_take(self) -> None:
         """Runs the edit over the recording."""
         self._give(live=False)
@@ -95,6 +106,3 @@ class InputEditor(ModalScreen[EditChoice | None]):
         else:
             # An unedited text goes back as it was: the shown one has marks in place of control characters.
             self.dismiss(EditChoice(self._text if text == self._before else text, live))
-
-    def _say(self, text: str) -> None:
-        self.query_one("#input-note", WrappedLines).lines = [(safe(text, Tone.WARN),)]

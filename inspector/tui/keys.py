@@ -15,7 +15,6 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Vertical
 from textual.events import Click
-from textual.geometry import Size
 from textual.reactive import reactive
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
@@ -25,7 +24,7 @@ from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_li
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
-from inspector.tui.panels import Panel, line_input, note
+from inspector.tui.panels import AutoHeightPanel, line_input, note
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
 
@@ -115,16 +114,14 @@ def owners() -> list[type]:
 
 # -- The key bar -----------------------------------------------------------------------------------------------------
 
-
 NOTE_ROWS = 4
 """Rows that a long note may take."""
 
 
-class KeyBar(Panel):
+class KeyBar(AutoHeightPanel):
     """One row of keys, or a note of several rows."""
 
     SHOWS = ("note",)
-    DEFAULT_CSS = "KeyBar { height: auto; }"
     note: reactive[str] = reactive("", init=False, repaint=False)
     """The message of the last action; it is shown until the next action."""
 
@@ -135,16 +132,6 @@ class KeyBar(Panel):
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
         self.changed()
-
-    def changed(self) -> None:
-        """Redraws the row, or the rows of a long note."""
-        super().changed()
-        if len(self._lines or self.make(self.size.width)) != self.size.height:
-            self.refresh(layout=True)
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The number of rows."""
-        return len(self.make(width))
 
     def make(self, width: int) -> Sequence[Line]:
         """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""

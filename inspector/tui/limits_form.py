@@ -98,7 +98,7 @@ def about(turn: Turn, name: str) -> str:
     return f"now {cap:,} · default {DEFAULT_TOKEN_FACTOR} × max_tokens"
 
 
-def field_about(turn: Turn, name: str, word: str = "") -> Line:
+def field_about(turn: Turn, name: str, word: str) -> Line:
     """The description of a field; of a word what it means, of a number the setting's name, value and default."""
     if name not in FIELDS:
         return (Span(word_means(name, word) or ABOUT[name], Tone.DIM),)
@@ -334,6 +334,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 SHOWN, ROWS = 4, 19
 """The largest number of runs that the form lists if there is room (`R` shows all), and the rows of the form without
 them."""
+
+
 def _about(text: str, name: str) -> Note:
     made = note(text, id=name)
     made.add_class("about")
@@ -354,7 +356,7 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
     return why_not(replay.case.recording.exchanges[start_of(replay, since).opening.index])
 
 
-def would_ask(refused: str | None, guesses: Sequence[str] = ()) -> Line:
+def would_ask(refused: str | None, guesses: Sequence[str]) -> Line:
     """The effect of choosing a live answer, in one line, with the settings whose value the inspector guessed."""
     if refused is not None:
         return (Span(f"✖ live: {refused}", Tone.ERROR),)

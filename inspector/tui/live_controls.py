@@ -286,7 +286,7 @@ MEANS: dict[str, Callable[[Driver], bool]] = {
     "give_up": lambda driver: driver.live.phase in BUSY or not isinstance(driver.live.pending, Finish),
     "live_edit": lambda driver: driver.live.phase is Phase.WAITING,
     "live_body": _waits_for(Send),
-    "live_again": lambda driver: driver.live.failed is not None and driver.live.phase is Phase.WAITING,
+    "live_again": lambda driver: driver.live.failed_answer is not None and driver.live.phase is Phase.WAITING,
     "live_say": _waits_for(Finish),
 }
 """Action -> whether it is possible in the present state."""

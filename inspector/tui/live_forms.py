@@ -15,7 +15,7 @@ from textual.widgets import Input, TextArea
 from inspector.config.settings import CHOICES, INITIAL, parse_assignments
 from inspector.live.driver import Driver
 from inspector.report.lines.spans import Tone, safe
-from inspector.tui.input_editor import text_field
+from inspector.tui.input_editor import TextEditor, text_field
 from inspector.tui.limits_words import OTHERS
 from inspector.tui.panels import WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
@@ -132,7 +132,7 @@ class NotJSONError(ValueError):
         self.line, self.column = line, column
 
 
-class BodyEditor(ModalScreen[str | None]):
+class BodyEditor(TextEditor[str]):
     """Asks for another body; returns the changes in words, or None if the operator leaves."""
 
     DEFAULT_CSS = """
@@ -146,12 +146,10 @@ class BodyEditor(ModalScreen[str | None]):
     ]
 
     def __init__(self, driver: Driver) -> None:
-        super().__init__()
-        self._driver = driver
         asked = driver.stepper.request
-        self._before = "" if asked is None or asked.body is None else json.dumps(asked.body, indent=2,
-                                                                                  ensure_ascii=False)
-        self._warned = False
+        super().__init__("" if asked is None or asked.body is None else json.dumps(asked.body, indent=2,
+                                                                                   ensure_ascii=False))
+        self._driver = driver
 
     def compose(self) -> ComposeResult:
         """A title, the text, its errors, the keys."""
@@ -165,13 +163,7 @@ class BodyEditor(ModalScreen[str | None]):
         """Focuses the text."""
         self.query_one(TextArea).focus()
 
-    def action_leave(self) -> None:
-        """Closes the editor; edited text is discarded only at the second attempt."""
-        if self.query_one(TextArea).text == self._before or self._warned:
-            self.dismiss(None)
-            return
-        self._warned = True
-        self._say("esc again discards what was typed", Tone.WARN)
+
 
     def action_take(self) -> None:
         """Applies the text, unless it cannot be sent."""
@@ -186,9 +178,6 @@ class BodyEditor(ModalScreen[str | None]):
             self._say(f"✖ {why}", Tone.ERROR)
             return
         self.dismiss("the body was edited" if area.text != self._before else None)
-
-    def _say(self, text: str, role: Tone) -> None:
-        self.query_one("#body-note", WrappedLines).lines = [(safe(text, role),)]
 
 
 def body_of(text: str) -> dict[str, Any]:

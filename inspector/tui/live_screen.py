@@ -26,7 +26,7 @@ from inspector.tui.panels import Status, VerdictPanel, WrappedLines
 from inspector.tui.session_files import OpenSession, ScreenPlace, remember, run_of, session_of
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
-from inspector.tui.stage import SessionPart, SessionRuns
+from inspector.tui.stage import SessionPart
 from inspector.tui.text_view import TextView
 from loop_core.errors import LoopError
 from loop_core.turn.state import Send
@@ -155,10 +155,11 @@ class LiveScreen(SessionScreen):
             self._open_recording()
             return
         # Rebuilding makes the whole view again, so it is done only when a step, a failure or an answer was added.
-        stands = (self.driver.stepper, live.phase in BUSY, live.failed, sum(len(heard) for heard in live.responses))
+        stands = (self.driver.stepper, live.phase in BUSY, live.failed_answer,
+                  sum(len(heard) for heard in live.responses))
         if stands != self._drawn:
             self._drawn = stands
-            self._make_again()
+            self.replace_session(self._as_it_stands(), self.at_end)
         if live.flow is None:
             self._streams = None
             self.coming = ""
@@ -169,23 +170,6 @@ class LiveScreen(SessionScreen):
         self.refresh_bindings()
         if self._frames is not None:
             (self._frames.resume if live.phase in BUSY else self._frames.pause)()
-
-    def _make_again(self) -> None:
-        """Builds the session again from the steps and answers so far; a cursor at the end stays at the end."""
-        at_end = self._at_end
-        self.opened = self._as_it_stands()
-        self.runs = SessionRuns(self.opened)
-        last = len(self.run.view.steps) - 1
-        if self.step > last:
-            self.step = last
-        self.outline = self.run.outline
-        if at_end:
-            self.step = last
-
-    @property
-    def _at_end(self) -> bool:
-        """Whether the cursor is on the step that waits."""
-        return self.step >= len(self.run.view.steps) - 1
 
     def _say_now(self) -> None:
         self.query_one(VerdictPanel).live = now(self.driver, self._key)
@@ -208,7 +192,7 @@ class LiveScreen(SessionScreen):
         before = streams.sheets.get(self.panes.tab)
         fresh = streams.flow.read()
         self.coming = coming(streams.flow)
-        if not fresh or before is None or not self._at_end:
+        if not fresh or before is None or not self.at_end:
             return
         grown = streams.sheet(self.panes.tab)
         if grown is not before:
@@ -223,14 +207,14 @@ class LiveScreen(SessionScreen):
         if left != self._left_to_wait:
             self._left_to_wait = left
             self._say_now()
-            if self._at_end:
+            if self.at_end:
                 self.show()
 
     # -- what is shown -------------------------------------------------------------------------------------------
 
     def show(self) -> None:
         """Shows the current sheet; at the end of a run, the waiting effect or the arriving answer."""
-        if self.finished or not self._at_end or self.panes.tab not in FLOWING:
+        if self.finished or not self.at_end or self.panes.tab not in FLOWING:
             super().show()
             return
         made = self._at_the_end()
@@ -251,7 +235,7 @@ class LiveScreen(SessionScreen):
         if self.panes.tab == "merged":
             return self._below_the_text(waits)
         asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")
-        return Listed(waits) if live.failed is not None or step.turn.evaluation is None or asks else None
+        return Listed(waits) if live.failed_answer is not None or step.turn.evaluation is None or asks else None
 
     def _below_the_text(self, waits: list[Line]) -> Sheet:
         """The merged text so far, and the waiting effect below it."""
@@ -289,11 +273,7 @@ class LiveScreen(SessionScreen):
         except LoopError as why:
             problem, opened = str(why).removeprefix(f"{path}: "), self._as_it_stands()
         self._streams, self.coming = None, ""
-        self.opened, self.runs = opened, SessionRuns(opened)
-        last = max(0, len(self.run.view.steps) - 1)
-        self.step = min(self.step, last)
-        self.outline = self.run.outline
-        self.step = last
+        self.replace_session(opened, to_end=True)
         verdict = self.query_one(VerdictPanel)
         verdict.live, verdict.paths, verdict.run = (), opened.label, self.run.name
         self.query_one(Tabs).live = self.query_one(Status).live = not problem

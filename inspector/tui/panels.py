@@ -91,6 +91,22 @@ class Panel(Widget):
             self.app.simulate_key(key_of(written))
 
 
+class AutoHeightPanel(Panel):
+    """A panel that is as high as its lines need."""
+
+    DEFAULT_CSS = "AutoHeightPanel { height: auto; }"
+
+    def changed(self) -> None:
+        """Redraws the lines, in as many rows as they need."""
+        super().changed()
+        if len(self._lines or self.make(self.size.width)) != self.size.height:
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The number of rows."""
+        return len(self.make(width))
+
+
 # -- The status line -------------------------------------------------------------------------------------------------
 # It is visible at every size of the terminal.
 
@@ -276,25 +292,16 @@ def key_note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note
 # The widget is as high as its lines need.
 
 
-class WrappedLines(Panel):
+class WrappedLines(AutoHeightPanel):
     """Lines that may change and are wrapped."""
 
-    DEFAULT_CSS = "WrappedLines { height: auto; }"
+    SHOWS = ("lines",)
     lines: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
-
-    def watch_lines(self) -> None:
-        """Redraws the lines in as many rows as they need."""
-        self.changed()
-        self.refresh(layout=True)
 
     def make(self, width: int) -> Sequence[Line]:
         """The lines as rows."""
         measure = paint_of(self.app).measure
         return [row for line in self.lines for row in wrap_line(line, width, measure)] if width > 0 else ()
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The number of rows."""
-        return len(self.make(width))
 
 
 def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own name

@@ -73,7 +73,7 @@ class SessionRuns:
         return self.with_settings(settings_of(assignments, parent.view.replay.settings), since, parent)
 
     def with_settings(
-        self, settings: Settings, since: int | None = None, parent: Node | None = None
+        self, settings: Settings, since: int | None, parent: Node | None = None
     ) -> tuple[int, bool]:
         """The index of the run with exactly these settings, and whether it is new; `parent` is the current run unless
         it is given."""
@@ -237,6 +237,20 @@ class SessionStage(Screen[None]):
         """The steps that the cursor visits: all, or those that pass the filter."""
         return self.listed or self.run.outline
 
+    @property
+    def at_end(self) -> bool:
+        """Whether the cursor is on the last step."""
+        return self.step >= len(self.run.view.steps) - 1
+
+    def replace_session(self, session: OpenSession, to_end: bool) -> None:
+        """Shows another reading of the session; the cursor stays on its step, or goes to the last one."""
+        self.opened, self.runs = session, SessionRuns(session)
+        last = max(0, len(self.run.view.steps) - 1)
+        self.step = min(self.step, last)
+        self.outline = self.run.outline
+        if to_end:
+            self.step = last
+
     def say(self, text: str) -> None:
         """Shows a note at the foot until the next key."""
         self.note = text
@@ -270,6 +284,11 @@ class SessionPart:
 
     def __init__(self, stage: SessionStage) -> None:
         self.stage = stage
+
+    def go_back(self, step: int | None) -> None:
+        """Goes to the step that a screen gave back; stays if it gave none."""
+        if step is not None:
+            self.stage.go(step, "")
 
     def close_open(self) -> bool:
         """Closes what the part has open; returns whether it had anything open."""

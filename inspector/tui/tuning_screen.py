@@ -57,7 +57,7 @@ class TuneScreen(Screen[int | None]):
 
     HORIZONTAL_BREAKPOINTS = [(0, "-below"), (BESIDE, "-beside")]  # noqa: RUF012
     DEFAULT_CSS = """
-    TuneScreen #tune-head { height: auto; min-height: 3; padding: 0 1; background: $surface; }
+    TuneScreen #tune-head { min-height: 3; padding: 0 1; background: $surface; }
     TuneScreen #tune-body { height: 1fr; layout: horizontal; }
     TuneScreen #tune-left { width: 3fr; }
     TuneScreen #map { height: 9; margin: 1 1 0 1; overflow-x: hidden; scrollbar-size-vertical: 1; }

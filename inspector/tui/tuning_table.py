@@ -221,8 +221,8 @@ class TuningTable:
             return []
         else:
             enough, value = bend.enough.cell, bend.knee.cell if bend.knee != bend.enough else None
-        cells = ((None if cap is None else cap.cell, heat.LEAST_CAP, LEAST_CAP), (enough, heat.FEWEST, FEWEST),
-                 (value, heat.KNEE, BEST_VALUE))
+        cells = ((None if cap is None else cap.cell, heat.LEAST_CAP_MARK, LEAST_CAP),
+                 (enough, heat.FEWEST_MARK, FEWEST), (value, heat.KNEE_MARK, BEST_VALUE))
         return [(cell, mark, name) for cell, mark, name in cells if cell is not None]
 
     def best(self) -> list[int]:

@@ -38,12 +38,6 @@ if TYPE_CHECKING:
 SERVER = "a real server"
 FIRST = "lying-router"
 """The scenario that the form opens with the first time: one whose stop word is false."""
-FALSE, NONE, TRUE = "Its stop word is false.", "No stop word comes.", "Its stop word is true."
-STOP_WORDS: Mapping[str, str] = {
-    "wrong_reason": FALSE, "no_call": FALSE, "leaked_call": FALSE, "empty": FALSE, "reasoning_only": FALSE,
-    "no_reason": NONE, "error_frame": NONE, "reset": NONE, "stalled": NONE,
-}
-"""Fault -> what becomes of the stop word of the answer that it changes."""
 BY_ADDRESS = "by address"
 ROWS: tuple[tuple[str, str, str], ...] = (
     ("prompt", "prompt", "what the user says"),
@@ -156,10 +150,12 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         if self._scenario is not None and story is None:
             told = ""
         if story is not None:
+            from inspector.provider.faults import stop_word_of  # loaded with the scenarios
+
             cuts = [str(fault.value) for fault in story.faults if fault.name == "cut"]
             cut = f" It cuts at {', then '.join(cuts)} tokens, whatever max_tokens is." if cuts else ""
-            word = next((STOP_WORDS[fault.name] for fault in story.faults if fault.name in STOP_WORDS), TRUE)
-            told = f"{story.story} {word}{cut} Played on a free port of this machine: no key; it ends with the turn."
+            told = (f"{story.story} {stop_word_of(story)}{cut} Played on a free port of this machine: no key; "
+                    "it ends with the turn.")
             prompt.placeholder = story.prompt
             limits.placeholder = f"max_tokens={story.max_tokens or PLENTY}"
         self._say(told, Tone.DIM)

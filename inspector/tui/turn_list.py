@@ -13,7 +13,6 @@ from typing import ClassVar, NamedTuple
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click
-from textual.geometry import Size
 from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
@@ -37,7 +36,7 @@ from inspector.report.turn_table import GAP, TurnColumn
 from inspector.sessions.folders import samples, short, transcripts
 from inspector.tui.lists import RowList
 from inspector.tui.paint import paint_of
-from inspector.tui.panels import Panel
+from inspector.tui.panels import AutoHeightPanel, Panel
 from inspector.tui.session_files import OpenSession, recent
 
 AGENTS = "Transcripts of your agents, newest first"
@@ -327,20 +326,11 @@ HIGH = 8
 """The counts take one row for so many rows of the screen, and at least one."""
 
 
-class TurnCounts(Panel):
+class TurnCounts(AutoHeightPanel):
     """The progress of reading, the numbers of turns and rows, and how many turns have each verdict."""
 
+    SHOWS = ("groups",)
     groups: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
-
-    def watch_groups(self) -> None:
-        """Redraws the counts, in as many rows as they need."""
-        self.changed()
-        if len(self._lines or self.make(self.size.width)) != self.size.height:
-            self.refresh(layout=True)
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The number of rows."""
-        return len(self.make(width))
 
     def make(self, width: int) -> Sequence[Line]:
         """The groups, none of them broken, in the rows that there is room for."""

@@ -78,7 +78,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 id="turns.copy"),
     ]
     DEFAULT_CSS = """
-    #turns-counts { height: auto; padding: 0 1; background: $surface; }
+    #turns-counts { padding: 0 1; background: $surface; }
     #turns { height: 1fr; padding: 0 0 0 1; scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden; }
     #turns-about { height: 6; padding: 0 1; border-top: hkey $border; }
     """

@@ -128,6 +128,7 @@ def _end_worker(pid: int, source: int) -> None:
     finally:
         os.waitpid(pid, 0)
 
+
 Progress = Callable[[int, int], None]
 """Told how many parts of the work are done, of how many."""
 ALONE = 0.1

@@ -29,7 +29,7 @@ GAP = 1
 HERE = "◀"
 """Stands behind the cell of the cursor."""
 NOTHING: Mapping[int, str] = MappingProxyType({})
-LEAST_CAP, FEWEST, KNEE = "▾", MARKED, "◇"
+LEAST_CAP_MARK, FEWEST_MARK, KNEE_MARK = "▾", MARKED, "◇"
 """Stand behind the cells of the smallest max_tokens, of the fewest output tokens, and of the knee."""
 
 
@@ -311,12 +311,10 @@ def key(show: str, single: bool) -> str:
 # -- the map ---------------------------------------------------------------------------------------------------------
 
 
-def heat(
-    tuning: TunedGrid, show: str, turn: int | None = None, width: int = WIDTH, here: int | None = None
-) -> list[Line]:
-    """The map, at most `width` columns wide; cell `here` is marked."""
+def heat(tuning: TunedGrid, show: str, turn: int | None = None, here: int | None = None) -> list[Line]:
+    """The map, at most `WIDTH` columns wide; cell `here` is marked."""
     spans = marks(tuning, show, turn)
-    if plane(tuning.grid.axes, spans, None).width > width:
+    if plane(tuning.grid.axes, spans, None).width > WIDTH:
         spans = marks(tuning, show, turn, short=True)
-    made = plane(tuning.grid.axes, spans, width)
+    made = plane(tuning.grid.axes, spans, WIDTH)
     return [made.line(y, spans, here) for y in range(made.height)]

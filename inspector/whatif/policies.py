@@ -84,7 +84,7 @@ class PolicyRun:
         return self.turn.terminal == "completed"
 
     @property
-    def failed(self) -> ChatResponse | None:
+    def failed_response(self) -> ChatResponse | None:
         """The response to its last request, if that request failed and nothing of an answer came; else None."""
         response = self.evaluated[-1].response if self.evaluated else None
         failed = response is not None and not response.parts and (response.error is not None or unanswered(response))
@@ -124,13 +124,12 @@ MESSAGE_CHARS = 100
 
 
 def _failed(look: PolicyRun) -> str:
-    response = look.failed
+    response = look.failed_response
     error = response.error if response is not None else None
-    status = f"HTTP {response.http_status}" if response is not None and (response.http_status or 0) >= 400 else ""
     words = " ".join((error.message or error.type or error.code or "").split()) if error is not None else ""
-    said = ", ".join(word for word in (status, words[:MESSAGE_CHARS]) if word) or "nothing came back"
+    said = response.with_status(words[:MESSAGE_CHARS]) if response is not None else ""
     which = f"the request for {look.last_request}" if len(look.evaluated) > 1 else "the request"
-    return f"{which} failed ({said}); no part of an answer came that could be lost"
+    return f"{which} failed ({said or 'nothing came back'}); no part of an answer came that could be lost"
 
 
 def _taken(look: PolicyRun) -> str:
@@ -198,7 +197,7 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: f"{_name(look.evaluated[-1].verdicts[-1])} is begun and never ended"),
     Decision("held", "held", Severity.WARNING, _holds, _held),
     # No loop took this for an answer: its client raised an error.
-    Decision("request failed", "failed", Severity.WARNING, lambda look: look.failed is not None, _failed),
+    Decision("request failed", "failed", Severity.WARNING, lambda look: look.failed_response is not None, _failed),
     Decision("lost text", "lost text", Severity.ERROR,
              lambda look: look.completed and (look.last in _UNFINISHED or look.lost_characters > 0),
              _lost),

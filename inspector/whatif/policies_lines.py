@@ -58,7 +58,7 @@ def same_decisions(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -> l
     return [(", ".join(names), cell) for names, cell in found.values()]
 
 
-def opening_turn(matrix: Matrix, here: int | None = None) -> int:
+def opening_turn(matrix: Matrix, here: int | None) -> int:
     """The turn to show first: that of the operator or the next after it in which policies differ, around the end."""
     count, first = len(matrix.rows), here or 0
     turns = ((first + far) % count for far in range(count))

@@ -24,7 +24,7 @@ Further down: between two values of a grid.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from inspector.config.settings import INITIAL
@@ -107,9 +107,14 @@ def edge(
 
 def _between(runs: Runs, places: Sequence[int], worse: int, high: int, ends: Sequence[End]) -> int:
     best = [ends[place] for place in places]
+    return halving(worse, high, lambda budget: as_good([runs.at(place, budget) for place in places], best))
+
+
+def halving(worse: int, high: int, enough: Callable[[int], bool]) -> int:
+    """The smallest value that is enough, between one that is not and one that is."""
     while worse + 1 < high:
         middle = (worse + high) // 2
-        if as_good([runs.at(place, middle) for place in places], best):
+        if enough(middle):
             high = middle
         else:
             worse = middle

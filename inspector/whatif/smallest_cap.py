@@ -8,22 +8,20 @@ recording alone is not asked, since there max_tokens changes no answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from math import prod
 
 from inspector.config.settings import INITIAL
-from inspector.whatif.grid import APART, UNDONE, End, Grid, Value
+from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
-from inspector.whatif.smallest import Runs, rank
+from inspector.whatif.smallest import Runs, halving, rank
 from loop_core.turn.trace import Fidelity
 
 
 def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens that completes a turn; None if none does, or max_tokens is not varied."""
-    seen = tuning.turns[turn]
-    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.complete}
-    return _cached(tuning, 1, (turn,), (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes)
-                                        if code in ranks))
+    return _cached(tuning, 1, (turn,), _cells_of(tuning.turns[turn], lambda end: end.complete))
 
 
 def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
@@ -38,14 +36,18 @@ def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
     """The cell with the smallest max_tokens of the grid that completes a turn by recorded answers alone, and the end of
     the turn in it; None if none does."""
     seen = tuning.turns[turn]
-    ranks = {code: rank(end) for code, end in enumerate(seen.ends)
-             if end.complete and end.fidelity == Fidelity.RECORDED}
-    found = _first(tuning.grid, (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks))
+    found = _first(tuning.grid, _cells_of(seen, lambda end: end.complete and end.fidelity == Fidelity.RECORDED))
     return None if found is None else (found[1], seen.ends[seen.codes[found[1]]])
 
 
 _Cells = Iterable[tuple[tuple[int, int, int], int]]
 """What is spent in each cell, and the cell."""
+
+
+def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:
+    """The cells in which a turn ends in a way that counts."""
+    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if counts(end)}
+    return (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks)
 
 
 def _cached(tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells) -> SmallestCap | None:
@@ -100,15 +102,12 @@ def _ends(tuning: TunedGrid, turns: Sequence[int], cell: int) -> tuple[tuple[End
 def _between(runs: Runs, wanted: Sequence[int], low: int, high: int) -> int:
     """The smallest value with which the turns complete; those that do so at both sides are asked only at the end."""
     few = [each for each in wanted if not low or not runs.at(each, low).complete]
+    def completes(asked: Sequence[int], budget: int) -> bool:
+        return all(runs.at(each, budget).complete for each in asked)
+
     for asked in (few, wanted):
-        worse, found = low, high
-        while worse + 1 < found:
-            middle = (worse + found) // 2
-            if all(runs.at(each, middle).complete for each in asked):
-                found = middle
-            else:
-                worse = middle
-        if all(runs.at(each, found).complete for each in wanted):
+        found = halving(low, high, partial(completes, asked))
+        if completes(wanted, found):
             return found
     return high
 

@@ -61,6 +61,7 @@ def lock_file(number: int, shared: bool = False) -> Iterator[None]:
             with suppress(OSError):
                 fcntl.flock(number, fcntl.LOCK_UN)
 
+
 VERSION = 1
 MARK = "loop_inspector_branches"
 FOLDER = "sessions"

@@ -199,6 +199,7 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
         return End(State.COMPLETE, "completed", "", *taken), steps
     return End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken), steps
 
+
 Swept: TypeAlias = tuple[tuple[End, ...], bytes]
 """The distinct ends, and which of them each cell has, group after group, as an array of unsigned ints."""
 Shape: TypeAlias = "tuple[tuple[int, ...], array[int]]"

@@ -106,6 +106,7 @@ def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
             turns.append(index)
     return Preview(first_difference(run.trace, made.trace), steps, tuple(turns))
 
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
     """One run, and its parent."""
@@ -321,7 +322,7 @@ def first_difference_of(left: TurnRun, right: TurnRun) -> StepPair | None:
     return next((pair for pair in step_pairs(left, right) if not pair.same), None)
 
 
-def parting_step(branch: Branch, turn: int | None = None) -> int | None:
+def parting_step(branch: Branch, turn: int | None) -> int | None:
     """The first step of a run that differs from the other run: of the turn with this index, or of any; None if none."""
     if turn is None:
         return branch.difference

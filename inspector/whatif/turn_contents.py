@@ -19,8 +19,6 @@ SHARED_SHOWN = 120
 """Characters of the shared beginning of a line that are shown."""
 SMALL = 2_000
 """Lines up to which two texts are compared line by line in full."""
-
-
 NAME = 40
 """Characters of a tool's name that a sentence quotes."""
 

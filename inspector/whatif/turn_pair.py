@@ -125,7 +125,7 @@ class TurnPair:
         left, right = (safe(side.name, Tone.TITLE) for side in (self.left, self.right))
         return _columns((left,), Span("   "), (right,), width, measure)
 
-    def row_line(self, row: PairRow, width: int, measure: Measure = cells) -> Line:
+    def row_line(self, row: PairRow, width: int, measure: Measure) -> Line:
         """One row; `≠` between the two where they are not the same."""
         if isinstance(row, EqualSteps):
             left: Line = (Span(f"{_range(row.left, row.size)}  {row.size:,} equal steps", Tone.DIM),)

@@ -50,7 +50,7 @@ class Mask:
                 data, self._held = data[: len(data) - keep], data[len(data) - keep :]
         return data
 
-    def mask_credentials(self, data: bytes, before: bytes = b"") -> bytes:
+    def mask_credentials(self, data: bytes, before: bytes) -> bytes:
         """The same bytes with everything else masked that looks like a credential; `before` stands in front of them.
 
         A credential is recognised by what stands before it too: of `\\nAIza…` in two pieces the second may begin with

@@ -78,6 +78,11 @@ class PendingSeam:
         return bool(anchor and text.seams) and text.seams[-1].cut != anchor
 
 
+def coming_segment(turn: Turn, send: Send) -> Segment:
+    """The segment that the answer to a request will be, before any of it has come."""
+    return Segment("", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
+
+
 def _added(text: JoinedText, before: Sequence[Segment]) -> str:
     return text.text[text.seams[-1].at :] if before and text.seams else text.text
 
@@ -108,8 +113,7 @@ class ShownText(Observer):
             self._answers, self._given = len(turn.answers), ""
         elif turn.answers[-1] and not (so_far := turn.joined_answer()).doubtful_seams:
             self._grow(so_far.text)
-        coming = Segment("", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
-        self._joining = PendingSeam(turn.answers[-1], coming, self._policy.seam)
+        self._joining = PendingSeam(turn.answers[-1], coming_segment(turn, send), self._policy.seam)
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of an answer arrived; the answer to a repeated request starts from the beginning."""

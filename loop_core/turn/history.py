@@ -50,7 +50,7 @@ def default_ability(api: str) -> Ability:
 
 
 def assistant_message(
-    response: ChatResponse, verdicts: Sequence[Verdict] = (), text: str | None = None, word: Stop = Stop.UNKNOWN
+    response: ChatResponse, verdicts: Sequence[Verdict], text: str | None, word: Stop = Stop.UNKNOWN
 ) -> Message | None:
     """The response as a message of the history; None if nothing would be left of it.
 
@@ -242,7 +242,7 @@ def not_run_note(
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))
 
 
-def nameless_note(verdicts: Sequence[Verdict], system: bool = True) -> Message | None:
+def nameless_note(verdicts: Sequence[Verdict], system: bool) -> Message | None:
     """The note to the model about calls without a name, which a history cannot hold; None if there are none."""
     calls = [v.call for v in verdicts if v.rule == NAMELESS]
     if not calls:

@@ -234,7 +234,7 @@ _GUARDS_AT: Mapping[str, tuple[Guard, ...]] = {
 
 
 def exceeded_guard(
-    place: str, limits: Limits, spend: Spend, stop: int | None, lacks: Container[str] = frozenset()
+    place: str, limits: Limits, spend: Spend, stop: int | None, lacks: Container[str]
 ) -> Guard | None:
     """The first guard of `place` that stops the turn; guards that the loop does not have are skipped. None if all
     hold."""

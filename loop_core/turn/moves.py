@@ -333,7 +333,7 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
         tool_steps=turn.spend.tool_steps,
         repair=history.repair_notice(unsettled_calls(turn), turn.repaired_siblings),
         problem=_problem(response, signal),
-        cause=f" ({cause})" if response is not None and (cause := _cause(response)) else "",
+        cause=f" ({cause})" if response is not None and (cause := response.broken_connection) else "",
         ending=ENDING_NOTICES.get(evaluation.judgement.ending, "nothing came")
         if evaluation and evaluation.judgement.ending else "nothing came",
     )
@@ -348,15 +348,9 @@ def _problem(response: ChatResponse | None, signal: Signal) -> str:
         return "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"
     if response.error is None and signal is Signal.INTERRUPTED:
         cut = next((found.message for found in response.findings if found.rule == "body.cut"), "")
-        return _cause(response) or cut or (
+        return response.broken_connection or cut or (
             "the response holds no part of one, and no stop reason" if response.size else "the response is empty")
     # Error pages of gateways run to kilobytes of HTML; a notice is one line.
     words = " ".join(response.error.message[:200].split()).removesuffix(".") if response.error is not None else ""
-    status = f"HTTP {response.http_status}" if (response.http_status or 0) >= 400 else ""
-    told = ", ".join(word for word in (status, words) if word)
+    told = response.with_status(words)
     return f"the provider reported: {told}" if told else "the provider reported an error"
-
-
-def _cause(response: ChatResponse) -> str:
-    """What the client saw of a broken connection; empty if it broke in no way that it could see."""
-    return next((found.message for found in response.findings if found.rule.startswith("transport.")), "")

@@ -104,7 +104,7 @@ def _high(char: str) -> str:
     return char.encode("utf-16-le")[:2].decode("utf-16-le", "surrogatepass")
 
 
-def added_chars(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> int:
+def added_chars(segments: Sequence[Segment], rule: SeamRule) -> int:
     """The number of characters that the last segment adds to the answer, without what it repeats or replaces."""
     whole = join(segments, rule)
     replaced = len(whole.seams) > 1 and whole.seams[-2].decision is SeamDecision.LEFT_OUT
@@ -125,6 +125,7 @@ def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CARE
 
 APART = "\n\n"
 """The text between an answer and text that does not continue it."""
+
 
 class _Cut(NamedTuple):
     """One decision about a seam."""

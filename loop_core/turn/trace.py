@@ -266,7 +266,7 @@ class Trace:
         return (record for step_ in self.steps for record in step_.records)
 
 
-def first_step(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity = Fidelity.RECORDED, run: int = 0) -> Step:
+def first_step(turn: Turn, effects: Iterable[Effect], fidelity: Fidelity, run: int = 0) -> Step:
     """The step that begins a turn."""
     return Step(turn, tuple(effects), None, fidelity, None, None, run)
 

@@ -84,9 +84,8 @@ class Decoder(ChatDecoder):
 
 def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
     """The line with its output in a message. `context` (the ids of all tokens) is nothing that anybody reads."""
-    message = {"role": "assistant", "content": line.get("response"), "thinking": line.get("thinking"),
-               "tool_calls": line.get("tool_calls")}
-    return {**line, "message": {name: value for name, value in message.items() if value is not None}}
+    return {**line, "message": non_null(role="assistant", content=line.get("response"), thinking=line.get("thinking"),
+                                        tool_calls=line.get("tool_calls"))}
 
 
 # -- `ChatResponse` -> the bytes that Ollama would send for it -------------------------------------------------------

@@ -264,13 +264,10 @@ def event_lines(text: bytes) -> list[bytes]:
     first = [*islice(_EVENT.finditer(text), 2)]
     after, end = first[-1].end() if first else len(text), len(text)
     last: list[bytes] = []
-    # Each kind of break is searched once: of a stream of pings every line would search the whole of it.
-    breaks = {mark: text.rfind(mark, after, end) for mark in (b"\n", b"\r")}
+    # One kind of break: were both searched for every line, a stream of pings would be searched whole for each.
+    plain = text.replace(b"\r", b"\n")
     while end > after and len(last) < 3:
-        for mark, at in breaks.items():
-            if at >= end:
-                breaks[mark] = text.rfind(mark, after, end)
-        start = 1 + max(breaks.values())
+        start = 1 + plain.rfind(b"\n", after, end)
         if _EVENT.match(text, start) is not None:
             last.append(text[start:end])
         end = start - 1

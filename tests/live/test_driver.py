@@ -312,7 +312,7 @@ def test_an_answer_that_was_none_can_be_sent_again(fake: Fake, tmp_path: Path) -
         assert len(driver.stepper.steps) == 1, "the machine was not told"
         await driver.again()
         await driver.act()
-        assert driver.live.failed is not None
+        assert driver.live.failed_answer is not None
         await driver.again()
         await driver.run()
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from inspector.provider import PlacedFault, Provider, Story, serving
-from inspector.provider.faults import FAULTS, Fault, Takes, meaningless
+import loop_core
+from inspector.provider import Kind, PlacedFault, Provider, Story, all_stories, serving
+from inspector.provider.faults import FAULTS, Fault, Layer, StopWord, Takes, meaningless, stop_word_of
 from inspector.provider.reading import TAKES
+from inspector.provider.reply import reply
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import parse_leniently
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, RunTools, ToolResults, Turn
-from loop_core.values import ToolResultPart
+from loop_core.values import Message, Request, Role, Stop, TextPart, ToolResultPart
 from loop_core.wire import wire
 from loop_core.wire.servers import (
     CHAT,
@@ -33,9 +36,11 @@ from tests.scenes.provider import (
     BASES,
     IMPATIENT,
     MEANT,
+    PAGE,
     QUICK,
     STORIES,
     TOOLS,
+    WRITE,
     each_way,
     in_each_way,
     named,
@@ -159,6 +164,38 @@ def test_a_fault_befalls_the_answer_and_the_segment_that_it_names() -> None:
     assert got.turn.terminal == "completed"
     assert [(seen.answer, seen.segment, seen.tokens) for seen in provider.seen] == [
         (0, 0, 10), (0, 1, 5), (0, 2, 25), (1, 0, 1), (1, 1, 2)]  # the last quotes the anchor first
+
+
+@pytest.mark.parametrize("fault", [each for each in FAULTS.values() if each.when is Kind.FIRST and each.layer is not
+                                   Layer.SENDING], ids=lambda fault: fault.name)
+def test_the_stop_word_becomes_what_the_row_says(fault: Fault) -> None:
+    """In most formats: some cannot leave the word out, and some have one word for answers that differ."""
+    seen: Counter[StopWord] = Counter()
+    for api in FORMATS:
+        if meaningless(shown(fault), api, True):
+            continue
+        request = Request(api, (Message(Role.USER, (TextPart("Go on."),)),), "m", (WRITE, PAGE), max_tokens=fault.cap)
+        read = loop_core.read(api, reply(shown(fault), request, True).frames, request=request)
+        # A call that is not JSON is a call, as its word says.
+        lies = read.stop_reason not in (read.mapped, Stop.MALFORMED_TOOL_CALL) or read.judgement.ending is not None
+        seen[StopWord.NONE if not read.response.saw_stop_reason else StopWord.UNKNOWN if read.mapped is Stop.UNKNOWN
+             else StopWord.FALSE if lies else StopWord.TRUE] += 1
+    assert seen.most_common(1)[0][0] is fault.stop_word, seen
+
+
+@pytest.mark.parametrize("fault", [each for each in FAULTS.values() if each.layer is Layer.SENDING],
+                         ids=lambda fault: fault.name)
+def test_no_stop_word_comes_of_an_answer_that_is_broken_off(fault: Fault) -> None:
+    assert (fault.stop_word is StopWord.NONE) is (fault.ends == "interrupted")
+
+
+def test_of_several_faults_the_first_that_changes_the_stop_word_is_told() -> None:
+    said = {name: stop_word_of(story) for name, story in all_stories().items()}
+    assert said["text"] is said["rate-limited"] is said["cut-call"] is StopWord.TRUE
+    assert said["lying-router"] is said["commentary"] is said["empty"] is StopWord.FALSE
+    assert said["no-reason"] is said["stalled"] is StopWord.NONE
+    assert stop_word_of(Story("both", "x", BASES["text"], TOOLS, (
+        PlacedFault("torn", 3), PlacedFault("unknown_reason", True), PlacedFault("reset", 3)))) is StopWord.UNKNOWN
 
 
 def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> None:

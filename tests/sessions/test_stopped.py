@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from inspector.sessions import wordings
-from inspector.sessions.wordings import REFUSALS, REFUSING, connection_lost, interruption, refusal
+from inspector.sessions.wordings import connection_lost, interruption, refusal
 from loop_core.values import ToolResultPart
 from tests.scenes.transcripts import (
     MISSING,
@@ -170,15 +167,6 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
                         block(text("I see."), "msg_02", "end_turn")), tmp_path)
     assert stops(seen) == ["tool_call", "end_turn"]
     assert admissions(seen) == [("rejected", f"{why}: it did not run")]
-
-
-def test_every_refusal_holds_one_of_the_words_by_which_others_are_told(monkeypatch):
-    for row in REFUSALS:
-        for said in re.split(r"\|(?![^(]*\))", re.sub(r"^\(\?:(.*)\)(?:\\b)?$", r"\1", row.pattern)):
-            assert any(word in said for word in REFUSING), (row.name, said)
-    monkeypatch.setattr(wordings.re, "match", lambda *given: pytest.fail("no expression is made for such a result"))
-    for said in ("", "File created", "Exit code 1\nno such file"):
-        assert refusal(ToolResultPart("toolu_01A", None, said)) is None
 
 
 @pytest.mark.parametrize("said", [

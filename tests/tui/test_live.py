@@ -442,7 +442,7 @@ async def test_a_refusal_is_told_and_can_be_edited_and_sent_again(fake: Fake, tm
     fake.answers = [lambda peer: peer.whole(401, {"error": {"message": "who are you"}}), END]
     async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
-        await until(pilot, lambda: screen(pilot).driver.live.failed is not None)
+        await until(pilot, lambda: screen(pilot).driver.live.failed_answer is not None)
         assert "NO ANSWER  HTTP 401, who are you" in page(pilot.app)
         assert "Traceback" not in page(pilot.app)
         await pilot.press("i")
@@ -587,7 +587,7 @@ async def test_no_screen_picture_or_clipboard_holds_the_key(
 
         await look()
         await pilot.press("d")
-        await until(pilot, lambda: screen(pilot).driver.live.failed is not None)
+        await until(pilot, lambda: screen(pilot).driver.live.failed_answer is not None)
         await look()
         await pilot.press("I")
         await pilot.pause()

@@ -14,7 +14,6 @@ from textual.widgets import Input
 from inspector.config.settings import Settings
 from inspector.live.scripted import row_turn
 from inspector.provider.dialect_rows import DialectRow
-from inspector.provider.faults import FAULTS
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.live_screen import BLIND, LiveScreen
@@ -23,7 +22,7 @@ from inspector.tui.panels import Cycle
 from inspector.tui.providers_screen import ProvidersScreen
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
-from inspector.tui.turn_form import STOP_WORDS, LiveForm, keep_typed, last_typed
+from inspector.tui.turn_form import LiveForm, keep_typed, last_typed
 from tests.scenes.app import page, told, until
 from tests.scenes.provider import table_rows
 
@@ -87,10 +86,6 @@ async def test_the_form_says_of_a_scenario_whether_its_stop_word_is_true(letter:
         app.screen.query_one("#scenario", Cycle).focus()
         await pilot.press(letter)  # no-call, rate-limited, stalled
         await until(pilot, lambda: word in " ".join(page(app).replace("│", " ").split()))
-
-
-def test_what_is_said_of_stop_words_names_faults() -> None:
-    assert set(STOP_WORDS) <= set(FAULTS)
 
 
 async def test_a_key_that_was_struck_before_the_turn_was_shown_sends_nothing() -> None:

@@ -164,6 +164,7 @@ def shorten(text: str) -> str:
     half = CUT_SHOWN // 2
     return text if len(text) <= CUT_SHOWN else f"{text[:half]}…{text[-half:]}"
 
+
 HERE = "┃"
 
 

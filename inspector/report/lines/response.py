@@ -200,14 +200,14 @@ def _counts(usage: Usage, cap: int | None) -> list[str]:
         return "–" if value is None else f"{value:,}"
 
     found = [f"input {number(usage.input_tokens)}"]
-    limit, used, answer = "" if cap is None else f" of {cap:,}", usage.output_tokens, usage.visible_tokens
+    limit, used = "" if cap is None else f" of {cap:,}", usage.output_tokens
     above = used is not None and cap is not None and used > cap
-    apart = above and answer is not None and answer < (used or 0) and answer <= (cap or 0)  # reasoning counts apart
+    apart = cap is not None and usage.answer_within(cap)
     found.append(f"output {number(used)}{f', more than the cap of {cap:,}' if above and not apart else ''}"
                  f"{'' if above else limit}")
     if usage.reasoning_tokens is not None:
         found.append(f"thinking {usage.reasoning_tokens:,}")
-        found.append(f"the answer {number(answer)}{limit if apart else ''}")
+        found.append(f"the answer {number(usage.visible_tokens)}{limit if apart else ''}")
     if usage.cached_tokens is not None:
         found.append(f"cached {usage.cached_tokens:,}")
     return found

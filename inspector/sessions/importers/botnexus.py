@@ -171,7 +171,7 @@ class _Reader(DialogueReader):
             self.remarks["are crash sentinels of turns without an answer"] += 1
         elif not answer.calls or any(call.id not in answer.results for call in answer.calls):
             answer.stop = inferred_reason(
-                Stop.INTERRUPTED, None, answer.word_at, "crash_sentinel", None,
+                Stop.INTERRUPTED, answer.word_at, "crash_sentinel", None,
                 f"{self.unit} {number}: the crash sentinel of its turn is still there, so the agent died in that turn")
 
     def settle(self) -> None:

@@ -151,8 +151,7 @@ class _Session(TranscriptReader):
         for answer in self.answers:
             early_usage(answer)
             answer.stop = answer.stop or provider_stop(answer, caps, STOP_REASONS)
-        ends = [answer.end() for answer in self.answers]
-        self.reading.acts += [end for end in ends if end is not None]
+        super().settle()
 
     def common(self) -> frozenset[int]:
         """The output caps that the file states: every answer with exactly so many tokens was cut."""

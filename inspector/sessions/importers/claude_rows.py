@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import error_in_text
 from inspector.sessions.transcripts.answer import (
     InterimRow,
@@ -178,8 +179,7 @@ def error_of(row: dict[str, Any], text: str) -> tuple[ProviderError, int | None]
     """The error that a row of the agent reports, with the HTTP status if given."""
     found = _STATUS.search(text)
     status = int(found[1]) if found is not None and found[1] else None
-    given = row.get("apiErrorStatus")  # where a row has it, it is surer than the text
-    status = given if type(given) is int and 100 <= given < 600 else status
+    status = http_status(row.get("apiErrorStatus")) or status  # where a row has it, it is surer than the text
     word = row.get("error")
     return error_in_text(text, status, word if isinstance(word, str) else None), status
 

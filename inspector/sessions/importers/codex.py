@@ -27,14 +27,13 @@ from inspector.sessions.importers.codex_items import (
     usage_of,
 )
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import INFERRED, RECORDER
+from inspector.sessions.reasons import INFERRED, RECORDER, message_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
-from loop_core.wire.failures import classify
 
 API = "openai_responses"
 """The wire format of Codex, for every model."""
@@ -205,9 +204,8 @@ class _Rollout(TranscriptReader):
             return self.open
         self.open = answer = self.begin(f"line:{line.number}", API, self.model, place, line)
         answer.usage, self.ahead = self.ahead, None
-        if self.compacted is not None:
-            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-            self.compacted = None
+        answer.note_compaction(self.compacted)
+        self.compacted = None
         return self.add(answer)
 
     def _said(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
@@ -366,8 +364,7 @@ class _Rollout(TranscriptReader):
         status = status_of(info)
         answer.error = error_in_text(text, status, kind)
         answer.status = status
-        stop, detail, rule = classify(answer.error)
-        answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+        answer.stop = message_reason(answer.error, at, text)
         return TreePlace(answer)
 
     def _rolled_back(self, line: TranscriptLine, turns: int, place: TreePlace) -> TreePlace:
@@ -387,8 +384,7 @@ class _Rollout(TranscriptReader):
         self._overdue(self.place)
         for answer in self.answers:
             answer.stop = answer.stop or infer(answer, frozenset())
-        ends = [answer.end() for answer in self.answers]
-        self.reading.acts += [end for end in ends if end is not None]
+        super().settle()
 
     def summarise(self) -> None:
         """The notice that the format keeps no stop reason, and the session's title and parent."""

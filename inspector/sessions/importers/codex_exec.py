@@ -13,15 +13,14 @@ from typing import Any
 from inspector.sessions.importers.codex import API
 from inspector.sessions.importers.codex_items import CUT, text_of
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import RECORDER, recorder_reason
+from inspector.sessions.reasons import message_reason, recorder_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
-from loop_core.values import Evidence, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 
 EVENTS = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed",
                     "turn.completed", "turn.failed"})
@@ -148,8 +147,7 @@ class _Stream(ChatReader):
             answer.stop = recorder_reason(row.stop, row.detail, at, text[:200], "codex.incomplete")
             return TreePlace(answer)
         answer.error = error_in_text(text, None, None)
-        stop, detail, rule = classify(answer.error)
-        answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+        answer.stop = message_reason(answer.error, at, text)
         return TreePlace(answer)
 
 

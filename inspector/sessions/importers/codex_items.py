@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, content_text
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
@@ -82,8 +83,8 @@ def usage_of(info: Any) -> Usage | None:
 def status_of(info: Any) -> int | None:
     """The HTTP status in `{"response_stream_disconnected": {"http_status_code": 502}}`; None if there is none."""
     for inner in info.values() if isinstance(info, dict) else ():
-        code = inner.get("http_status_code") if isinstance(inner, dict) else None
-        if type(code) is int and 100 <= code < 600:
+        code = http_status(inner.get("http_status_code")) if isinstance(inner, dict) else None
+        if code is not None:
             return code
     return None
 

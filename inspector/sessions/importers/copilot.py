@@ -15,8 +15,9 @@ from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, whole_object
-from inspector.sessions.reasons import RECORDER, recorder_reason
+from inspector.sessions.reasons import message_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
+from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
@@ -29,18 +30,13 @@ from inspector.sessions.transcripts.chat_messages import (
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
-    Evidence,
-    Finding,
     ReasoningPart,
-    Severity,
     Stop,
-    StopReason,
     TextPart,
     ToolResultPart,
     Usage,
 )
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 
 BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "permission.",
           "model.", "result")
@@ -172,9 +168,8 @@ class _Session(ChatReader):
         if answer is None or answer is not place.answer or place.since is not None:
             answer = self.open[key] = self.answer(line, place, "event", known_text(data.get("model")))
             answer.session = self._session_of(line)
-            if self.compacted is not None:
-                answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-                self.compacted = None
+            answer.note_compaction(self.compacted)
+            self.compacted = None
         if key in self.spent:
             _take_usage(answer, self.spent.pop(key))
         at = answer.take(line)
@@ -208,11 +203,9 @@ class _Session(ChatReader):
         answer = self.answer(line, place, "failure")
         answer.session = self._session_of(line)
         at = answer.take(line)
-        status = number_of(data.get("statusCode"))
-        answer.status = status if status is not None and 100 <= status < 600 else None
+        answer.status = http_status(data.get("statusCode"))
         answer.error = error_in_text(text, answer.status, known_text(data.get("errorType")))
-        stop, detail, rule = classify(answer.error)
-        answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+        answer.stop = message_reason(answer.error, at, text)
         return TreePlace(answer)
 
 

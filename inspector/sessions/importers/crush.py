@@ -12,7 +12,7 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import ChatTableReader, has, schema
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.reasons import error_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine
@@ -20,7 +20,6 @@ from inspector.sessions.transcripts.dialogue import api_of
 from inspector.sessions.transcripts.member_values import object_of
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 
 REFUSED = "permission_denied"
 """The word of an answer after which the user refused a call, which ended the turn."""
@@ -140,8 +139,7 @@ def _end(answer: TranscriptAnswer, data: dict[str, Any], at: At) -> None:
         found = _STATUS.search(told)
         answer.status = int(found[1] or found[2]) if found else None
         answer.error = error_in_text(told, answer.status, None)
-        stop, detail, rule = classify(answer.error)
-        answer.stop = recorder_reason(stop, detail, at, word, rule)
+        answer.stop = error_reason(answer.error, at, word)
     elif row is None:
         answer.stop = recorder_reason(Stop.UNKNOWN, None, at, word, "unknown_word")
     else:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.reasons import error_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
@@ -25,7 +25,6 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 from loop_core.wire.gemini_generate.table import API
 
 _SCREEN = "gemini-cli useGeminiStream.ts, finishReasonMessages"
@@ -210,8 +209,7 @@ class _Chat(ChatReader):
             failed = self.answer(line, place)
             at = failed.take(line)
             failed.error = error_in_text(told, None, None)
-            stop, detail, rule = classify(failed.error)
-            failed.stop = recorder_reason(stop, detail, at, told[:200], rule)
+            failed.stop = error_reason(failed.error, at, told[:200])
             return TreePlace(failed)
         if line.value.get("type") == "error":
             self.reading.skipped.append(Skipped(line.number - 1, f"an error on the screen: {told[:200]}"))

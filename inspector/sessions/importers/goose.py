@@ -235,7 +235,7 @@ class _Reader(ChatTableReader):
             stop = Stop.MAX_TOKENS if cut else Stop.MALFORMED_TOOL_CALL
             how = ("its arguments are empty" if empty else
                    "its arguments end in the middle of their JSON" if cut else "its arguments are not JSON")
-            answer.stop = inferred_reason(stop, None, at, "call_unread", at, f"Goose could not read a call: {how}")
+            answer.stop = inferred_reason(stop, at, "call_unread", at, f"Goose could not read a call: {how}")
 
 
 def _message(error: Any) -> str:

@@ -281,14 +281,13 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
         posted = request.get("postData")
         asked = posted.get("text") if isinstance(posted, dict) else None
         headers = _headers(response.get("headers"))
-        status = response.get("status")
         raw = RawExchange(
             number,
             url,
             str(request.get("method") or "POST").upper(),
             _headers(request.get("headers")),
             asked if isinstance(asked, str) and asked else None,
-            status if type(status) is int and 100 <= status < 600 else None,
+            traffic.http_status(response.get("status")),
             headers,
             started=word(entry.get("startedDateTime")),
             duration_ms=_number(entry.get("time")),

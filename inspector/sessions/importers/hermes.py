@@ -21,7 +21,7 @@ from inspector.sessions.importers.records import (
     number_records,
     whole_object,
 )
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.reasons import error_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, content_text
@@ -29,7 +29,6 @@ from inspector.sessions.transcripts.chat_messages import object_lines
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 
 STOPS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, "hermes-agent 0.19.0 agent/conversation_loop.py"),
@@ -171,8 +170,7 @@ class _Reader(ChatTableReader):
         answer.cap, answer.status = number_of(value.get("cap")), status
         told = known_text(error.get("message")) or "no message"
         answer.error = error_in_text(told, status, known_text(error.get("type")))
-        stop, detail, rule = classify(answer.error)
-        answer.stop = recorder_reason(stop, detail, at, told[:200], rule)
+        answer.stop = error_reason(answer.error, at, told[:200])
 
     def _answer(self, line: TranscriptLine, text: str) -> None:
         value = line.value

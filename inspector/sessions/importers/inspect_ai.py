@@ -16,7 +16,7 @@ from typing import Any
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, zip_content, zip_members
 from inspector.sessions.intake import Room
-from inspector.sessions.reasons import PROVIDER, provider_reason, recorder_reason
+from inspector.sessions.reasons import PROVIDER, error_reason, provider_reason, recorder_reason
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, unusable
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
@@ -38,7 +38,6 @@ from loop_core.values import (
 )
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
 
 _SOURCE = "inspect_ai model/_model_output.py StopReason"
@@ -200,8 +199,7 @@ class _Log(DialogueReader):
         failed = known_text(value.get("error")) or known_text(object_of(value.get("output")).get("error"))
         if failed is not None:
             answer.error = error_in_text(failed, None, None)
-            stop, detail, rule = classify(answer.error)
-            answer.stop = recorder_reason(stop, detail, pointer_at(at, "error"), failed, rule)
+            answer.stop = error_reason(answer.error, pointer_at(at, "error"), failed)
             return
         word = known_text(choice.get("stop_reason"))
         if take_provider_word(answer, output, at, "call", "response") or word is None or value.get("pending") is True:

@@ -153,6 +153,7 @@ class _Session(KimiReader):
         self.steps: dict[str, TranscriptAnswer] = {}
         self.asked: dict[str, Any] = {}
         """The last record of a request."""
+        self.compacted: str | None = None
         self.prompt: tuple[int, str] | None = None
         """The line and text of a prompt without a message yet."""
         self.raw = 0
@@ -286,7 +287,8 @@ class _Session(KimiReader):
         answer.started = moment_text(asked.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.
         answer.cap = asked["maxTokens"] if type(asked.get("maxTokens")) is int else None
-        self.note_compaction(answer)
+        answer.note_compaction(self.compacted)
+        self.compacted = None
         self.steps[key] = self.add(answer)
         return answer
 

@@ -27,9 +27,7 @@ from loop_core.values import (
     ArgsForm,
     At,
     ExchangePart,
-    Finding,
     ReasoningPart,
-    Severity,
     TextPart,
     ToolCall,
     ToolResultPart,
@@ -92,7 +90,6 @@ class KimiReader(TranscriptReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.place = TreePlace(None)
-        self.compacted: str | None = None
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The last place."""
@@ -102,19 +99,12 @@ class KimiReader(TranscriptReader):
         """Stores the place of the next record."""
         self.place = place
 
-    def note_compaction(self, answer: TranscriptAnswer) -> None:
-        """Notes that the history was compacted before an answer."""
-        if self.compacted is not None:
-            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-            self.compacted = None
-
     def settle(self) -> None:
         """Infers the ends of steps without a stop word from the other rows."""
         for answer in self.answers:
             caps = frozenset() if answer.cap is None else frozenset({answer.cap})
             answer.stop = answer.stop or infer(answer, caps)
-        ends = [answer.end() for answer in self.answers]
-        self.reading.acts += [end for end in ends if end is not None]
+        super().settle()
 
 
 _NAME = re.compile(r"[\w-]{1,80}")
@@ -234,8 +224,7 @@ class KimiCliSession(KimiReader):
             answer.started = moment_text(line.value.get("timestamp"))
             answer.session = self.sessions[self.lane]
             answer.take(line)
-            self.compacted = self.compactions.pop(self.lane, None)
-            self.note_compaction(answer)
+            answer.note_compaction(self.compactions.pop(self.lane, None))
             self.open[self.lane] = self.add(answer)
         return self.open[self.lane]
 
@@ -279,7 +268,6 @@ class KimiCliSession(KimiReader):
         if self.answers:
             self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
                                         "of its answers is inferred, and says so")
-
 
     def _title(self) -> str:
         """The task of a subagent, from the file `meta.json` beside its own."""

@@ -15,7 +15,7 @@ from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.importers.span_names import message_of, word_of
-from inspector.sessions.reasons import RECORDER
+from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
@@ -24,13 +24,10 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
     At,
-    Evidence,
     Stop,
-    StopReason,
     TextPart,
     Usage,
 )
-from loop_core.wire.failures import classify
 
 CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 """Names of the output cap among a generation's parameters."""
@@ -206,8 +203,7 @@ class _Trace(ChatReader):
 
     def _failure(self, answer: TranscriptAnswer, text: str, at: At) -> None:
         answer.error = error_in_text(text, None, None)
-        stop, detail, rule = classify(answer.error)
-        answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+        answer.stop = message_reason(answer.error, at, text)
 
     def summarise(self) -> None:
         """Adds the title of the trace."""

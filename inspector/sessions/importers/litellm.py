@@ -17,7 +17,7 @@ from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.importers.span_names import load_json, message_of
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.reasons import error_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
@@ -27,7 +27,6 @@ from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.litellm_answers import take_litellm
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import TextPart, ToolResultPart, Usage
-from loop_core.wire.failures import classify
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Names of the output cap among the parameters."""
@@ -144,6 +143,5 @@ class _Log(DialogueReader):
             # else a provider's own code
             answer.status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
             answer.error = error_in_text(failed or "it failed", answer.status, None)
-            stop, detail, rule = classify(answer.error)
-            answer.stop = recorder_reason(stop, detail, pointer_at(at, "error_str"), failed or "failure", rule)
+            answer.stop = error_reason(answer.error, pointer_at(at, "error_str"), failed or "failure")
         return self.here

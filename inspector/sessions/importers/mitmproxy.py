@@ -187,8 +187,8 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     if not isinstance(response, dict):
         raw.recorded = isinstance(failure, dict)
         return raw
-    status = response.get("status_code", response.get("code"))  # `code` before version 0.14 (`convert_013_014`)
-    raw.status = status if type(status) is int and 100 <= status < 600 else None
+    # `code` before version 0.14 (`convert_013_014`)
+    raw.status = traffic.http_status(response.get("status_code", response.get("code")))
     raw.headers = _headers(response.get("headers"))
     raw.first_byte_ms = _since(began, response.get("timestamp_start"))
     raw.duration_ms = _since(began, response.get("timestamp_end"))

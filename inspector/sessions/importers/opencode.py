@@ -20,7 +20,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
 from inspector.sessions.transcripts.member_values import object_of
-from loop_core.values import At, Finding, ReasoningPart, Severity, TextPart, ToolResultPart
+from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 APIS: Mapping[str, str] = {
     "anthropic": "anthropic_messages",
@@ -243,9 +243,8 @@ class _Reader(DialogueReader):
         )
         if message is not line:
             answer.take(message)
-        if self.compacted:
-            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-            self.compacted = ""
+        answer.note_compaction(self.compacted)
+        self.compacted = ""
         self.made.append(answer)
         self.open = answer
         return answer

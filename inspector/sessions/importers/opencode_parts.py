@@ -9,13 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from inspector.sessions.reasons import PROVIDER, recorder_reason
+from inspector.sessions.reasons import PROVIDER, error_reason, recorder_reason
 from inspector.sessions.transcripts import error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.transcripts.member_values import input_count, number_of, object_of, objects_of
 from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, StopReason, ToolCall, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 
 STOPS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, "AI SDK: a stop sequence, or the model is done"),
@@ -121,8 +120,7 @@ def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> Non
                           status if type(status) is int else None, word)
     again = data.get("isRetryable")
     answer.error = found._replace(retryable=again) if isinstance(again, bool) else found
-    stop, detail, rule = classify(answer.error)
-    answer.stop = recorder_reason(stop, detail, place, word, rule)
+    answer.stop = error_reason(answer.error, place, word)
 
 
 def _message_of(error: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     word_of,
 )
-from inspector.sessions.reasons import missing_content_reason, recorder_reason
+from inspector.sessions.reasons import error_reason, missing_content_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
@@ -52,7 +52,6 @@ from loop_core.values import (
 )
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 from loop_core.wire.gemini_generate.table import STOP_REASONS as GEMINI_WORDS
 from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
 
@@ -331,8 +330,7 @@ class _Traces(ChatReader):
                 answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, told, at))
         elif failed:
             answer.error = error_in_text(known_text(status.get("message")) or kind or "", None, kind)
-            stop, detail, rule = classify(answer.error)
-            answer.stop = recorder_reason(stop, detail, at, kind or "status ERROR", rule)
+            answer.stop = error_reason(answer.error, at, kind or "status ERROR")
 
     def settle(self) -> None:
         """Also what came of the last calls, as the spans of tools hold it."""

@@ -84,8 +84,8 @@ def status_of(value: dict[str, Any]) -> int | None:
         status = value.get(name)
         if isinstance(status, dict):  # vcrpy: {"code": 200, "message": "OK"}
             status = status.get("code")
-        if isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600:
-            return status
+        if (found := traffic.http_status(status)) is not None:
+            return found
     return None
 
 
@@ -124,6 +124,7 @@ def moment(value: dict[str, Any]) -> str | None:
 def duration(value: dict[str, Any]) -> float | None:
     """The duration of an exchange in milliseconds; None if it is not recorded."""
     return next((found for name in DURATIONS if (found := traffic.number(value.get(name))) is not None), None)
+
 
 _LAST = ", the last"
 _DECODER = json.JSONDecoder(strict=False)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.reasons import error_reason, recorder_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
@@ -32,11 +32,9 @@ from loop_core.values import (
     ArgsForm,
     At,
     CallKind,
-    Finding,
     OpaquePart,
     ProviderError,
     ReasoningPart,
-    Severity,
     Stop,
     TextPart,
     ToolCall,
@@ -44,7 +42,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, classify
+from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS
 
 # -- The fields of an entry --------------------------------------------------------------------------------------------
 
@@ -94,8 +92,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
     row = STOPS.get(word)
     if row.stop is Stop.ERROR if row else isinstance(message.get("errorMessage"), str):
         answer.error = _error(known_text(message.get("errorMessage")) or "")
-        stop, detail, rule = classify(answer.error)
-        answer.stop = recorder_reason(stop, detail, place, word, rule)
+        answer.stop = error_reason(answer.error, place, word)
     elif row is None:
         answer.stop = recorder_reason(Stop.UNKNOWN, None, place, word, "unknown_word")
     else:
@@ -295,9 +292,8 @@ class _Session(TranscriptReader):
         take_content(answer, message.get("content"), line, at)
         answer.usage = usage_of(message.get("usage"), api)
         take_end(answer, message, at)
-        if self.compacted is not None:
-            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-            self.compacted = None
+        answer.note_compaction(self.compacted)
+        self.compacted = None
         return TreePlace(self.add(answer))
 
     def summarise(self) -> None:

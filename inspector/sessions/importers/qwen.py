@@ -13,8 +13,9 @@ from functools import partial
 from typing import IO, Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import RECORDER
+from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import Options
+from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import (
     Fields,
     TranscriptLines,
@@ -28,17 +29,12 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
     At,
-    Evidence,
-    Finding,
     OpaquePart,
     ReasoningPart,
-    Severity,
-    StopReason,
     TextPart,
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.failures import classify
 from loop_core.wire.gemini_generate.table import API
 
 OWN = frozenset({"notification", "hook", "system_reminder", "cron"})
@@ -149,9 +145,8 @@ class _Transcript(ChatReader):
             answer = place.answer
         if answer is None:
             answer = self.answer(line, place, "row", line.value.get("model"))
-            if self.compacted is not None:
-                answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
-                self.compacted = None
+            answer.note_compaction(self.compacted)
+            self.compacted = None
         self.by_row[key] = answer
         answer.model = answer.model or known_text(line.value.get("model"))
         at = answer.take(line)
@@ -198,12 +193,9 @@ class _Transcript(ChatReader):
         """Adds a failed request from its row of telemetry."""
         answer = self.answer(line, place, "failure", event.get("model"))
         at = answer.take(line)
-        status = number_of(event.get("status_code"))
-        answer.status = status if status is not None and 100 <= status < 600 else None
+        answer.status = http_status(event.get("status_code"))
         answer.error = error_in_text(event["error_message"], answer.status, known_text(event.get("error_type")))
-        stop, detail, rule = classify(answer.error)
-        answer.stop = StopReason(stop, None, detail, (
-            Evidence(RECORDER, at, event["error_message"][:200]), Evidence(rule, at)))
+        answer.stop = message_reason(answer.error, at, event["error_message"])
         return TreePlace(answer)
 
 

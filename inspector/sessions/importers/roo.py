@@ -17,7 +17,7 @@ from inspector.sessions import redact
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.records import compact_json, elements, first_look, list_of, number_records
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
-from inspector.sessions.reasons import inferred_reason, recorder_reason, unrecorded_reason
+from inspector.sessions.reasons import error_reason, inferred_reason, recorder_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -37,7 +37,6 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 
 HISTORIES = ("api_conversation_history.json", "claude_messages.json")
 """Names of the history file, the newer one first."""
@@ -238,7 +237,7 @@ class _Reader(DialogueReader):
         if request.cancel:
             return recorder_reason(Stop.UNKNOWN, None, at, request.cancel, "unknown_word")
         if request.partial and not request.done:
-            return inferred_reason(Stop.INTERRUPTED, None, at, "partial_row", None,
+            return inferred_reason(Stop.INTERRUPTED, at, "partial_row", None,
                                    f"{SCREEN}: a row of it is still partial, and its request has no cost")
         return None
 
@@ -260,8 +259,7 @@ class _Reader(DialogueReader):
         answer.stop = self._ended(answer, request, at)
         if request.failure:
             answer.error = error_in_text(request.failure, None, None)
-            stop, detail, rule = classify(answer.error)
-            answer.stop = recorder_reason(stop, detail, at, request.failure[:200], rule)
+            answer.stop = error_reason(answer.error, at, request.failure[:200])
 
     def settle(self) -> None:
         """A call that the agent could not parse is malformed, and did not run; then what other records show."""
@@ -301,7 +299,7 @@ def _reject(answer: TranscriptAnswer) -> None:
     name = next((call.name for call in answer.calls if call.id in refused), "a tool")
     if answer.stop is None:
         answer.stop = inferred_reason(
-            Stop.MALFORMED_TOOL_CALL, None, answer.word_at, "call_rejected", At(),
+            Stop.MALFORMED_TOOL_CALL, answer.word_at, "call_rejected", At(),
             f"the agent could not parse the arguments of {name} and did not run it; what is kept of them is a stub")
 
 
@@ -309,7 +307,7 @@ def _complete(answer: TranscriptAnswer) -> None:
     """Marks an answer as complete if its only call is `attempt_completion`, which ran."""
     if answer.stop is None and not answer.results and [call.name for call in answer.calls] == [COMPLETION]:
         answer.stop = inferred_reason(
-            Stop.TOOL_CALL, None, answer.word_at, "completion", At(),
+            Stop.TOOL_CALL, answer.word_at, "completion", At(),
             f"{SCREEN}: the agent asked if the task is done, so its call of {COMPLETION} ran")
 
 

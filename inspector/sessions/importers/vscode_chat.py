@@ -13,7 +13,7 @@ from typing import Any
 
 from inspector.sessions import redact, traffic
 from inspector.sessions.importers.records import compact_json, first_look, number_records
-from inspector.sessions.reasons import RECORDER, recorder_reason
+from inspector.sessions.reasons import message_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -21,9 +21,8 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call
 from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.ending_rules import call_cut
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import Evidence, OpaquePart, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.values import OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.base import StopRow
-from loop_core.wire.failures import classify
 
 CODES: Mapping[str, StopRow] = {
     "length": StopRow(Stop.MAX_TOKENS, None, "ChatFetchResponseType.Length"),
@@ -249,8 +248,7 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
         answer.stop = recorder_reason(row.stop, row.detail, at, code or "", "vscode.error_codes")
         return
     answer.error = error_in_text(text, None, code)
-    stop, detail, rule = classify(answer.error)
-    answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, text[:200]), Evidence(rule, at)))
+    answer.stop = message_reason(answer.error, at, text)
 
 
 def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolResultPart:

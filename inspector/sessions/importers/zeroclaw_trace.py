@@ -11,7 +11,7 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import RECORDER
+from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -20,16 +20,13 @@ from inspector.sessions.transcripts.member_values import known_text, number_of, 
 from loop_core.values import (
     ArgsForm,
     CallKind,
-    Evidence,
     Finding,
     Severity,
-    StopReason,
     TextPart,
     ToolCall,
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.failures import classify
 
 FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
@@ -125,8 +122,7 @@ class _Trace(ChatReader):
         if error or (_failed(value) and not text):
             said = error or known_text(value.get("message")) or "no message"
             answer.error = error_in_text(said, None, None)
-            stop, detail, rule = classify(answer.error)
-            answer.stop = StopReason(stop, None, detail, (Evidence(RECORDER, at, said[:200]), Evidence(rule, at)))
+            answer.stop = message_reason(answer.error, at, said)
         return TreePlace(answer)
 
 

@@ -335,8 +335,9 @@ class TranscriptReader:
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Decides how each answer ended, after all rows are read."""
-        raise NotImplementedError
+        """After all rows are read: a format decides how each answer ended, then come the turns that the user ended."""
+        ends = [answer.end() for answer in self.answers]
+        self.reading.acts += [end for end in ends if end is not None]
 
     def summarise(self) -> None:
         """Adds the notices about the whole file."""

@@ -144,6 +144,11 @@ class TranscriptAnswer:
     session: str = ""
     """The name of its session, in a file of several."""
 
+    def note_compaction(self, note: str | None) -> None:
+        """Notes that the history was compacted before it, if it was."""
+        if note:
+            self.findings.append(Finding("transcript.compacted", Severity.INFO, note))
+
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; returns the row's place there."""
         start = self.size + 1 if self.rows else 0  # a line break stands between two rows

@@ -241,8 +241,7 @@ class ChatReader(TranscriptReader):
         for answer in self.answers:
             caps = frozenset(cap for cap in (self.cap, answer.cap) if cap is not None)
             answer.stop = answer.stop or infer(answer, caps)
-        ends = [answer.end() for answer in self.answers]
-        self.reading.acts += [end for end in ends if end is not None]
+        super().settle()
 
     def summarise(self) -> None:
         """Adds the session's title, and the number of answers without a stop word."""

@@ -90,8 +90,7 @@ class DialogueReader(TranscriptReader):
         for answer in self.answers:
             answer.stop = answer.stop or call_unfinished(answer) or infer(answer, frozenset())
             answer.session = self.title_of(answer.session)
-        ends = [answer.end() for answer in self.answers]
-        self.reading.acts += [end for end in ends if end is not None]
+        super().settle()
 
     def common(self) -> object:
         """The titles and parents of the sessions, of which the names on answers are made."""

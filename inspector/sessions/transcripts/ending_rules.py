@@ -150,7 +150,7 @@ def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
     if not answer.next and not any(row.typed for row in answer.after):
         return unrecorded_reason(answer.word_at)
     note = f"the recorder says that the call of {call.name or 'a tool'} was never finished, and the session went on"
-    return inferred_reason(Stop.INTERRUPTED, None, answer.word_at, "call_unfinished", call.at, note)
+    return inferred_reason(Stop.INTERRUPTED, answer.word_at, "call_unfinished", call.at, note)
 
 
 RULES: tuple[tuple[str, Rule], ...] = (
@@ -172,7 +172,7 @@ def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
     for name, rule in RULES:
         shown = rule(answer, caps)
         if shown is not None:
-            return inferred_reason(shown.stop, None, answer.word_at, name, shown.at, shown.note)
+            return inferred_reason(shown.stop, answer.word_at, name, shown.at, shown.note)
     return unrecorded_reason(answer.word_at)
 
 
@@ -304,7 +304,7 @@ def _folded_quote(text: str) -> str:
 def _ended(exchange: Exchange, note: str) -> Exchange:
     response = exchange.response
     at = response.stop_reason.evidence[0].at or At(ExchangePart.BODY)
-    stop = inferred_reason(Stop.END_TURN, None, at, "quoted", At(ExchangePart.REQUEST), note)
+    stop = inferred_reason(Stop.END_TURN, at, "quoted", At(ExchangePart.REQUEST), note)
     told = reason_finding(stop)
     others = tuple(found for found in response.findings if found.rule != "transcript.not_recorded")
     findings = (*others, told) if told is not None else others

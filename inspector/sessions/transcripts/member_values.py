@@ -32,7 +32,7 @@ def number_of(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def input_count(api: str, fresh: int | None, cached: int | None, written: int | None = None) -> int | None:
+def input_count(api: str, fresh: int | None, cached: int | None, written: int | None) -> int | None:
     """The input tokens as the wire format counts them, for a recorder that always counts cached tokens separately."""
     if fresh is None or wire(api).cached_apart:
         return fresh

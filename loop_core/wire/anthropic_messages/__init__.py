@@ -28,7 +28,7 @@ from loop_core.wire.anthropic_messages.table import (
     recognises,
     unflatten,
 )
-from loop_core.wire.body import compact, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import compact, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 
@@ -236,14 +236,9 @@ def _native(response: ChatResponse, name: str) -> str | None:
 def _usage(usage: Usage | None) -> dict[str, Any]:
     if usage is None:
         return {}
-    counts: dict[str, Any] = {
-        "input_tokens": usage.input_tokens,
-        "cache_read_input_tokens": usage.cached_tokens,
-        "output_tokens": usage.output_tokens,
-    }
-    if usage.reasoning_tokens is not None:
-        counts["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
-    return {name: count for name, count in counts.items() if count is not None}
+    details = None if usage.reasoning_tokens is None else {"thinking_tokens": usage.reasoning_tokens}
+    return non_null(input_tokens=usage.input_tokens, cache_read_input_tokens=usage.cached_tokens,
+                    output_tokens=usage.output_tokens, output_tokens_details=details)
 
 
 def _counted(response: ChatResponse, usage: dict[str, Any]) -> str:
@@ -258,8 +253,8 @@ def _error(response: ChatResponse) -> str:
     error = response.error
     if error is None:
         return ""
-    inner = {"type": error.type, "message": error.message, "code": error.code}
-    body: dict[str, Any] = {"type": "error", "error": {name: word for name, word in inner.items() if word is not None}}
+    body: dict[str, Any] = {
+        "type": "error", "error": non_null(type=error.type, message=error.message, code=error.code)}
     if "request_id" in response.native:
         body["request_id"] = response.native["request_id"]
     if read_error(body, response.http_status) != error:

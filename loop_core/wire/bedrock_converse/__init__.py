@@ -27,7 +27,7 @@ from loop_core.wire.bedrock_converse.table import (
     completes,
     recognises,
 )
-from loop_core.wire.body import compact, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import compact, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame, exception_frame
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
@@ -192,7 +192,7 @@ def _tail(response: ChatResponse) -> list[str]:
         if usage.input_tokens is not None and usage.output_tokens is not None:
             counts["totalTokens"] = usage.input_tokens + usage.output_tokens  # a required member of TokenUsage
         counts["cacheReadInputTokens"] = usage.cached_tokens
-        members.append(f'"usage":{compact({name: count for name, count in counts.items() if count is not None})}')
+        members.append(f'"usage":{compact(non_null(**counts))}')
     reason = response.native.get("trace.guardrail.actionReason")
     if reason is not None:
         members.append(f'"trace":{compact({"guardrail": {"actionReason": reason}})}')

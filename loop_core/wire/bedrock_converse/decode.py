@@ -162,6 +162,7 @@ def _call(fields: Mapping[str, Any], arguments: str | None, form: ArgsForm, clos
         at=at,
     )
 
+
 _BLOCK_EVENTS = frozenset({"contentBlockStart", "contentBlockDelta", "contentBlockStop"})
 _LINES = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
 _ENOUGH = 64  # bytes in which the first key of a line, blanks included, is known

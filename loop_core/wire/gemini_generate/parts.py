@@ -200,6 +200,7 @@ def _render(value: Any, last: bool) -> str:
         )
     return json.dumps(value)
 
+
 _BESIDE = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
 """Fields that say nothing about what else a part holds."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
-from loop_core.wire.body import compact, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import compact, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_interactions.decode import Decoder
@@ -216,8 +216,7 @@ def _usage(usage: Usage) -> dict[str, int]:
 def _error(response: ChatResponse) -> dict[str, Any]:
     error = response.error
     assert error is not None  # noqa: S101 - asked before
-    inner = {"message": error.message, "code": error.code, "type": error.type}
-    value = {name: said for name, said in inner.items() if said is not None}
+    value = non_null(message=error.message, code=error.code, type=error.type)
     if read_error({"error": value}, response.http_status) != error:
         raise EncodeError("the error body does not say all of this error", api=API, what="error")
     return value

@@ -164,16 +164,14 @@ def _end(response: ChatResponse) -> dict[str, Any]:
     end: dict[str, Any] = {"done": True} if raw is None else {"done": True, "done_reason": raw}
     end.update(dict.fromkeys(_DURATIONS, 0))
     if usage is not None:
-        counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
-        end.update({name: count for name, count in counts.items() if count is not None})
+        end.update(non_null(prompt_eval_count=usage.input_tokens, eval_count=usage.output_tokens))
     return end
 
 
 def _error(response: ChatResponse) -> dict[str, Any]:
     if response.error is None:
         return {}
-    words = {"error": response.error.message, "type": response.error.type, "code": response.error.code}
-    return {name: word for name, word in words.items() if word is not None}
+    return non_null(error=response.error.message, type=response.error.type, code=response.error.code)
 
 
 # -- A request body -> `Request` --------------------------------------------------------------------------------------

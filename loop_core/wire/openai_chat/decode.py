@@ -134,6 +134,7 @@ def remarks(
 def _tighter(stop: StopReason, word: Stop, detail: str | None, rule: str, at: At | None, note: str) -> StopReason:
     return stop._replace(normalized=word, detail=detail, evidence=(*stop.evidence, Evidence(rule, at, note)))
 
+
 _QUIRKS: Mapping[str, Severity] = {
     f"{API}.index_missing": Severity.INFO,
     f"{API}.index_shared": Severity.INFO,

@@ -25,7 +25,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import RawJSON, dump, pieces
+from loop_core.wire.body import RawJSON, dump, non_null, pieces
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.items import closes
@@ -200,9 +200,8 @@ def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
     if call.kind is CallKind.SERVER or (call.kind is CallKind.CUSTOM and call.form is ArgsForm.OBJECT):
         return _whole(call, status, done)
     custom = call.kind is CallKind.CUSTOM
-    item: dict[str, Any] = {"type": "custom_tool_call" if custom else "function_call"}
-    known = {"id": call.item_id, "call_id": call.id, "name": call.name, "status": call.status}
-    item.update({key: value for key, value in known.items() if value is not None})
+    item = non_null(type="custom_tool_call" if custom else "function_call", id=call.item_id, call_id=call.id,
+                    name=call.name, status=call.status)
     if call.arguments is not None:
         text = RawJSON(call.arguments) if call.form is ArgsForm.OBJECT else call.arguments
         item["input" if custom else "arguments"] = text
@@ -240,9 +239,7 @@ def _response(
     native: Mapping[str, str] = {} if early else response.native
     raw = response.stop_reason.raw or ""
     reason = native.get("incomplete_details.reason") or (raw.partition(":")[2] if status == "incomplete" else "")
-    whole: dict[str, Any] = {"object": "response", "created_at": 0}
-    known = {"id": response.id, "model": response.model, "status": status}
-    whole.update({key: value for key, value in known.items() if value is not None})
+    whole = non_null(object="response", created_at=0, id=response.id, model=response.model, status=status)
     whole.update({
         # Otherwise `in_progress` would be read as a stream that was cut, and not as an answer that is still being made.
         "background": response.stop_reason.normalized is Stop.PAUSED and status in PENDING,
