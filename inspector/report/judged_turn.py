@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import TURN_PLACES, Case, has_unrecorded_answer, stops_at_edit
+from inspector.replay.case import TURN_PLACES, UNCLEAR, Case, has_unrecorded_answer, stops_at_edit
 from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
 from inspector.sessions.reasons import inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
@@ -109,6 +109,8 @@ class JudgedTurn(NamedTuple):
     """Whether the run ended before any answer, because its first request is not in the recording."""
     given_up: bool = False
     """Whether this program's own live run recorded that it could not go on."""
+    may_follow: tuple[int, ...] = ()
+    """Recorded answers that may be the next of this turn, and as well of another one."""
 
     @property
     def exchange(self) -> Exchange:
@@ -245,9 +247,10 @@ def judge_steps(
     stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in findings)
     event = steps[-1].event
     # A recording of another loop gives no reason of its own for its end.
-    given_up = isinstance(event, NotRecorded) and event.why not in ("", WENT_ON)
+    given_up = isinstance(event, NotRecorded) and event.why not in ("", WENT_ON, UNCLEAR)
     return JudgedTurn(
-        turn, answers, simulated, rules, calls, worst, word, stopped, limit, edited, unanswered, given_up)
+        turn, answers, simulated, rules, calls, worst, word, stopped, limit, edited, unanswered, given_up,
+        () if simulated else case.may_follow.get(last, ()))
 
 
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)
