@@ -230,7 +230,8 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "record the turn again; nothing shows that the server failed"),
     VerdictRow("END NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: look.unseen,
-        lambda look: f"{say.who(look)}: how the answer ended was not recorded, and nothing in the file shows it",
+        lambda look: f"{say.who(look)}: how the answer ended was not recorded"
+        f"{f'; the file says: {look.stop_note}' if look.stop_note else ', and nothing in the file shows it'}",
         lambda look: "record the traffic with a proxy, which keeps the end of every answer"),
     VerdictRow("NO STOP REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.judgement.stop.detail == NO_WORD,

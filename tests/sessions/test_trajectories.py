@@ -295,6 +295,8 @@ def test_the_user_and_the_limits_end_a_turn(tmp_path):
     seen = shown(mini(TASK, said, limits), tmp_path)
     assert words(seen) == ["END NOT RECORDED"]
     assert any("the agent ended the run (LimitsExceeded)" in noted.finding.message for noted in seen.findings)
+    assert "the file says: " in seen.turns[0].verdict.sentence
+    assert not any("nothing in the file shows" in noted.finding.message for noted in seen.findings)
     done = {"role": "exit", "content": "", "extra": {"exit_status": "Submitted"}}
     assert rules(shown(mini(TASK, said, done), tmp_path))[-1] == "transcript.inferred.turn_ended"
 

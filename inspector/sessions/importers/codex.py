@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from inspector.sessions import intake
 from inspector.sessions.importers.codex_items import (
+    ABORTED,
     CUT,
     ENDED,
     ENVELOPES,
@@ -214,6 +215,9 @@ class _Rollout(TranscriptReader):
         """A message to the model: of the user, or of Codex itself."""
         if any(row.text == text for row in place.rows()):
             return place  # the text is in an item and in an event
+        if ABORTED.match(text) is not None:
+            self.open = None
+            return place.after(InterimRow(line.number, text, own=True, mark="interrupted"))
         own = own or OWN.match(text) is not None
         if not own:
             place = self._overdue(place)

@@ -28,6 +28,8 @@ OWN = re.compile(
     r"permissions instructions|user_action|user_shell_command|collaboration_mode)\b|# AGENTS\.md instructions)",
     re.IGNORECASE)
 """The beginning of a message of the role `user` that Codex itself wrote."""
+ABORTED = re.compile(r"\s*<turn_aborted>", re.IGNORECASE)
+"""The beginning of the message by which Codex tells the model that the user interrupted the turn."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
 """The error into which Codex turns `response.incomplete`."""
 ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
