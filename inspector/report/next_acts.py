@@ -44,7 +44,8 @@ def next_act(
     unclear = f"whether response {may_follow[0]} goes on from it is not known" if may_follow else "the recording ends"
     went_on = unclear if last else "went on to a new turn"
     if position + 1 < len(links):
-        went_on = WENT_ON[links[position + 1].place]
+        place = links[position + 1].place
+        went_on = WENT_ON[place] if verdicts or place is not TurnPlace.TOOL_RESULT else "sent results of tools"
     refused = sum(verdict.rule == REFUSED for verdict in verdicts)
     if not refused:
         return went_on

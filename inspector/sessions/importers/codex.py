@@ -14,11 +14,11 @@ from inspector.sessions import intake
 from inspector.sessions.importers.codex_items import (
     ABORTED,
     CUT,
-    ENDED,
     ENVELOPES,
     ITEMS,
     OWN,
     TURN_ENDS,
+    abort_of,
     is_copied_turn,
     item_of,
     status_of,
@@ -215,16 +215,13 @@ class _Rollout(TranscriptReader):
         """A message to the model: of the user, or of Codex itself."""
         if any(row.text == text for row in place.rows()):
             return place  # the text is in an item and in an event
-        if ABORTED.match(text) is not None:
-            self.open = None
-            return place.after(InterimRow(line.number, text, own=True, mark="interrupted"))
         own = own or OWN.match(text) is not None
         if not own:
             place = self._overdue(place)
             self.starts.append(place)
             self.voiced.clear()
         self.open = None
-        return place.after(InterimRow(line.number, text, own=own))
+        return place.after(InterimRow(line.number, text, own=own, mark="interrupted" if ABORTED.match(text) else None))
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         given = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
@@ -256,9 +253,8 @@ class _Rollout(TranscriptReader):
         if kind == "turn_aborted":
             place, self.open = self._overdue(place), None
             self.count_stopped(place)
-            reason = payload.get("reason")
-            said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
-            return place.after(InterimRow(line.number, said, mark=ENDED.get(str(reason), "ended")))
+            said, mark = abort_of(payload)
+            return place.after(InterimRow(line.number, said, mark=mark))
         if kind == "thread_rolled_back" and type(payload.get("num_turns")) is int:
             return self._rolled_back(line, payload["num_turns"], place)
         if kind == "thread_name_updated" and isinstance(payload.get("thread_name"), str):

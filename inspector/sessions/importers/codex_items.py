@@ -40,6 +40,13 @@ TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
 
 
+def abort_of(payload: Mapping[str, Any]) -> tuple[str, str]:
+    """What the event of an aborted turn says, and the mark of its row."""
+    reason = payload.get("reason")
+    said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
+    return said, ENDED.get(str(reason), "ended")
+
+
 def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The type of a line and its content, in the current form and in that of 2025."""
     kind, payload = value.get("type"), value.get("payload")
