@@ -61,11 +61,14 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
                        if (found := smallest(tuning, turn)) is not None)
         why, count = whys.most_common(1)[0]
         of = "" if count == len(tuning.turns) else f" (in {count:,} of {count_of(len(tuning.turns), 'turn')})"
-        return (Span("NONE COMPLETES", Tone.WARN), Span(f"  {why}{of}"))
+        unknown = any(ends_unknown(tuning, turn) for turn in range(len(tuning.turns)))
+        return (Span("NONE IS KNOWN TO COMPLETE" if unknown else "NONE COMPLETES", Tone.WARN), Span(f"  {why}{of}"))
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     cap = smallest_cap_of_all(tuning, bend.enough.completed)
     made = bool(tuning.simulated[bend.enough.cell]) or (bend.edge is not None and any(map(is_guess, bend.edge.ends)))
-    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(" at most  "),
+    unknown = tuning.unrecorded[bend.enough.cell]
+    most = f", {unknown:,} unknown  " if unknown else " at most  "
+    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
             *least_cap(tuning, cap, 0 if every == 1 and len(tuning.turns) == 1 else None),
             *fewest(tuning, bend.enough.cell, bend.budget, None, f"{_tokens(bend):,}", made))
 
@@ -73,12 +76,18 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
 def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
     """The conclusion about one turn in one line."""
     if found.cell is None:
-        return (Span("DOES NOT COMPLETE", Tone.WARN), Span(f"  {why_not(tuning, found.end)}"))
+        word = "NOT KNOWN TO COMPLETE" if ends_unknown(tuning, found.turn) else "DOES NOT COMPLETE"
+        return (Span(word, Tone.WARN), Span(f"  {why_not(tuning, found.end)}"))
     cap, end, turn = smallest_cap(tuning, found.turn), found.at_edge, found.turn
     budget = None if found.edge is None else found.edge.budget
     return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap(tuning, cap, turn),
             *fewest(tuning, found.cell, budget, turn, " ".join(
                 [f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))]), is_guess(end)))
+
+
+def ends_unknown(tuning: TunedGrid, turn: int) -> bool:
+    """Whether the recording ends before a turn does in any cell, so that nobody knows what it would have come to."""
+    return any(end.state is State.UNRECORDED for end in tuning.turns[turn].ends)
 
 
 def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
