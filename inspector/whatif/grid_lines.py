@@ -61,8 +61,10 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
                        if (found := smallest(tuning, turn)) is not None)
         why, count = whys.most_common(1)[0]
         of = "" if count == len(tuning.turns) else f" (in {count:,} of {count_of(len(tuning.turns), 'turn')})"
-        unknown = any(ends_unknown(tuning, turn) for turn in range(len(tuning.turns)))
-        return (Span("NONE IS KNOWN TO COMPLETE" if unknown else "NONE COMPLETES", Tone.WARN), Span(f"  {why}{of}"))
+        word = "NONE COMPLETES"
+        if any(ends_unknown(tuning, turn) for turn in range(len(tuning.turns))):
+            word = "NONE IS KNOWN TO COMPLETE"
+        return (Span(word, Tone.WARN), Span(f"  {why}{of}"))
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     cap = smallest_cap_of_all(tuning, bend.enough.completed)
     made = bool(tuning.simulated[bend.enough.cell]) or (bend.edge is not None and any(map(is_guess, bend.edge.ends)))

@@ -295,7 +295,8 @@ def test_what_is_the_same_in_all_cells_can_be_set(inspector):
     said = inspector("tune", FIRST, "--grid", "attempts=5", "--set", "continuation_max_output_chars=100")
     told = " ".join(said.out.split())
     assert told.startswith(
-        "NONE IS KNOWN TO COMPLETE continuation_max_output_chars stops it, which this grid does not vary (in 1 of 2 turns)")
+        "NONE IS KNOWN TO COMPLETE continuation_max_output_chars stops it, which this grid does not vary "
+        "(in 1 of 2 turns)")
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
