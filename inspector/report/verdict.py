@@ -17,6 +17,7 @@ from inspector.report.advice import (
     Advice,
     Situation,
     about_error,
+    about_silence,
     guessed_advice,
     model_declined,
     nothing_read,
@@ -126,11 +127,13 @@ RESUMED = {
 """How a paused response is resumed -> what to send; any other is sent back unchanged."""
 
 
-def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advice: str) -> VerdictRow:
+def _only_looks_finished(
+    ending: Ending, word: str, glyph: str, plain: str, advice: str | Callable[[JudgedTurn], str]
+) -> VerdictRow:
     return VerdictRow(word, glyph, plain, Severity.ERROR,
                lambda look: look.ending is ending and not look.repaired,
                lambda look: f"{say.ending_words(look)}, but {say.finding_of(look)}",
-               lambda look: advice,
+               advice if callable(advice) else lambda look: advice,
                lambda look: look.judgement.ending_sure)
 
 
@@ -179,11 +182,9 @@ ROWS: tuple[VerdictRow, ...] = (
         Ending.COMMENTARY_ONLY, "COMMENTARY ONLY", "╳", "!",
         "send the answer back with the phase of every message unchanged, and ask the model to go on"),
     _only_looks_finished(
-        Ending.REASONING_ONLY, "REASONING ONLY", "╳", "!",
-        "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
+        Ending.REASONING_ONLY, "REASONING ONLY", "╳", "!", about_silence),
     _only_looks_finished(
-        Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!",
-        "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
+        Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!", about_silence),
     # Before TRUNCATED: the limit is the operator's own setting, and can be raised.
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: (look.final_turn.terminal in GOING_ON and look.last_word in FINISHED)
