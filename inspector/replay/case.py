@@ -82,6 +82,8 @@ class Case:
     """File and exchange at which an operator cancelled -> True if its answer was used, False if it was given up."""
     long: bool = False
     """Whether it has so many exchanges that what can be made again from them is not kept."""
+    may_follow: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Exchange -> later ones that may go on from its answer, and as well from that of another exchange."""
 
 
 LONG = 20_000
@@ -106,7 +108,15 @@ def open_case(recording: Loaded, before: Case | None = None, long_from: int = LO
                 *map(gate_exchange, recording.exchanges[same:], judged[same:]))
     unasked = {given.path: why for given in recording.inputs if (why := _unasked(given))}
     return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels,
-                long=len(recording.exchanges) >= long_from)
+                long=len(recording.exchanges) >= long_from, may_follow=_may_follow(recording))
+
+
+def _may_follow(recording: Loaded) -> Mapping[int, tuple[int, ...]]:
+    found: dict[int, tuple[int, ...]] = {}
+    for conversation in recording.conversations:
+        for link in (link for turn in conversation.turns for link in turn.links if link.ambiguous):
+            found.update((parent, (*found.get(parent, ()), link.index)) for parent in link.ambiguous)
+    return found
 
 
 def _given_up(cancels: Mapping[tuple[str, int | None], bool]) -> set[tuple[str, int | None]]:
@@ -200,7 +210,8 @@ def case_beside(
     """The case with other exchanges in the same places."""
     loaded = case.recording._replace(exchanges=exchanges)
     return Case(loaded, judged, verdicts, case.limits_by_path, root=case.root or case, live_runs=case.live_runs,
-                silent=case.silent, end_causes=case.end_causes, cancels=case.cancels, long=case.long)
+                silent=case.silent, end_causes=case.end_causes, cancels=case.cancels, long=case.long,
+                may_follow=case.may_follow)
 
 
 # -- A recorded turn as a source -------------------------------------------------------------------------------------
@@ -255,7 +266,7 @@ def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
 
 
 def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
-    if len(links) == 1 and record.live_run is None and not case.cancels and not case.end_causes:
+    if len(links) == 1 and record.live_run is None and not (case.cancels or case.end_causes or case.may_follow):
         # Most turns have one answer, which needs none of the counting below.
         return RecordedSource(((RequestPlace.REQUEST, 0, _answer(case, links[0], 0)),))
     answers: list[tuple[RequestPlace, int, ProviderResponse]] = []
@@ -283,6 +294,8 @@ def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
     return RecordedSource(tuple(answers), results, heard.after)
 
 
+UNCLEAR = "Whether the recording has what this loop asks for next is not known: a later request fits several answers."
+"""Why a turn ends where a later exchange may go on from it, and as well from another turn."""
 LIVE = "asked live"
 """The `why` of a link whose exchange belongs to a live run."""
 
@@ -291,6 +304,8 @@ def _after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
     """The event after the last exchange of a run, with the reason why the recording has no further answer."""
     if link.index < record.links[-1].index:
         return NotRecorded(WENT_ON)
+    if link.index in case.may_follow:
+        return NotRecorded(UNCLEAR)
     last = case.recording.exchanges[link.index]
     why = case.end_causes.get(last.path, "")
     if why and any(each.path == last.path and each.entry > last.entry for each in case.recording.exchanges):

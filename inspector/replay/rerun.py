@@ -185,7 +185,7 @@ def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str |
         (*case.judgements, *judged), (*case.verdicts, *verdicts), {**case.limits_by_path, **brought}, case.measures,
         None if root is None else _with(root, answers, record, None), {}, case.live_runs,
         case.silent | {offset + position for position in answers.silent},
-        end_causes=case.end_causes, cancels=case.cancels, long=case.long,
+        end_causes=case.end_causes, cancels=case.cancels, long=case.long, may_follow=case.may_follow,
     )
 
 

@@ -15,7 +15,7 @@ from inspector.config.settings import INITIAL
 from inspector.report.judged_turn import JudgedTurn
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
 from loop_core.turn.trace import limit_usage
-from loop_core.values import Stop
+from loop_core.values import Request, Stop
 
 
 class Basis(StrEnum):
@@ -347,6 +347,24 @@ FAILURES: tuple[Failure, ...] = (
     Failure("not there", "check the name of the model and the address", frozenset({404})),
 )
 """Kinds of errors with their advice, the most specific first."""
+
+
+WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
+    ("the request forbids calls (tool_choice none): allow them if the model was to use a tool, else ",
+     lambda request: request.tool_choice == "none"),
+    ("the request offers no tools, although its history has calls: offer them, else ",
+     lambda request: not request.tools and any(message.tool_calls for message in request.messages)),
+)
+"""What in a request may have left a model with nothing to say, with the condition."""
+
+
+def about_silence(look: JudgedTurn) -> str:
+    """The advice about an answer in which nothing can be seen; a transcript holds no request that could explain it."""
+    exchange = look.exchange
+    request = exchange.request if exchange.recorder is None else None
+    why = next((words for words, holds in WITHHELD if request is not None and holds(request)), "")
+    return (f"{why}send the request again with a short message that asks for an answer; "
+            "if silence is wanted, set allow_silence")
 
 
 def sent_on(look: JudgedTurn) -> bool:

@@ -335,7 +335,8 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
             link.index, case.recording.exchanges[link.index], case.judgements[link.index],
             case.verdicts[link.index], link, run.record.id, max(1, len(segments)),
             after.state if after.previous_state is State.EVALUATE_STOP else None,
-            NEVER if link.why == LIVE else next_act(links, positions[link.index], last, case.verdicts[link.index]),
+            NEVER if link.why == LIVE else next_act(links, positions[link.index], last, case.verdicts[link.index],
+                                                    case.may_follow.get(links[-1].index, ())),
             run.first + place, live=link.why == LIVE,
         )
     return found

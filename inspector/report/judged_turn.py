@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import TURN_PLACES, Case, has_unrecorded_answer, stops_at_edit
+from inspector.replay.case import TURN_PLACES, UNCLEAR, Case, has_unrecorded_answer, stops_at_edit
 from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
-from inspector.sessions.reasons import inference_of, is_unrecorded
+from inspector.sessions.reasons import STOPPED, inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
 from loop_core.judge.classify import Judgement, maybe_cut_at_cap
 from loop_core.judge.endings import SILENT, Ending
@@ -101,6 +101,8 @@ class JudgedTurn(NamedTuple):
     """The effective stop reason of that response; `cancelled` if a live run was given up."""
     stopped: bool = False
     """Whether a transcript notes after the turn's last answer that it was stopped."""
+    stop_note: str = ""
+    """What a transcript notes of a stop of the turn, with the place; the last of several."""
     limit: tuple[str, int] | None = None
     """The limit that ended the turn, and its value; None if none did."""
     edited: bool = False
@@ -109,6 +111,8 @@ class JudgedTurn(NamedTuple):
     """Whether the run ended before any answer, because its first request is not in the recording."""
     given_up: bool = False
     """Whether this program's own live run recorded that it could not go on."""
+    may_follow: tuple[int, ...] = ()
+    """Recorded answers that may be the next of this turn, and as well of another one."""
 
     @property
     def exchange(self) -> Exchange:
@@ -242,12 +246,15 @@ def judge_steps(
     # A run that was cancelled has no bad last answer; without this word its verdict would be that of the answer before.
     word = Stop.CANCELLED if cancelled else answers[worst].word
     last = record.links[-1].index
-    stopped = any(note.finding.rule == "transcript.stopped" and note.response == last for note in findings)
+    stops = [note for note in findings if note.finding.rule == STOPPED]
+    stopped = any(note.response == last for note in stops)
+    stop_note = stops[-1].finding.message + ("" if stopped else ", before this answer") if stops else ""
     event = steps[-1].event
     # A recording of another loop gives no reason of its own for its end.
-    given_up = isinstance(event, NotRecorded) and event.why not in ("", WENT_ON)
+    given_up = isinstance(event, NotRecorded) and event.why not in ("", WENT_ON, UNCLEAR)
     return JudgedTurn(
-        turn, answers, simulated, rules, calls, worst, word, stopped, limit, edited, unanswered, given_up)
+        turn, answers, simulated, rules, calls, worst, word, stopped, stop_note, limit, edited, unanswered, given_up,
+        () if simulated else case.may_follow.get(last, ()))
 
 
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)

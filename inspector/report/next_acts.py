@@ -36,11 +36,16 @@ def last_recorded(run: TurnRun) -> int:
     return (recorded or record.links)[-1].index
 
 
-def next_act(links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict]) -> str:
-    """What the agent did after the answer at a position of its turn; `last`: no request went on from the turn."""
-    went_on = "the recording ends" if last else "went on to a new turn"
+def next_act(
+    links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict], may_follow: Sequence[int] = ()
+) -> str:
+    """What the agent did after the answer at a position of its turn; `last`: no request surely went on from the turn,
+    those of `may_follow` possibly did."""
+    unclear = f"whether response {may_follow[0]} goes on from it is not known" if may_follow else "the recording ends"
+    went_on = unclear if last else "went on to a new turn"
     if position + 1 < len(links):
-        went_on = WENT_ON[links[position + 1].place]
+        place = links[position + 1].place
+        went_on = WENT_ON[place] if verdicts or place is not TurnPlace.TOOL_RESULT else "sent results of tools"
     refused = sum(verdict.rule == REFUSED for verdict in verdicts)
     if not refused:
         return went_on

@@ -84,7 +84,10 @@ def asking(look: JudgedTurn) -> str:
     calls = look.answers[-1].exchange.response.tool_calls
     names = list(dict.fromkeys(call.name or "a tool without a name" for call in calls))
     told = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
-    return f"; the answer is whole and asks for {told}, and no later answer of this turn is recorded"
+    after = "no later answer of this turn is recorded"
+    if look.may_follow:
+        after = f"whether response {look.may_follow[0]} comes next is not known: its request fits several answers"
+    return f"; the answer is whole and asks for {told}, and {after}"
 
 
 def notice(look: JudgedTurn) -> str:

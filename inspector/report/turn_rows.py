@@ -35,7 +35,8 @@ NAME = 60
 """The largest length of a session's name that is taken from its first message."""
 TITLE = 400
 """The number of characters of a turn's first message that its row stores."""
-
+NOT_READ, IN_PART, SKIPPED = "NOT READ", "READ IN PART", "ENTRY SKIPPED"
+"""What a row without a verdict is: an unread file, a damaged one up to there, entries of a file that was read."""
 
 SessionKey = tuple[tuple[str, ...], str]
 Shared = TypeVar("Shared", bound=Hashable)
@@ -74,6 +75,7 @@ class TurnRow(NamedTuple):
     verdict: TurnVerdict | None = None
     why: str = ""
     """Why the input was not read, if there is no verdict."""
+    unread: str = NOT_READ
     agent: str = ""
     model: str = ""
     conversation: str = ""
@@ -127,9 +129,7 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
 
     `paths` are the files of one session; without them, each file of the view is a session of its own.
     """
-    firsts: dict[str, str] = {}
-    for turn in view.turns:
-        firsts.setdefault(view.path_of(turn), turn.run.record.user_text)
+    firsts = {view.path_of(turn): turn.run.record.user_text for turn in reversed(view.turns)}
     file_at = cache(partial(_file, view, tuple(paths), firsts))
     turns = [_row(view, turn, number, file_at) for number, turn in enumerate(view.turns, start=1)]
     unread = (row for given in view.inputs for row in unread_rows(given, tuple(paths) or (given.path,)))
@@ -139,7 +139,8 @@ def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
 def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
     """The unread parts of a file: the whole file, or its skipped entries, one row for each reason."""
     if source.error is not None:
-        yield TurnRow(paths, source.path, name_of(source.path), why=source.error.removeprefix(f"{source.path}: "))
+        yield TurnRow(paths, source.path, name_of(source.path), why=source.error.removeprefix(f"{source.path}: "),
+                      unread=IN_PART if source.responses else NOT_READ)
     elif not source.responses and source.format != "folder" and not source.skipped:
         why = next(iter(source.notices), "no answer of a model in it")
         yield TurnRow(paths, source.path, name_of(source.path), why=why.removeprefix(f"{source.path}: "))
@@ -149,7 +150,7 @@ def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
             yield TurnRow(paths, name, name_of(name), why=reason)
         else:
             yield TurnRow(paths, source.path, name_of(source.path),
-                          why=f"{count:,} {'entry' if count == 1 else 'entries'} skipped: {why}")
+                          why=f"{count:,} {'entry' if count == 1 else 'entries'} skipped: {why}", unread=SKIPPED)
 
 
 class _File(NamedTuple):
@@ -344,7 +345,8 @@ def row_filter(text: str) -> Filter:
 
 def holds(row: TurnRow, needle: str) -> bool:
     """Whether a row contains a text, given in lower case."""
-    return needle in row.text or (row.verdict is None and needle in f"{row.name}\n{row.file}\n{row.why}".casefold())
+    told = f"{row.unread}\n{row.name}\n{row.file}\n{row.why}"
+    return needle in row.text or (row.verdict is None and needle in told.casefold())
 
 
 # -- Counts over many turns ------------------------------------------------------------------------------------------
@@ -358,7 +360,8 @@ class RowCounts(NamedTuple):
     attention: int
     """Turns whose verdict is an error or a warning."""
     complete: int
-    unread: int
+    unread: Mapping[str, int]
+    """What rows without a verdict are (`TurnRow.unread`), with their number."""
     verdicts: Sequence[tuple[TurnVerdict, int]]
     """A verdict of each kind, worst first, with the number of turns that have it."""
 
@@ -371,7 +374,7 @@ def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
         sum(count for _, count in verdicts), len({row.session for row in every if row.verdict is not None}),
         sum(count for seen, count in verdicts if not seen.clean),
         sum(row.verdict.complete for row in every if row.verdict is not None),
-        sum(row.verdict is None for row in every), verdicts)
+        Counter(row.unread for row in every if row.verdict is None), verdicts)
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:

@@ -25,6 +25,7 @@ from inspector.report.lines.spans import (
 from inspector.report.lines.steps import role_of
 from inspector.report.table import Column, Table
 from inspector.report.turn_rows import SessionKey, TurnRow, by_model, by_verdict, short_file
+from inspector.report.verdict import identifier
 from inspector.sessions.recording import BELOW
 
 
@@ -44,18 +45,19 @@ class TurnColumn(NamedTuple):
     length: Callable[[TurnRow], int] | None = None
     """The length of a cell, in a column that never needs more room than its widest cell; None for titles and names."""
 
-
-UNREAD, REASON = "NOT READ", "raw → reason"
+REASON = "raw → reason"
 GAP = 1
 NUMBER = 7
 """Width of a turn's number, in cells."""
 
 
+def _word(row: TurnRow) -> str:
+    return row.unread if row.verdict is None else row.verdict.word
+
+
 def _verdict(row: TurnRow) -> Line:
-    seen = row.verdict
-    if seen is None:
-        return (Span(f"∅ {UNREAD}", Tone.DIM),)
-    return (Span(f"{seen.glyph} {seen.word}", role_of(seen)),)
+    glyph, role = ("∅", Tone.DIM) if row.verdict is None else (row.verdict.glyph, role_of(row.verdict))
+    return (Span(f"{glyph} {_word(row)}", role),)
 
 
 def _reason(row: TurnRow) -> Line:
@@ -112,9 +114,9 @@ def _text(key: str, value: Callable[[TurnRow], object], text_of: Callable[[TurnR
 def columns(now: float) -> tuple[TurnColumn, ...]:
     """The columns of the table, the most important first; ages count back from `now`, in seconds since the epoch."""
     return (
-        TurnColumn("verdict", Column("verdict", lambda row: row.verdict.id if row.verdict else None, _verdict),
-                   lambda row: row.severe, (19, 19, 24),
-                   length=lambda row: len(row.verdict.word if row.verdict else UNREAD) + 2),
+        TurnColumn("verdict", Column("verdict", lambda row: row.verdict.id if row.verdict else identifier(row.unread),
+                                     _verdict), lambda row: row.severe, (19, 19, 24),
+                   length=lambda row: len(_word(row)) + 2),
         TurnColumn("session", _text("file", lambda row: row.file, _name),
                    lambda row: (row.name, row.file, row.number), (10, 23, 44)),
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
@@ -146,10 +148,8 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
 
 def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
     """The columns of a list of sessions, with the agent next to the session's name."""
-    after = 2
-    agent = next(column for column in every if column.name == "agent")
-    others = [column for column in every if column is not agent]
-    return [*others[:after], agent, *others[after:]]
+    others = [column for column in every if column.name != "agent"]
+    return [*others[:2], *(column for column in every if column.name == "agent"), *others[2:]]
 
 
 ESSENTIAL = 3
@@ -260,7 +260,7 @@ def about(row: TurnRow) -> list[Line]:
     """The details of a row, one field per line: the verdict's sentence, the advice, the message, the place."""
     seen = row.verdict
     if seen is None:
-        return [(safe(UNREAD, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
+        return [(safe(row.unread, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
     if row.advice:
         keys = " · enter, then F" if row.advice.endswith(RUN_BY_F) else ""

@@ -17,6 +17,7 @@ from inspector.report.advice import (
     Advice,
     Situation,
     about_error,
+    about_silence,
     guessed_advice,
     model_declined,
     nothing_read,
@@ -126,11 +127,13 @@ RESUMED = {
 """How a paused response is resumed -> what to send; any other is sent back unchanged."""
 
 
-def _only_looks_finished(ending: Ending, word: str, glyph: str, plain: str, advice: str) -> VerdictRow:
+def _only_looks_finished(
+    ending: Ending, word: str, glyph: str, plain: str, advice: str | Callable[[JudgedTurn], str]
+) -> VerdictRow:
     return VerdictRow(word, glyph, plain, Severity.ERROR,
                lambda look: look.ending is ending and not look.repaired,
                lambda look: f"{say.ending_words(look)}, but {say.finding_of(look)}",
-               lambda look: advice,
+               advice if callable(advice) else lambda look: advice,
                lambda look: look.judgement.ending_sure)
 
 
@@ -179,11 +182,9 @@ ROWS: tuple[VerdictRow, ...] = (
         Ending.COMMENTARY_ONLY, "COMMENTARY ONLY", "╳", "!",
         "send the answer back with the phase of every message unchanged, and ask the model to go on"),
     _only_looks_finished(
-        Ending.REASONING_ONLY, "REASONING ONLY", "╳", "!",
-        "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
+        Ending.REASONING_ONLY, "REASONING ONLY", "╳", "!", about_silence),
     _only_looks_finished(
-        Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!",
-        "send the request again with a short message that asks for an answer; if silence is wanted, set allow_silence"),
+        Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!", about_silence),
     # Before TRUNCATED: the limit is the operator's own setting, and can be raised.
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: (look.final_turn.terminal in GOING_ON and look.last_word in FINISHED)
@@ -230,7 +231,8 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "record the turn again; nothing shows that the server failed"),
     VerdictRow("END NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: look.unseen,
-        lambda look: f"{say.who(look)}: how the answer ended was not recorded, and nothing in the file shows it",
+        lambda look: f"{say.who(look)}: how the answer ended was not recorded"
+        f"{f'; the file says: {look.stop_note}' if look.stop_note else ', and nothing in the file shows it'}",
         lambda look: "record the traffic with a proxy, which keeps the end of every answer"),
     VerdictRow("NO STOP REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.judgement.stop.detail == NO_WORD,

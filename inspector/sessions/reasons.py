@@ -37,6 +37,8 @@ NO_ROW = "transcript.no_row"
 """The row has a word for calls, but the row of the call is missing from the file."""
 INFERRED = "transcript.inferred."
 """The prefix of rules that infer the end from other rows."""
+STOPPED = "transcript.stopped"
+"""The rule of the finding that a transcript notes the end of a turn by its user or its agent."""
 NOT_RECORDED = "not_recorded"
 DAMAGED_RULE = "damaged_body"
 """The recorded body cannot be unpacked."""
@@ -131,8 +133,9 @@ def reason_text(stop: StopReason) -> str:
     return "no stop reason"
 
 
-def reason_finding(stop: StopReason) -> Finding | None:
-    """The finding about a stop reason that no word in the file gives; None if one does."""
+def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
+    """The finding about a stop reason that no word in the file gives; None if one does. `noted` is what the file says
+    behind the answer of the turn's end, such as that the user interrupted it."""
     first = stop.evidence[0]
     if stop.evidence[-1].rule == NO_ROW:
         told = f"the stop reason is {stop.raw or first.note!r}, and {stop.evidence[-1].note}"
@@ -144,7 +147,8 @@ def reason_finding(stop: StopReason) -> Finding | None:
         return None
     seen = inference_of(stop)
     if seen is None:
-        told = "the stop reason was not recorded, and nothing in the file shows how the answer ended"
+        shown = f"; the file says: {noted}" if noted else ", and nothing in the file shows how the answer ended"
+        told = f"the stop reason was not recorded{shown}"
         return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
     told = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
     return Finding("transcript.inferred", Severity.INFO, intern(told), seen.at)

@@ -373,9 +373,10 @@ def _sum_of_rows(counts: turn_rows.RowCounts, rows: int, by_file: bool) -> Line:
     line = (*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)
     if not counts.unread:
         return line
-    listed = counts.unread + (counts.sessions if by_file else counts.turns)
+    listed = sum(counts.unread.values()) + (counts.sessions if by_file else counts.turns)
     total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
-    return (*line, Span(f" + {counts.unread:,} not read", Tone.WARN), *total)
+    others = "".join(f" + {count:,} {what.lower()}" for what, count in counts.unread.items())
+    return (*line, Span(others, Tone.WARN), *total)
 
 
 def _counted(count: int, noun: str) -> Line:

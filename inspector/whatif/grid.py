@@ -23,6 +23,7 @@ from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
 from inspector.replay.token_counts import impossible
 from inspector.sessions.recording import TurnPlace
+from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, MOST, Limits, Spend
 from loop_core.turn.state import State, Turn
@@ -169,8 +170,8 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     if not usual:
         return (attempts,)
     around = sorted({max(1, usual // 4), max(1, usual // 2), usual, usual * 2, usual * 4, max(usual, _longest(case))})
-    if usual // 4 > MOST:
-        return (attempts,)  # no budget that anybody could set
+    if usual // 4 > MOST:  # no budget that anybody could set
+        return (attempts,)
     if simulate:
         recorded = () if len(caps) == 1 and caps.total() == len(case.recording.exchanges) else (None,)
         return attempts, Axis(INITIAL, (*(value for value in around if value <= MOST), *recorded))
@@ -329,7 +330,6 @@ class TurnGrid:
 
 # -- What an operator asks for ---------------------------------------------------------------------------------------
 # The command line and the screen make their grids here, so that each can say what the other shows.
-
 LISTED = 8
 """Values up to which a list says more than the range that it is."""
 
@@ -356,19 +356,20 @@ class GridRequest:
         Raises:
             CallerError: too many cells.
         """
-        return Grid(self.axes or default_axes(case, self.simulates), replace(base, simulate=self.simulates))
+        own = with_recorded_rounds(case, replace(base, simulate=self.simulates))
+        return Grid(self.axes or default_axes(case, self.simulates), own)
 
     def command(
         self, grid: Grid, paths: Sequence[str], show: str, api: str | None = None, profile: str | None = None
     ) -> str:
         """The command line that gives the same grid without the app."""
         base = grid.base
-        varied = {name: getattr(Limits(), name) for name in grid.names if name != INITIAL}
+        varied = {name: getattr(Limits(), name) for name in (*grid.names, *raised_limits(base)) if name != INITIAL}
         cap = None if INITIAL in grid.names else base.max_tokens
         same = replace(base, limits=replace(base.limits, **varied), explicit=base.explicit - varied.keys(),
                        max_tokens=cap, simulate=cap is not None)
-        words = [command(paths, same, api, profile, verb="tune")]
-        words += [f"--grid {axis.short}={spec_of(axis)}" for axis in self.axes]
+        grids = [f"--grid {axis.short}={spec_of(axis)}" for axis in self.axes]
+        words = [command(paths, same, api, profile, verb="tune"), *grids]
         if self.simulate is not None:
             words.append("--simulate" if self.simulate else "--recorded")
         return " ".join([*words, f"--show {show}"] if show != "outcome" else words)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from inspector.config.settings import INITIAL
+from inspector.config.settings import INITIAL, REPLAYED
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
@@ -17,7 +17,8 @@ from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, s
 from inspector.whatif.grid import SHORT, End, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import SIMULATED, heat, key
-from inspector.whatif.smallest import Edge, Knee, SmallestLimits, cost, every_larger, smallest, why_not
+from inspector.whatif.recorded_rounds import raised_limits
+from inspector.whatif.smallest import KNOWN, Edge, Knee, SmallestLimits, cost, every_larger, smallest, why_not
 from inspector.whatif.smallest_cap import recorded_cap, smallest_cap, smallest_cap_of_all
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
@@ -60,11 +61,16 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
                        if (found := smallest(tuning, turn)) is not None)
         why, count = whys.most_common(1)[0]
         of = "" if count == len(tuning.turns) else f" (in {count:,} of {count_of(len(tuning.turns), 'turn')})"
-        return (Span("NONE COMPLETES", Tone.WARN), Span(f"  {why}{of}"))
+        word = "NONE COMPLETES"
+        if any(ends_unknown(tuning, turn) for turn in range(len(tuning.turns))):
+            word = "NONE IS KNOWN TO COMPLETE"
+        return (Span(word, Tone.WARN), Span(f"  {why}{of}"))
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     cap = smallest_cap_of_all(tuning, bend.enough.completed)
     made = bool(tuning.simulated[bend.enough.cell]) or (bend.edge is not None and any(map(is_guess, bend.edge.ends)))
-    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(" at most  "),
+    unknown = tuning.unrecorded[bend.enough.cell]
+    most = f", {unknown:,} unknown  " if unknown else " at most  "
+    return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
             *least_cap(tuning, cap, 0 if every == 1 and len(tuning.turns) == 1 else None),
             *fewest(tuning, bend.enough.cell, bend.budget, None, f"{_tokens(bend):,}", made))
 
@@ -72,12 +78,18 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
 def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
     """The conclusion about one turn in one line."""
     if found.cell is None:
-        return (Span("DOES NOT COMPLETE", Tone.WARN), Span(f"  {why_not(tuning, found.end)}"))
+        word = "NOT KNOWN TO COMPLETE" if ends_unknown(tuning, found.turn) else "DOES NOT COMPLETE"
+        return (Span(word, Tone.WARN), Span(f"  {why_not(tuning, found.end)}"))
     cap, end, turn = smallest_cap(tuning, found.turn), found.at_edge, found.turn
     budget = None if found.edge is None else found.edge.budget
     return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap(tuning, cap, turn),
             *fewest(tuning, found.cell, budget, turn, " ".join(
                 [f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))]), is_guess(end)))
+
+
+def ends_unknown(tuning: TunedGrid, turn: int) -> bool:
+    """Whether the recording ends before a turn does in any cell, so that nobody knows what it would have come to."""
+    return any(end.state is State.UNRECORDED for end in tuning.turns[turn].ends)
 
 
 def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
@@ -150,6 +162,10 @@ def about(tuning: TunedGrid) -> Iterator[Line]:
         (Span(count_of(grid.size, "cell")),), (Span(count_of(len(tuning.turns), "turn")),),
         (Span(f"policy {grid.base.policy.name}"),)]))
     yield more(Span(grid.base.policy.title, Tone.DIM))
+    for name, most in raised_limits(grid.base).items():
+        if name not in grid.names:
+            yield field("raised", Span(f"{name} {most:,}, as many as a recorded turn has"),
+                        Span(f": the default of {getattr(REPLAYED, name):,} would end it first", Tone.DIM))
     yield field("fidelity", *fidelity(tuning))
     if INITIAL in grid.names and not grid.base.simulate:
         yield more(Span("over a recording, max_tokens changes nothing", Tone.DIM))
@@ -249,7 +265,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     if exact:
         yield (Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
     if limits.edge is not None:
-        yield (Span("known: ", Tone.DIM), *grain(limits.edge))
+        yield grain(limits.edge)
 
 
 def grain(edge: Edge, with_name: bool = False) -> Line:
@@ -261,7 +277,8 @@ def grain(edge: Edge, with_name: bool = False) -> Line:
         rest = len(edge.worse) - 1
         others = f", and {count_of(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
         below = f"; with {edge.budget - 1:,} {who} {_does(edge.below[place])}{others}"
-    return (Span(f"max_tokens {edge.budget:,} {edge.grain}"), Span(below, Tone.DIM))
+    sure = "known" if edge.grain in KNOWN else "estimated"
+    return (Span(f"{sure}: ", Tone.DIM), Span(f"max_tokens {edge.budget:,} {edge.grain}"), Span(below, Tone.DIM))
 
 
 def _does(end: End) -> str:
@@ -288,7 +305,7 @@ def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
            *_point_words(tuning, completed, tokens))
     yield more(Span("no cell of the grid completes more, or as many for fewer output tokens", Tone.DIM))
     if edge is not None:
-        yield more(Span("known: ", Tone.DIM), *grain(edge, len(edge.turns) > 1))
+        yield more(*grain(edge, len(edge.turns) > 1))
     if bend.knee != bend.enough:
         yield (Span(f"{BEST_VALUE} "), Span(cell_name(tuning, bend.knee.cell), Tone.STRONG), Span("  "),
                *_point_words(tuning, bend.knee.completed, bend.knee.tokens))

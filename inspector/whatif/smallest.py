@@ -43,9 +43,11 @@ from loop_core.turn.trace import Fidelity
 # cut is ESTIMATED, its grain is said.
 
 EXACT = "to the token"
-UNCOUNTED = "by tokens that nobody counted, four characters each"
+UNCOUNTED = "since not every answer says its tokens: four characters were taken for one"
 ESTIMATED = "by cuts that are ESTIMATED"
 RESPONSES = "to the token, of recorded responses that no budget cuts"
+KNOWN = frozenset({EXACT, RESPONSES})
+"""The grains with which the number is known; any other is an estimate."""
 
 
 @dataclass(frozen=True, slots=True)

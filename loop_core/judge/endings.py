@@ -188,7 +188,7 @@ def _shows(part: ResponsePart) -> bool:
     if type(part) is OpaquePart:
         return part.type not in INVISIBLE and not part.type.endswith(_FIELDS)
     if type(part) is ToolCall:
-        return part.kind is CallKind.SERVER and _brought(part)
+        return part.kind is CallKind.SERVER and brought_output(part)
     return False
 
 
@@ -196,7 +196,7 @@ def _besides_text(response: ChatResponse) -> list[ResponsePart]:
     return [part for part in response.parts if type(part) is not TextPart]
 
 
-def _brought(call: ToolCall) -> bool:
+def brought_output(call: ToolCall) -> bool:
     """Whether a call that the provider ran carries its output with it (Responses items do)."""
     try:
         value: Any = from_json((call.arguments or "").encode())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.replay.rerun import rerun
-from inspector.report.advice import Advice, Basis
+from inspector.report.advice import Advice, Basis, about_silence
 from inspector.report.explain import ReadOptions, text, twin
 from inspector.report.facts import View, view
 from inspector.report.trial import smallest
@@ -486,3 +488,34 @@ def test_no_run_is_proposed_where_none_can_be_asked_or_nothing_may_be_raised() -
 def test_a_page_in_place_of_an_answer_leads_to_what_answered() -> None:
     found = shown(asked(ASKS, "<html>Sign in</html>"))
     assert advised(found).text == "look at what answered in the model's place: a proxy, a login page, another address"
+
+
+# -- an empty answer ---------------------------------------------------------------------------------------------------
+
+SENT = "send the request again with a short message that asks for an answer"
+
+
+@pytest.mark.parametrize(("messages", "more", "begins"), [
+    (ASKS, {}, SENT),
+    (ASKS, {"tools": TOOLS}, SENT),
+    (ASKS, {"tools": TOOLS, "tool_choice": "none"}, "the request forbids calls (tool_choice none): allow them"),
+    ([*ASKS, assistant(None, call()), result()], {"tools": TOOLS}, SENT),
+    ([*ASKS, assistant(None, call()), result()], {}, "the request offers no tools, although its history has calls"),
+])
+@pytest.mark.parametrize(("body", "word"), [
+    (chat(""), "EMPTY ANSWER"),
+    ({**chat(""), "choices": [{"index": 0, "finish_reason": "stop", "message": {
+        "role": "assistant", "content": "", "reasoning_content": "I should read the file."}}]}, "REASONING ONLY"),
+])
+def test_what_the_request_forbids_is_named_where_nothing_came(messages, more, begins, body, word):
+    (turn,) = shown(asked(messages, body, **more)).turns
+    assert turn.verdict.word == word
+    assert turn.verdict.advice.text.startswith(begins)
+    assert SENT in turn.verdict.advice.text
+
+
+def test_of_a_recorder_that_may_leave_out_tools_nothing_is_said_of_the_request():
+    history = [*ASKS, assistant(None, call()), result()]
+    exchange = shown(asked(history, chat(""))).responses[0].exchange
+    assert about_silence(SimpleNamespace(exchange=exchange)).startswith("the request offers no tools")
+    assert about_silence(SimpleNamespace(exchange=replace(exchange, recorder="langfuse"))).startswith(SENT)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from inspector.replay.case import UNCLEAR
 from inspector.report import filters
 from inspector.report.lines.calls import call as lines_of_call
 from inspector.report.lines.spans import text_of
@@ -339,6 +340,24 @@ def test_an_ambiguous_parent_is_named_and_not_guessed():
     found = shown(asked(opening, chat("Hello.")), asked(opening, chat("Hello.")), asked(child, chat("More.")))
     (message_,) = said(found, "thread.ambiguous")
     assert "responses 0, 1" in message_
+
+
+def test_a_turn_that_a_later_request_may_go_on_from_does_not_say_that_nothing_follows():
+    """Two answers have the same call under the same id, and one request brings its result: nobody knows whose."""
+    called = chat(None, "tool_calls", call(key="call_REDACTED_1"))
+    opening = [user("write it")]
+    child = [*opening, assistant(None, call(key="call_REDACTED_1")), result(key="call_REDACTED_1")]
+    found = shown(asked(opening, called), asked(opening, called), asked(child, chat("Written.")))
+    first, second, third = found.turns
+    for turn in (first, second):
+        assert turn.verdict.word == "COMPLETE SO FAR"
+        assert turn.verdict.sentence.endswith(
+            "asks for write_file, and whether response 2 comes next is not known: its request fits several answers")
+        assert turn.run.final_turn.notice == UNCLEAR
+        assert found.responses[turn.responses[-1]].recorded_next == "whether response 2 goes on from it is not known"
+    assert third.verdict.word == "COMPLETE"
+    alone = shown(asked(opening, called))
+    assert alone.turns[0].verdict.sentence.endswith("no later answer of this turn is recorded")
 
 
 def test_the_findings_of_judging_reach_the_report_with_their_place():

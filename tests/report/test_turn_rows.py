@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,42 @@ from inspector.report.advice import Advice, Basis
 from inspector.report.explain import text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines.spans import text_of, width_of
-from inspector.report.turn_rows import SHARES, TurnRow, matches, name_of, row_filter, rows_of, short_file
+from inspector.report.turn_rows import (
+    SHARES,
+    TurnRow,
+    counts_of,
+    holds,
+    matches,
+    name_of,
+    row_filter,
+    rows_of,
+    short_file,
+)
+from inspector.report.turn_table import about, columns, overview, table
 from inspector.sessions.open import open_each, open_paths
 from inspector.tui.session_files import ReadingOptions, load, session_of
 from loop_core.errors import CallerError
-from tests.scenes.recordings import ASKS, asked, assistant, chat, ran_cut_call, repaired_call, shown, user
+from tests.scenes.app import entry, har
+from tests.scenes.recordings import (
+    ASKS,
+    asked,
+    assistant,
+    chat,
+    exchange,
+    lines,
+    ran_cut_call,
+    repaired_call,
+    shown,
+    user,
+)
 
 ROOT = Path(__file__).parents[2]
+ANSWERED = asked(ASKS, chat("Done."))
+SKIPS = lines(ANSWERED, exchange({"prompt": 1}, {"odd": 1}, url="https://models.example/v1/odd"))
+"""An exchange, and an entry beside it that holds no answer."""
+ENTRY = entry(list(ASKS), json.dumps(chat("Done.")))
+DAMAGED = har([ENTRY, ENTRY])[:-40]
+"""Two exchanges, of which the second is cut."""
 SAMPLES = sorted(str(path) for path in (ROOT / "sample_sessions").glob("*.jsonl"))
 
 
@@ -187,6 +217,27 @@ def test_a_file_that_was_not_read_is_one_row_with_its_reason(tmp_path: Path) -> 
         assert all(row.why for row in unread)
         assert len(each) == 4
         assert sorted(each, key=lambda row: row.severe)[-2:] == sorted(unread, key=lambda row: row.severe)
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [
+    ("a.har", "{", ["NOT READ"]),
+    ("b.txt", "nothing", ["NOT READ"]),
+    ("c.jsonl", SKIPS.decode(), ["COMPLETE", "ENTRY SKIPPED"]),
+    ("d.har", DAMAGED, ["COMPLETE", "RECORDING CUT", "READ IN PART"]),
+], ids=["broken", "no session", "an entry skipped", "damaged"])
+def test_a_file_that_was_read_but_for_an_entry_is_not_called_unread(
+    tmp_path: Path, name: str, text: str, said: list[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    rows = rows_of(session_of(open_case(open_paths([str(tmp_path / name)])), [str(tmp_path / name)]).original.view)
+    assert [row.verdict.word if row.verdict else row.unread for row in rows] == said
+    last = rows[-1]
+    assert text_of(columns(0)[0].column.cell(last)) == f"∅ {said[-1]}"
+    assert text_of(about(last)[0]).startswith(said[-1])
+    assert table(0).values(last)["verdict"] == said[-1].lower().replace(" ", "_")
+    assert holds(last, said[-1].lower()), "it is found by the word that stands there"
+    assert counts_of(rows).unread == {said[-1]: 1}
+    assert said[-1] in "\n".join(overview(rows, False))
 
 
 def test_each_file_alone_gives_the_same_turns_as_all_together() -> None:

@@ -197,6 +197,25 @@ def test_an_aborted_turn(tmp_path, reason):
     assert words(seen)[0] == expected
 
 
+def test_codex_tells_the_model_that_the_user_interrupted_and_that_is_evidence(tmp_path):
+    told = user("<turn_aborted>\nThe user interrupted the previous turn on purpose.\n</turn_aborted>")
+    seen = shown(rollout(user("go"), said("Half"), told, user("again"), said("Whole."),
+                         event("task_complete", last_agent_message="Whole.")), tmp_path)
+    assert words(seen) == ["CANCELLED", "END INFERRED"]
+    assert "line 5: the user interrupted the turn" in [noted.finding.message for noted in seen.findings]
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "again"]
+
+
+def test_an_end_that_was_not_recorded_says_what_the_file_says_of_the_turn(tmp_path):
+    seen = shown(rollout(user("go"), call(), event("turn_aborted", turn_id="t1", reason="interrupted"), result(),
+                         said("Half")), tmp_path)
+    assert words(seen) == ["END NOT RECORDED"]
+    assert seen.turns[0].verdict.sentence.endswith(
+        "was not recorded; the file says: line 5: the user interrupted the turn, before this answer")
+    nothing = shown(rollout(user("go"), said("Half")), tmp_path)
+    assert nothing.turns[0].verdict.sentence.endswith("was not recorded, and nothing in the file shows it")
+
+
 def test_an_open_turn_at_the_end_of_the_file_is_not_recorded(tmp_path):
     seen = shown(rollout(event("task_started", turn_id="t1"), user("go"), said("I will now")), tmp_path)
     assert words(seen) == ["END NOT RECORDED"]

@@ -49,6 +49,34 @@ def test_messages_calls_and_results(tmp_path):
     assert "Copilot CLI keeps none" in seen.inputs[0].notices[0]
 
 
+def ended():
+    return event("assistant.turn_end", turnId="1")
+
+
+def test_the_end_that_copilot_notes_after_an_answer_without_calls_is_the_end_of_its_loop(tmp_path):
+    rows = [user("list"), said("I look.", call({"command": "ls"})), ended(), result(), said("One file.", key="m2")]
+    assert words(shown(file(*rows), tmp_path)) == ["END NOT RECORDED"]
+    seen = shown(file(*rows, ended()), tmp_path)
+    assert (stops(seen), words(seen)) == (["tool_call", "end_turn"], ["END INFERRED"])
+    aborted = shown(file(user("list"), said("I look."), event("abort", reason="user"), ended()), tmp_path)
+    assert words(aborted) == ["CANCELLED"]
+
+
+def test_what_is_answered_after_a_resumed_session_is_no_part_of_the_turn_before(tmp_path):
+    """Nobody asked for it in this file, so an abort after it does not cancel the turn that had its answer."""
+    after = [event("session.resume"), said("Look.", call({"command": "ls"}), key="m2"), result(), event("abort")]
+    seen = shown(file(user("list"), said("One file."), ended(), *after), tmp_path)
+    assert words(seen) == ["END INFERRED", "CANCELLED"]
+    asked = shown(file(user("list"), said("One file."), ended(), event("session.resume"), user("more"),
+                       said("None.", key="m2"), ended(), said("Ok.", key="m3")), tmp_path)
+    assert len(asked.turns) == 2, "a message of the user begins the turn, as ever"
+
+
+def test_results_after_an_answer_without_calls_answer_no_calls_of_it(tmp_path):
+    seen = shown(file(user("list"), said("One file."), result(), said("Two.", key="m2")), tmp_path)
+    assert seen.responses[0].recorded_next == "sent results of tools"
+
+
 def spent(key="r1", **more):
     return event("assistant.usage", apiCallId=key, inputTokens=90, outputTokens=64, cacheReadTokens=20, **more)
 

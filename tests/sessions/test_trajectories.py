@@ -76,6 +76,28 @@ def test_what_came_of_the_last_command_stands_in_the_steps(tmp_path):
     assert stops(shown(swe(TASK, acted("Done.", "submit"), trajectory=other), tmp_path)) == ["unknown"]
 
 
+def test_a_last_command_without_an_output_has_no_result_and_the_runs_own_word_tells_its_end(tmp_path):
+    steps = [{"action": "submit", "observation": "", "response": "Done."}]
+    seen = shown(swe(TASK, acted("Done.", "submit"), trajectory=steps), tmp_path)
+    assert (stops(seen), words(seen)) == (["unknown"], ["END NOT RECORDED"]), "nothing answers the call"
+    seen = shown(swe(TASK, acted("Done.", "submit"), trajectory=steps, info={"exit_status": "submitted"}), tmp_path)
+    assert rules(seen) == ["transcript.recorder", "swe_agent.exit_status"]
+    assert words(seen) == ["COMPLETE SO FAR"]
+    assert '"submitted" as the recorder says' in seen.turns[0].verdict.sentence
+    stop = seen.responses[0].judgement.stop
+    assert (stop.raw, stop.evidence[0].at.pointer) == (None, "/info/exit_status")
+
+
+@pytest.mark.parametrize("status", ["exit_cost", "submitted (exit_format)", "submitted"])
+def test_the_runs_own_word_is_said_at_its_last_answer_and_is_no_stop_reason(status, tmp_path):
+    steps = [{"action": "ls", "observation": "a.py", "response": "Look."}]
+    seen = shown(swe(TASK, acted("Look.", "ls"), trajectory=steps, info={"exit_status": status}), tmp_path)
+    assert stops(seen) == ["tool_call"], "its call has a result"
+    (noted,) = [each.finding for each in seen.findings if each.finding.rule == "transcript.exit_status"]
+    assert noted.message.startswith(f"the run ended with exit_status {status!r}: the recorder's word")
+    assert noted.at.pointer == "/info/exit_status"
+
+
 def test_what_came_of_the_last_command_is_a_result_though_commands_have_no_names(tmp_path):
     rows = [TASK, acted(), {"role": "user", "content": "a.py"}, acted("Done.", "submit")]
     seen = shown(swe(*rows, {"role": "user", "content": "patched"}), tmp_path)
@@ -273,6 +295,8 @@ def test_the_user_and_the_limits_end_a_turn(tmp_path):
     seen = shown(mini(TASK, said, limits), tmp_path)
     assert words(seen) == ["END NOT RECORDED"]
     assert any("the agent ended the run (LimitsExceeded)" in noted.finding.message for noted in seen.findings)
+    assert "the file says: " in seen.turns[0].verdict.sentence
+    assert not any("nothing in the file shows" in noted.finding.message for noted in seen.findings)
     done = {"role": "exit", "content": "", "extra": {"exit_status": "Submitted"}}
     assert rules(shown(mini(TASK, said, done), tmp_path))[-1] == "transcript.inferred.turn_ended"
 

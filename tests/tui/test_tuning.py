@@ -78,7 +78,7 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
     async with app_on().run_test(size=size) as pilot:
         screen = await opened(pilot, "attempts=4,5 tokens=128,1000")
         shown = page(pilot.app)
-        assert "1 OF 2 COMPLETE at most fewest output tokens 404 from attempts=5, cont_tokens=1,000 on" in " ".join(
+        assert "1 OF 2 COMPLETE, 1 unknown fewest output tokens 404 from attempts=5, cont_tokens=1,000 on" in " ".join(
             shown.split())
         assert "4         ■ 0/2" in shown
         assert values(screen) == (5, 1000), "the cursor stands on the smallest budget"
@@ -102,7 +102,7 @@ async def test_it_opens_on_the_turn_at_the_cursor_also_where_it_was_open_before(
         await pilot.press("u")
         await settled(pilot)
         assert "turn 2 of 2" in page(pilot.app)
-        assert "DOES NOT COMPLETE" in page(pilot.app), "it is shown although it completes nowhere"
+        assert "NOT KNOWN TO COMPLETE" in page(pilot.app), "it is shown although it completes nowhere"
         await pilot.press("[", "q", "u")
         assert "turn 1 of 2" in page(pilot.app), "the same turn again: the grid is as it was left"
         await pilot.press("]", "q")
@@ -214,7 +214,7 @@ async def test_a_long_conclusion_is_wrapped_and_not_cut(app_on: AppOn) -> None:
         await opened(pilot, "attempts=0,1")
         await pilot.press("]", "]")
         shown = " ".join(page(pilot.app).split())
-        assert "DOES NOT COMPLETE the recording ends first: what would be asked next was never recorded" in shown
+        assert "NOT KNOWN TO COMPLETE the recording ends first: what would be asked next was never recorded" in shown
         await pilot.click(offset=(4, next(y for y, row in enumerate(seen(pilot.app)) if "[outcome]" in row)))
         assert "[outcome]" in page(pilot.app)
 
@@ -248,7 +248,7 @@ async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None
         assert "■ attempts" in page(pilot.app)
         await pilot.press("]")
         assert "turn 2 of 2" in page(pilot.app)
-        assert "DOES NOT COMPLETE" in page(pilot.app)
+        assert "NOT KNOWN TO COMPLETE" in page(pilot.app)
         await pilot.press("]")
         assert "all 2 turns" in page(pilot.app)
         await pilot.press("[")
@@ -320,7 +320,7 @@ async def test_what_is_enough_for_all_turns_is_told_to_the_token(app_on: AppOn) 
     """Turn 1 holds 5 times 64 tokens and 20: without a continuation it takes 340 at once; turn 2 never completes."""
     async with app_on().run_test(size=WIDE) as pilot:
         await opened(pilot, "attempts=0 max_tokens=64,1000")
-        assert ("1 OF 2 COMPLETE at most smallest max_tokens 340 with attempts=0 (column 1,000): a guess · fewest "
+        assert ("1 OF 2 COMPLETE, 1 unknown smallest max_tokens 340 with attempts=0 (column 1,000): a guess · fewest "
                 "output tokens 340 from attempts=0, max_tokens=340 (column 1,000) on: a guess") in " ".join(
                     page(pilot.app).split())
         assert "with 339 turn 1" in " ".join(page(pilot.app).split())

@@ -612,7 +612,7 @@ async def test_the_table_is_written_as_csv(folder: Path, tmp_path: Path) -> None
         await pilot.press("x", "backspace", *str(out), "enter")
     lines = (out / "turns.csv").read_text().splitlines()
     assert lines[0].startswith("verdict,file,reason,turn,tokens")
-    assert [line.split(",")[0] for line in lines[1:]] == ["truncated", "call_rejected", "complete", ""]
+    assert [line.split(",")[0] for line in lines[1:]] == ["truncated", "call_rejected", "complete", "not_read"]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 160])

@@ -12,8 +12,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from inspector.config.settings import INITIAL, Settings
+from inspector.report.lines.spans import text_of
 from inspector.whatif import smallest as edge
 from inspector.whatif.grid import Axis, End, Grid
+from inspector.whatif.grid_lines import grain
 from inspector.whatif.grid_run import tune
 from inspector.whatif.smallest import cost, knee, rank, smallest
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
@@ -52,6 +54,9 @@ def test_what_was_only_counted_in_characters_says_so():
     case = case_of(asked(ASKS, chat("a" * 40, tokens=None), max_tokens=50))
     found = smallest(tune(case, grid(2, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (10, edge.UNCOUNTED)
+    told = text_of(grain(found.edge))
+    assert told.startswith("estimated: max_tokens 10 since not every answer says its tokens: four characters")
+    assert "known" not in told
 
 
 def test_over_a_recording_the_grain_is_its_responses():

@@ -11,16 +11,16 @@ import pytest
 
 from inspector.config.settings import parse_assignments, settings_of
 from inspector.replay.case import open_case
-from inspector.report.lines.spans import plain
+from inspector.report.lines.spans import plain, text_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from inspector.whatif.cell_lines import cell_sheet
 from inspector.whatif.grid import End, Grid, parse_axes
-from inspector.whatif.grid_lines import answers
+from inspector.whatif.grid_lines import answers, headline, headline_of
 from inspector.whatif.grid_report import as_csv, document, text
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS, heat, word
-from inspector.whatif.smallest import knee
+from inspector.whatif.smallest import knee, smallest
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
 from tests.scenes.recordings import lines
@@ -120,7 +120,7 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
     made = tuned("attempts=0..6")
     told = text(made, paths=[FIRST])
     assert told.startswith(
-        "1 OF 2 COMPLETE at most  fewest output tokens 280 from attempts=5 on: from the\nrecording\n")
+        "1 OF 2 COMPLETE, 1 unknown  fewest output tokens 280 from attempts=5 on: from\nthe recording\n")
     assert "RECORDED in 7 cells · the recording ends first in 7:" in told
     assert "turn 1         ✓ fewest output tokens with attempts=5  (t1)" in told
     assert "grid           attempts (continuation_max_attempts): 0 1 2 3 4 5 6\n" in told
@@ -281,11 +281,22 @@ def test_json_and_csv_from_the_command(inspector, tmp_path):
     assert inspector("tune", FIRST, "--grid", "attempts=5", "--csv", "-").out == target.read_text()
 
 
+def test_an_outcome_that_the_recording_does_not_hold_is_unknown_and_no_failure(inspector):
+    told = inspector("tune", FIRST, "--grid", "attempts=5").out
+    assert told.startswith("1 OF 2 COMPLETE, 1 unknown  "), "turn 2 waits for what was never recorded"
+    made = tuned("attempts=5")
+    assert text_of(headline_of(made, smallest(made, 1))).startswith("NOT KNOWN TO COMPLETE  the recording ends first")
+    blocked = tuned("attempts=5", paths=[next(str(each.path) for each in samples() if each.path.stem[:2] == "12")])
+    assert text_of(headline_of(blocked, smallest(blocked, 0))).startswith("DOES NOT COMPLETE")
+    assert text_of(headline(blocked, knee(blocked))).startswith("NONE COMPLETES")
+
+
 def test_what_is_the_same_in_all_cells_can_be_set(inspector):
     said = inspector("tune", FIRST, "--grid", "attempts=5", "--set", "continuation_max_output_chars=100")
     told = " ".join(said.out.split())
     assert told.startswith(
-        "NONE COMPLETES continuation_max_output_chars stops it, which this grid does not vary (in 1 of 2 turns)")
+        "NONE IS KNOWN TO COMPLETE continuation_max_output_chars stops it, which this grid does not vary "
+        "(in 1 of 2 turns)")
 
 
 @pytest.mark.parametrize(("arguments", "says"), [

@@ -32,6 +32,9 @@ from loop_core.values import (
 )
 from loop_core.wire.openai_responses import LOSES, PATHS, Decoder, encode, read_request, recognises
 from tests.scenes.essence import essence
+from tests.scenes.recordings import exchange, shown
+
+URL = "https://api.openai.com/v1/responses"
 
 TEXT = {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
         "content": [{"type": "output_text", "text": "Hello", "annotations": []}]}
@@ -231,6 +234,29 @@ def test_a_refusal_blocks_only_a_completed_response_without_text() -> None:
     assert decode(body(output=[TEXT, REFUSAL])).stop_reason.normalized is Stop.END_TURN
     cut = decode(body("incomplete", [REFUSAL], incomplete_details={"reason": "max_output_tokens"}))
     assert cut.stop_reason.normalized is Stop.MAX_TOKENS
+
+
+@pytest.mark.parametrize(("more", "held"), [
+    ({"output": [REFUSAL]}, b'"I cannot help."'),
+    ({"content_filters": [{"blocked": True}]}, b'[{"blocked": true}]'),
+    ({"incomplete_details": {"reason": "max_output_tokens"}}, b'"max_output_tokens"'),
+    ({"output": [{**TEXT, "status": "incomplete"}]}, b'"incomplete"'),
+], ids=["refusal", "content_filters", "incomplete_details", "output.status"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_contradicts_completed_points_at_the_field_that_says_so(
+    more: dict[str, Any], held: bytes, streamed: bool
+) -> None:
+    answer = sse(created(), end("completed", "completed", **more)) if streamed else json.dumps(
+        body(**more)).encode()
+    read = shown(exchange({"model": "gpt-5", "input": "x", "stream": streamed}, answer.decode(), url=URL))
+    (facts,) = read.responses
+    *_, seen = facts.evidence
+    assert seen.at is not None
+    assert seen.at.pointer not in (None, "/status", "/response/status")
+    quoted = facts.exchange.body[seen.at.start : seen.at.end]
+    assert held in quoted
+    if not streamed and "output" not in more:
+        assert quoted == held
 
 
 def test_azure_says_that_it_blocked_the_output() -> None:

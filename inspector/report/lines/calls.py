@@ -15,6 +15,7 @@ from inspector.replay.case import REFUSED
 from inspector.report.facts import ResponseFacts, View, answers_of, is_simulated
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
+from inspector.report.lines.server_calls import server_lines
 from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, paragraphs, safe
 from inspector.report.lines.steps import Block
 from inspector.report.sent_back import sent_back
@@ -174,7 +175,7 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
             lines += [*call(view, facts, verdict, own, taken), ()]
             if own or here is None:
                 copied.append(verdict.call.arguments or "")
-        lines += _server(facts)
+        lines += server_lines(facts)
     if not lines:
         lines = [(Span("no tool calls up to this step" if later else "no tool calls in this turn", Tone.DIM),)]
     if later:
@@ -188,14 +189,6 @@ def _answers(view: View, block: Block) -> Iterable[ResponseFacts]:
     if is_simulated(view, block.end):
         return (facts for _, facts in answers_of(view, block.first, block.end))
     return (view.responses[index] for index in view.turns[block.turn].responses)
-
-
-def _server(facts: ResponseFacts) -> list[Line]:
-    return [
-        (safe(call.name, Tone.STRONG), Span("  run by the provider itself; neither held nor run here", Tone.DIM),
-         Span(f"  {facts.name}", Tone.DIM))
-        for call in facts.exchange.response.server_calls
-    ]
 
 
 def call(

@@ -12,12 +12,13 @@ from typing import IO, Any
 
 from inspector.sessions import intake
 from inspector.sessions.importers.codex_items import (
+    ABORTED,
     CUT,
-    ENDED,
     ENVELOPES,
     ITEMS,
     OWN,
     TURN_ENDS,
+    abort_of,
     is_copied_turn,
     item_of,
     status_of,
@@ -218,7 +219,7 @@ class _Rollout(TranscriptReader):
             self.starts.append(place)
             self.voiced.clear()
         self.open = None
-        return place.after(InterimRow(line.number, text, own=own))
+        return place.after(InterimRow(line.number, text, own=own, mark="interrupted" if ABORTED.match(text) else None))
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         given = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
@@ -250,9 +251,8 @@ class _Rollout(TranscriptReader):
         if kind == "turn_aborted":
             place, self.open = self._overdue(place), None
             self.count_stopped(place)
-            reason = payload.get("reason")
-            said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
-            return place.after(InterimRow(line.number, said, mark=ENDED.get(str(reason), "ended")))
+            said, mark = abort_of(payload)
+            return place.after(InterimRow(line.number, said, mark=mark))
         if kind == "thread_rolled_back" and type(payload.get("num_turns")) is int:
             return self._rolled_back(line, payload["num_turns"], place)
         if kind == "thread_name_updated" and isinstance(payload.get("thread_name"), str):

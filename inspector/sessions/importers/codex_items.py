@@ -29,6 +29,8 @@ OWN = re.compile(
     r"permissions instructions|user_action|user_shell_command|collaboration_mode)\b|# AGENTS\.md instructions)",
     re.IGNORECASE)
 """The beginning of a message of the role `user` that Codex itself wrote."""
+ABORTED = re.compile(r"\s*<turn_aborted>", re.IGNORECASE)
+"""The beginning of the message by which Codex tells the model that the user interrupted the turn."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
 """The error into which Codex turns `response.incomplete`."""
 ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
@@ -37,6 +39,13 @@ TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 """Events that end a turn."""
 # Possessive quantifiers (Python 3.11): a text without a closing quote is given up at once, without backtracking.
 _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
+
+
+def abort_of(payload: Mapping[str, Any]) -> tuple[str, str]:
+    """What the event of an aborted turn says, and the mark of its row."""
+    reason = payload.get("reason")
+    said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
+    return said, ENDED.get(str(reason), "ended")
 
 
 def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:

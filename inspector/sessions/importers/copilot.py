@@ -16,7 +16,7 @@ from typing import IO, Any
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, whole_object
 from inspector.sessions.reasons import message_reason, recorder_reason
-from inspector.sessions.recording import FileReading, Options, below_file
+from inspector.sessions.recording import FileReading, Options, TurnPlace, below_file
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -113,6 +113,8 @@ class _Session(ChatReader):
         self.spent: dict[str, TranscriptLine] = {}
         """Id of a request -> its usage event, if that came before its message."""
         self.compacted: str | None = None
+        self.resumed = False
+        """Whether the session was taken up again, and no message of the user follows yet."""
         self.subagents: dict[str, str] = {"": ""}
         """Call that began a subagent -> the name of its session below the file's."""
 
@@ -124,6 +126,7 @@ class _Session(ChatReader):
         """A message, a result, or something that Copilot notes."""
         data, kind = object_of(line.value.get("data")), line.value.get("type")
         if kind == "user.message":
+            self.resumed = False
             return self.say(line, place, text_of(data.get("content")))
         if kind == "assistant.message":
             return self._message(line, data, place)
@@ -142,9 +145,13 @@ class _Session(ChatReader):
             self.compacted = f"line {line.number}: the history was shortened before this answer ({kind})"
         elif kind == "subagent.started":
             self._name_subagent(known_text(data.get("toolCallId")) or "", data)
+        elif kind == "session.resume":
+            self.resumed = True
         elif kind in ("session.start", "session.model_change"):
             model = known_text(data.get("newModel")) or known_text(data.get("selectedModel"))
             self.model = model or self.model
+        elif kind == "assistant.turn_end" and _ends_loop(place):
+            place = self.say(line, place, kind, mark="ended")
         lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.startswith(BEGINS) else frozenset())
         return place
 
@@ -168,6 +175,8 @@ class _Session(ChatReader):
         if answer is None or answer is not place.answer or place.since is not None:
             answer = self.open[key] = self.answer(line, place, "event", known_text(data.get("model")))
             answer.session = self._session_of(line)
+            if self.resumed and not answer.session:
+                answer.recorded_place, self.resumed = TurnPlace.REQUEST, False
             answer.note_compaction(self.compacted)
             self.compacted = None
         if key in self.spent:
@@ -207,6 +216,12 @@ class _Session(ChatReader):
         answer.error = error_in_text(text, answer.status, known_text(data.get("errorType")))
         answer.stop = message_reason(answer.error, at, text)
         return TreePlace(answer)
+
+
+def _ends_loop(place: TreePlace) -> bool:
+    """Whether the end of an answer ends Copilot's loop: it is noted after every answer, and one that calls nothing is
+    the last."""
+    return place.answer is not None and not place.answer.calls and not any(row.mark for row in place.rows())
 
 
 def _take_usage(answer: TranscriptAnswer, line: TranscriptLine) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.reasons import is_unrecorded, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
 from inspector.sessions.traffic import loads
@@ -32,7 +32,7 @@ from inspector.sessions.transcripts.chat_messages import (
     unanswered_call,
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import Stop, TextPart, ToolResultPart
+from loop_core.values import At, ExchangePart, Finding, Severity, Stop, TextPart, ToolResultPart
 from loop_core.wire.base import StopRow
 
 LISTS = ("history", "trajectory")
@@ -50,6 +50,8 @@ FIELDS: Fields = {
         "tool_call_ids": (list,), "is_demo": (bool,), "message_type": (str,), "response": (str,), "observation": (str,),
     },
 }
+SUBMITTED = "submitted"
+"""The exit status of a run whose last command SWE-agent carried out: it ends the run."""
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
@@ -107,6 +109,8 @@ class _Trajectory(ChatReader):
         super().__init__(path, options)
         self.outcome = ("", "")
         """The last command of the steps and its output."""
+        self.status = ""
+        """What the run says of its own end."""
         self.requests = 0
         """The number of requests that the run states."""
 
@@ -124,6 +128,7 @@ class _Trajectory(ChatReader):
         info = object_of(run.get("info"))
         status, stats = known_text(info.get("exit_status")), object_of(info.get("model_stats"))
         if status is not None:
+            self.status = redact.text(status)[:40]
             self.reading.notices.append(
                 f"the run ended with exit_status {status[:80]!r}: its outcome, not a stop reason")
         self.requests = number_of(stats.get("api_calls")) or 0
@@ -136,13 +141,22 @@ class _Trajectory(ChatReader):
             self.outcome = (steps[-1]["action"], redact.text(steps[-1]["observation"]))
 
     def settle(self) -> None:
-        """Adds the result of the last command, which only the steps contain."""
+        """Adds the result of the last command, which only the steps contain, and what the run says of its end."""
         last = self.last.answer
         call = unanswered_call(self.last)
-        if last is not None and call is not None and self.outcome[0] and self.outcome[0] == last_action(last):
+        # An empty output is what the steps have of a command without any result.
+        if last is not None and call is not None and all(self.outcome) and self.outcome[0] == last_action(last):
             result = ToolResultPart(call.id, None, self.outcome[1])
             last.follow(InterimRow(last.line + 1, "", (result,), unit=self.unit))
         super().settle()
+        if last is None or not self.status or self.runs:
+            return
+        at = At(ExchangePart.REQUEST, None, None, "/info/exit_status")
+        if self.status == SUBMITTED and call is not None and last.stop is not None and is_unrecorded(last.stop):
+            last.stop = recorder_reason(Stop.TOOL_CALL, None, at, self.status, "swe_agent.exit_status")
+        else:
+            told = f"the run ended with exit_status {self.status!r}: the recorder's word for the run, not a stop reason"
+            last.findings.append(Finding("transcript.exit_status", Severity.INFO, told, at))
 
     def summarise(self) -> None:
         """Reports how many answers the history lacks: one without a usable command is only in the steps."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from inspector.sessions.reasons import is_unrecorded, reason_finding, unrecorded_reason
+from inspector.sessions.reasons import STOPPED, is_unrecorded, reason_finding, unrecorded_reason
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes
 from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
@@ -206,7 +206,7 @@ class TranscriptAnswer:
     ) -> Exchange:
         """The decoded exchange; `stop` must be known by now. `steered`: words beside results are said within a turn."""
         stop = self.stop or unrecorded_reason(self.word_at)
-        told = reason_finding(stop)
+        told = reason_finding(stop, next((each.message for each in self.findings if each.rule == STOPPED), ""))
         findings = (*self.findings, told) if told is not None else tuple(self.findings)
         response = ChatResponse(
             self.api, self._closed(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
@@ -258,7 +258,7 @@ class TranscriptAnswer:
         told = self._stopped()
         if told is None:
             return None
-        self.findings.append(Finding("transcript.stopped", Severity.INFO, told, At(ExchangePart.REQUEST)))
+        self.findings.append(Finding(STOPPED, Severity.INFO, told, At(ExchangePart.REQUEST)))
         return None if self.cancelled else Act("cancel", True, self.line - 1)
 
     def _stopped(self) -> str | None:

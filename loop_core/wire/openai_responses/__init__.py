@@ -308,4 +308,5 @@ FORMAT = Format(
     history="input",
     chained=is_chained,
     joints={"reasoning": "\n\n"},
+    rules={f"{API}.refusal": ("refusal",)},
 )

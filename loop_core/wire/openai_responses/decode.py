@@ -55,8 +55,10 @@ class Decoder(BaseDecoder):
         self._status: str | None = None
         self._reason: str | None = None
         """`incomplete_details.reason` of the end."""
-        self._cut_item = False
-        """An item of a completed response says that it is incomplete."""
+        self._cut_item: At | None = None
+        """Where an item of a completed response says that it is incomplete."""
+        self._holder = ""
+        """The pointer of the last `response` object in its event; empty in a whole body."""
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -165,7 +167,7 @@ class Decoder(BaseDecoder):
     def _end(self, status: str | None, at: At, prefix: str) -> None:
         details = self._last.get("incomplete_details")
         reason = string(details.get("reason")) if isinstance(details, dict) else None
-        self._status, self._reason = status, reason
+        self._status, self._reason, self._holder = status, reason, prefix
         self.raw, self.raw_at = status, at
         if status == "incomplete" and reason:
             self.raw = f"{status}:{reason}"
@@ -246,7 +248,7 @@ class Decoder(BaseDecoder):
             if said.quirk is not None:
                 self.find(said.quirk[0], said.quirk[1], item.at, said.quirk[2])
             if completed and item.value.get("status") == "incomplete":
-                self._cut_item = True
+                self._cut_item = item.at._replace(pointer=f"{item.at.pointer or ''}/status")
                 self.find("openai_responses.incomplete_item", "an item of a completed response is incomplete", item.at)
         native = self._native()
         return ChatResponse(
@@ -266,7 +268,7 @@ class Decoder(BaseDecoder):
         native: dict[str, str] = {}
         if self._status != "incomplete" and self._reason:
             native["incomplete_details.reason"] = self._reason
-        if self._cut_item:
+        if self._cut_item is not None:
             native["output.status"] = "incomplete"
         filters = self._last.get("content_filters")
         given = filters if isinstance(filters, list) else []
@@ -291,21 +293,26 @@ class Decoder(BaseDecoder):
         stop = self.map_word(raw, self.raw_at)
         if stop.normalized is not Stop.END_TURN:
             return stop
-        word = None
+        word, at = None, None
         # Each of these contradicts `completed`, and the stricter word counts.
         if "incomplete_details.reason" in native:
-            word = f"incomplete:{native['incomplete_details.reason']}"
+            word, at = f"incomplete:{native['incomplete_details.reason']}", self._beside("/incomplete_details/reason")
         elif "content_filters.blocked" in native:
-            word = "content_filters.blocked"
+            word, at = "content_filters.blocked", self._beside("/content_filters")
         elif "output.status" in native:
-            word = f"output.status:{native['output.status']}"
+            word, at = f"output.status:{native['output.status']}", self._cut_item
         elif refusal and not any(type(part) is TextPart and part.text for part in parts):
-            word = "refusal"
+            word = "refusal"  # its place is that of the fact (`Format.rules`), which a stream sends piece by piece
         if word is None:
             return stop
         row = STOP_REASONS.get(word, STOP_REASONS["incomplete"])
-        seen = Evidence(f"{API}.{word}", self.raw_at, refusal[:200])
+        seen = Evidence(f"{API}.{word}", at, refusal[:200])
         return StopReason(row.stop, raw, row.detail, (*stop.evidence, seen))
+
+    def _beside(self, pointer: str) -> At:
+        """The place of a member of the last `response` object."""
+        at = self.raw_at
+        return At(at.part, at.start, at.end, self._holder + pointer) if self._holder and at else self.body_at(pointer)
 
 
 def _index(value: Any) -> int:

@@ -1,0 +1,57 @@
+"""Limits that a grid raises to what its recording holds: the recorded loop evidently allowed so many rounds.
+
+A limit that a grid does not vary must not decide what its budgets can do. Under the default of 10 rounds of tools a
+turn recorded with 13 would stop at the tenth, and a budget would be blamed for an end that no budget causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from inspector.config.settings import REPLAYED, Settings
+from inspector.replay.case import Case
+from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
+
+Answers = Sequence[tuple[Link, Exchange]]
+
+
+def _batches(turn: Answers) -> Iterator[tuple[tuple[str, str | None], ...]]:
+    """The calls of each answer that has any, compared as the machine compares them: by raw text, without ids."""
+    for _, exchange in turn:
+        if exchange.response.tool_calls:
+            yield tuple((call.name, call.arguments) for call in exchange.response.tool_calls)
+
+
+RECORDED_ROUNDS: Mapping[str, Callable[[Answers], int]] = {
+    "max_tool_steps": lambda turn: sum(1 for _ in _batches(turn)),
+    "max_identical_calls": lambda turn: max((len(list(same)) for _, same in groupby(_batches(turn))), default=0),
+    "max_resumes": lambda turn: sum(link.place is TurnPlace.RESUME for link, _ in turn),
+}
+"""Limit -> how much of it one recorded turn used."""
+
+
+def with_recorded_rounds(case: Case, settings: Settings) -> Settings:
+    """The settings with these limits raised to the most that any recorded turn used; what an operator has chosen stays,
+    and so do limits that the recording itself names."""
+    free = [name for name in RECORDED_ROUNDS if name not in settings.explicit | settings.configured]
+    used = dict.fromkeys(free, 0)
+    for record in case.recording.turns:
+        turn = _answers(case, record)
+        for name in free:
+            if name not in case.limits_by_path.get(turn[0][1].path, {}):
+                used[name] = max(used[name], RECORDED_ROUNDS[name](turn))
+    raised = {name: most for name, most in used.items() if most > getattr(settings.limits, name)}
+    return replace(settings, limits=settings.limits.with_values(raised)) if raised else settings
+
+
+def _answers(case: Case, record: TurnRecord) -> Answers:
+    return [(link, case.recording.exchanges[link.index]) for link in record.links]
+
+
+def raised_limits(settings: Settings) -> dict[str, int]:
+    """The limits that were raised so, with their values."""
+    return {name: value for name in RECORDED_ROUNDS
+            if (value := getattr(settings.limits, name)) > getattr(REPLAYED, name)
+            and name not in settings.explicit | settings.configured}
