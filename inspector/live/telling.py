@@ -78,7 +78,7 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
                     ends=(*old.ends, run.end))
     none = TurnVerdict(0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
     facts = TurnFacts(
-        run, NAME, (), turn.state, turn.terminal or "", turn.notice, turn.spend, turn.joined_answer(), none)
+        run, turn.state, turn.terminal or "", turn.notice, turn.spend, *turn.joined_answer(), none)
     return View(replay, view.inputs, view.responses, (*view.turns, facts), view.findings)
 
 SHOWN = 4_000
