@@ -13,9 +13,9 @@ from inspector.live.stepper import Flow
 from inspector.live.telling import head_of, under_way
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
+from inspector.report.lines.blocks import Block
 from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
 from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, join_groups, paragraphs, safe, text_of
-from inspector.report.lines.steps import Block
 from inspector.sessions import redact
 from loop_core.client.streaming import PendingSeam, coming_segment
 from loop_core.turn.continuation import JoinedText, Seam, Segment

@@ -21,7 +21,6 @@ from inspector.sessions.build import with_body, without_pieces
 from inspector.sessions.native import AGAIN, PRODUCER, SessionWriter, sent_again
 from inspector.sessions.recording import (
     Chunk,
-    Conversation,
     Exchange,
     Input,
     Link,
@@ -257,7 +256,7 @@ def replay_of_turns(
         steps += told.steps
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)
-    loaded = Loaded((source,), exchanges, (Conversation(NAME, tuple(records)),) if records else ())
+    loaded = Loaded((source,), exchanges, tuple(records))
     verdicts = tuple(admit_all(each.response.tool_calls, each.judgement, each.ask.request.tools) for each in heard)
     case = Case(loaded, tuple(each.judgement for each in heard), verdicts)
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs), ends=tuple(run.end for run in runs))

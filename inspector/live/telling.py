@@ -53,7 +53,7 @@ def live_view(driver: Driver) -> View:
     if live.phase is Phase.OVER:
         return made
     last = made.turns[-1]
-    running = TurnVerdict(last.id, last.verdict.rank, LIVE, GLYPH, ASCII, Severity.WARNING, "", None, sure=False)
+    running = TurnVerdict(last.verdict.rank, LIVE, GLYPH, ASCII, Severity.WARNING, "", None, sure=False)
     return replace(made, turns=(*made.turns[:-1], replace(last, verdict=running)))
 
 
@@ -76,9 +76,9 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
     run = TurnRun(record, first, first + len(steps), 1, first + len(steps) - 1, steps)
     replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run),
                     ends=(*old.ends, run.end))
-    none = TurnVerdict(turn.id, 0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
+    none = TurnVerdict(0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
     facts = TurnFacts(
-        run, NAME, (), turn.state, turn.terminal or "", turn.notice, turn.spend, turn.joined_answer(), none)
+        run, turn.state, turn.terminal or "", turn.notice, turn.spend, *turn.joined_answer(), none)
     return View(replay, view.inputs, view.responses, (*view.turns, facts), view.findings)
 
 

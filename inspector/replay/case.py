@@ -102,8 +102,9 @@ def open_case(recording: Loaded, before: Case | None = None, long_from: int = LO
     # A cancellation changes the judgement of an answer that is already read, so nothing is reused then.
     known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else None
     same = common_beginning(known.recording.exchanges, recording.exchanges) if known else 0
-    judged = (*(known.judgements[:same] if known else ()),
-              *(_judged(each, cancels) for each in recording.exchanges[same:]))
+    alike = dict[Judgement, Judgement]()  # one object for equal judgements: answers that end alike are judged alike
+    read = (_judged(each, cancels) for each in recording.exchanges[same:])
+    judged = (*(known.judgements[:same] if known else ()), *(alike.setdefault(each, each) for each in read))
     verdicts = (*(known.verdicts[:same] if known else ()),
                 *map(gate_exchange, recording.exchanges[same:], judged[same:]))
     unasked = {given.path: why for given in recording.inputs if (why := _unasked(given))}

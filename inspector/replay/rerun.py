@@ -41,7 +41,7 @@ from inspector.replay.case import (
 )
 from inspector.replay.edits import input_of, round_of
 from inspector.sessions.build import spoken_by
-from inspector.sessions.recording import Conversation, Link, TurnPlace, TurnRecord
+from inspector.sessions.recording import Link, TurnPlace, TurnRecord
 from loop_core.errors import CallerError
 from loop_core.turn.loop import Plan, opening_step, steps_from
 from loop_core.turn.policy import Signal
@@ -180,20 +180,13 @@ def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str |
     opened = case.recording.exchanges[links[0].index].path if links else ""
     brought = {exchanges[0].path: case.limits_by_path[opened]} if opened in case.limits_by_path else {}
     return Case(
-        case.recording._replace(exchanges=(*case.recording.exchanges, *exchanges), conversations=tuple(
-            _changed(each, record) for each in case.recording.conversations)),
+        case.recording._replace(exchanges=(*case.recording.exchanges, *exchanges), turns=tuple(
+            record if turn.id == record.id else turn for turn in case.recording.turns)),
         (*case.judgements, *judged), (*case.verdicts, *verdicts), {**case.limits_by_path, **brought}, case.measures,
         None if root is None else _with(root, answers, record, None), {}, case.live_runs,
         case.silent | {offset + position for position in answers.silent},
         end_causes=case.end_causes, cancels=case.cancels, long=case.long, may_follow=case.may_follow,
     )
-
-
-def _changed(conversation: Conversation, record: TurnRecord) -> Conversation:
-    if all(turn.id != record.id for turn in conversation.turns):
-        return conversation
-    return conversation._replace(turns=tuple(
-        record if turn.id == record.id else turn for turn in conversation.turns))
 
 
 # -- Reruns ----------------------------------------------------------------------------------------------------------

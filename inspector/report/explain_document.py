@@ -10,8 +10,9 @@ from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from inspector.config.prices import NO_PRICES, PriceTable
-from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
+from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import ReportedFinding
+from inspector.report.run_answers import answers_of
 from inspector.report.times_and_costs import CostSum, response_cost, session_cost, times_of, turn_cost, turn_times
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.recording import Exchange

@@ -1,20 +1,20 @@
 """The view model: everything that a report or a screen shows, as plain values computed from a `Replay`.
 
 The view model decides what is said; `text`, `document` and the screens only lay it out. Building it costs one pass over
-responses, not over steps. The last part gives the answers of a run, recorded or simulated.
+responses, not over steps.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from inspector.config.prices import PriceTable
 from inspector.config.settings import Settings
 from inspector.replay import Replay, TurnRun, begin_replay, join_runs
-from inspector.replay.case import LIVE, Case, has_unrecorded_answer
+from inspector.replay.case import LIVE, Case
 from inspector.report.findings import (
     ANOTHER_WAY,
     ReportedFinding,
@@ -23,14 +23,13 @@ from inspector.report.findings import (
     recorded_findings,
     touched_since,
 )
-from inspector.report.judged_turn import exchange_of, place_of, why_of
 from inspector.report.next_acts import NEVER, last_recorded, next_act, parents_in
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions import evidence_places
 from inspector.sessions.recording import Exchange, Input, Link
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
-from loop_core.turn.continuation import JoinedText
+from loop_core.turn.continuation import JoinedText, Seam
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import ProviderResponse, Recut, State, Turn
 from loop_core.turn.trace import Fidelity, Step
@@ -118,17 +117,33 @@ class TurnFacts:
     """One turn as replayed, and its verdict."""
 
     run: TurnRun
-    conversation: str
-    responses: tuple[int, ...]
     final_state: State
     """Where it was decided (`Turn.outcome`)."""
     terminal: str
     notice: str | None
     spend: Spend
-    joined_text: JoinedText
+    text: str
+    """The merged text."""
+    seams: tuple[Seam, ...]
+    """Its seams."""
     verdict: TurnVerdict
     findings: tuple[ReportedFinding, ...] = ()
     """The findings of this turn."""
+
+    @property
+    def conversation(self) -> str:
+        """The id of its conversation."""
+        return self.run.record.conversation
+
+    @property
+    def responses(self) -> tuple[int, ...]:
+        """The indices of its responses."""
+        return tuple([link.index for link in (*self.run.record.links, *self.run.record.remainder)])
+
+    @property
+    def joined_text(self) -> JoinedText:
+        """The merged text with its seams."""
+        return JoinedText(self.text, self.seams)
 
     @property
     def final_turn(self) -> Turn:
@@ -285,11 +300,11 @@ def _view(replay: Replay, responses: tuple[ResponseFacts, ...], turns: Sequence[
 
 def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...], spends: dict[Spend, Spend]) -> TurnFacts:
     """The facts of a turn. Turns that spent the same share the counts, by `spends`: many short ones do."""
-    record, ended = run.record, run.final_turn
-    indices = tuple(link.index for link in (*record.links, *record.remainder))
+    ended = run.final_turn
     return TurnFacts(
-        run, record.conversation, indices, ended.outcome or ended.state, ended.terminal or "", ended.notice,
-        spends.setdefault(ended.spend, ended.spend), ended.joined_answer(), judge_turn(replay, run, findings), findings)
+        run, ended.outcome or ended.state, ended.terminal or "", ended.notice,
+        spends.setdefault(ended.spend, ended.spend), *ended.joined_answer(), judge_turn(replay, run, findings),
+        findings)
 
 
 def _beside(replay: Replay, other: View) -> View:
@@ -340,61 +355,3 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
             run.first + place, live=link.why == LIVE,
         )
     return found
-
-
-# -- The answers of a run as every view shows them -------------------------------------------------------------------
-# A recorded answer is found by its index; a simulated one is built from the step that received it.
-
-UNRECORDED = -1
-"""The index of an answer that is in no recording."""
-
-
-def answering_step(view: View, step: int) -> int | None:
-    """The step that received the current response; None before the first."""
-    steps = view.steps
-    if steps[step].turn.evaluation is None:
-        return None
-    while not isinstance(steps[step].event, ProviderResponse):
-        step -= 1
-    return step
-
-
-def answer_at(view: View, step: int) -> ResponseFacts | None:
-    """The current response at a step; None before the first."""
-    index = view.steps[step].response
-    if index is not None:
-        return view.responses[index]
-    at = answering_step(view, step)
-    return None if at is None else _simulated(view, at)
-
-
-def answers_of(view: View, first: int, end: int) -> Iterator[tuple[int, ResponseFacts]]:
-    """The responses that the steps `first` to `end` received, each with its step."""
-    for step in range(first, end):
-        if isinstance(view.steps[step].event, ProviderResponse):
-            found = answer_at(view, step)
-            if found is not None:
-                yield step, found
-
-
-def is_simulated(view: View, end: int) -> bool:
-    """Whether any response of the run that ends before step `end` was never recorded."""
-    return has_unrecorded_answer(view.steps[end - 1].turn)
-
-
-def _simulated(view: View, at: int) -> ResponseFacts:
-    step = view.steps[at]
-    event, seen, before = step.event, step.turn.evaluation, step.before
-    assert isinstance(event, ProviderResponse)  # noqa: S101 - `answering_step` stops at one
-    assert seen is not None  # noqa: S101 - such a step has evaluated its answer
-    assert before is not None  # noqa: S101 - a request precedes every answer
-    turn = view.turn_of(at)
-    after = view.steps[at + 1] if at + 1 < turn.run.end else step
-    # A simulated answer has no request of its own in the recording; it takes the address and the format of its turn's.
-    opening = view.replay.case.recording.exchanges[turn.responses[0]]
-    link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why_of(event.recut))
-    return ResponseFacts(
-        UNRECORDED, exchange_of(opening, event, before), seen.judgement, seen.verdicts, link, turn.id,
-        len(step.turn.answers[-1]), after.state if after.previous_state is State.EVALUATE_STOP else None,
-        "never saw this answer: it is in no recording", at, event.recut,
-    )

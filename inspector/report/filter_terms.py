@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from inspector.report.facts import ResponseFacts, TurnFacts, View, answer_at, answering_step
+from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, RAN
+from inspector.report.run_answers import answer_at, answering_step
 from inspector.report.times_and_costs import length_ms
 from inspector.sessions.reasons import recorder_word
 from loop_core.judge.gate import Admission
@@ -117,7 +118,7 @@ class StepContext:
             return ""
         turn, path = self.turn, facts.exchange.path
         names = (*_present(facts.exchange.session, *_titles(self.view, path)), path)
-        return searched_text(turn, (facts,), facts.exchange.response.text or "", names)
+        return "\n".join(searched_text(turn, (facts,), facts.exchange.response.text or "", names))
 
 
 Told = TypeVar("Told")
@@ -174,8 +175,11 @@ def _found(*rules: str) -> Callable[[View, ResponseFacts], bool]:
     return lambda view, facts: not _rules(view).get(facts.index, set()).isdisjoint(rules)
 
 
-def searched_text(turn: TurnFacts, answers: Sequence[ResponseFacts], text: str, names: Iterable[str]) -> str:
-    """What a search looks through, in lower case: the user's message, the text of answers, their calls, every word.
+def searched_text(
+    turn: TurnFacts, answers: Sequence[ResponseFacts], text: str, names: Iterable[str]
+) -> tuple[str, str]:
+    """What a search looks through, in lower case: what was said (the user's message, the text of answers, the arguments
+    of their calls), and the names and words about it, which are the same for many turns.
 
     `names` are those of the session and its file.
     """
@@ -183,9 +187,10 @@ def searched_text(turn: TurnFacts, answers: Sequence[ResponseFacts], text: str, 
     words = (word for each in answers for word in (
         each.exchange.model or "", each.agent, each.judgement.stop.raw or "", each.judgement.stop.normalized.value))
     advice = turn.verdict.advice.text if turn.verdict.advice else ""
-    said = (turn.run.record.user_text, text, *(call.arguments or "" for call in calls), *names,
-            *dict.fromkeys((*(call.name or "" for call in calls), *words)), turn.verdict.word, turn.terminal, advice)
-    return "\n".join(said).casefold()
+    said = (turn.run.record.user_text, text, *(call.arguments or "" for call in calls))
+    about = (*names, *dict.fromkeys((*(call.name or "" for call in calls), *words)), turn.verdict.word, turn.terminal,
+             advice)
+    return "\n".join(said).casefold(), "\n".join(about).casefold()
 
 
 def _titles(view: View, path: str) -> list[str | None]:

@@ -36,7 +36,7 @@ def exchange_of(opening: Exchange, event: ProviderResponse, before: Turn) -> Exc
     """The exchange of a response that is in no recording; `opening` is the recorded one that its turn began with."""
     body = event.recut.body if event.recut is not None else b""
     return replace(
-        opening, request=request_of(before), request_json=None, response=event.response, content=body, headers=(),
+        opening, request=request_of(before), asked=None, response=event.response, content=body, headers=(),
         request_headers=(), recorded=event.recut is not None, started=None, duration_ms=None, chunks=(),
         first_byte_ms=None, recorder=None, lines=(),
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.config.settings import Settings, name_of
-from inspector.report.facts import ResponseFacts, TurnFacts, View, answers_of
+from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.run_answers import answers_of
 from loop_core.turn.trace import Fidelity
 
 

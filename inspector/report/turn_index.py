@@ -24,7 +24,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.advice import Advice, Basis
 from inspector.report.facts import view
-from inspector.report.turn_rows import AnswerRecord, TurnRow, rows_of
+from inspector.report.turn_rows import AnswerRecord, SharedValues, TurnRow, rows_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import redact, without_collector
 from inspector.sessions.importers import IMPORTERS
@@ -100,7 +100,7 @@ class TurnIndex:
         self._answer("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", *key, json.dumps(state), _hash(state), text)
         for row in rows:
             if row.verdict is not None:
-                words = redact.text(row.text).encode("utf-8", "replace").decode()
+                words = redact.text(f"{row.text}\n{row.names}").encode("utf-8", "replace").decode()
                 self._answer("INSERT INTO words VALUES (?, ?, ?, ?)", *key, row.number, words)
 
     def search(self, words: str, paths: Iterable[str]) -> list[IndexHit]:
@@ -234,7 +234,7 @@ def _row(values: list[Any]) -> TurnRow:
     values[_PATHS] = tuple(values[_PATHS])
     verdict = values[_VERDICT]
     values[_VERDICT] = None if verdict is None else _verdict(TurnVerdict(*verdict))
-    values[_ANSWERS] = tuple([_answer(AnswerRecord(*each)) for each in values[_ANSWERS]])
+    values[_ANSWERS] = tuple([AnswerRecord(_shared(*shared), *own) for shared, *own in values[_ANSWERS]])
     values[_TURNS] = tuple([(word, count) for word, count in values[_TURNS]])
     return TurnRow._make(values)
 
@@ -245,9 +245,8 @@ def _verdict(verdict: TurnVerdict) -> TurnVerdict:
         severity=Severity(verdict.severity), advice=advice and advice._replace(basis=Basis(advice.basis)))
 
 
-def _answer(record: AnswerRecord) -> AnswerRecord:
-    return AnswerRecord(tuple(map(tuple, record.words)), frozenset(record.flags), tuple(record.numbers),
-                        tuple(record.shares), tuple(record.texts))
+def _shared(words: list[list[str]], flags: list[str], numbers: list[float], shares: list[float]) -> SharedValues:
+    return SharedValues(tuple(map(tuple, words)), frozenset(flags), tuple(numbers), tuple(shares))
 
 
 # -- The rows of files: from the index if they are unchanged, else by reading the files one after another ------------

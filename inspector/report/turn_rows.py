@@ -3,7 +3,7 @@
 A row outlives the session that it was made from: a table of many files keeps only rows, and reads a file again when one
 of its turns is opened. A file that could not be read, or an entry that was skipped, is a row too.
 
-The later parts test rows with a filter, and count turns by verdict and model.
+The later part tests rows with a filter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache, lru_cache, partial
 from typing import NamedTuple, TypeVar
 
 from inspector.report.facts import TurnFacts, View
-from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext, searched_text
+from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, StepContext, searched_text
 from inspector.report.filters import Filter, FilterError, parse
 from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
@@ -42,19 +42,34 @@ SessionKey = tuple[tuple[str, ...], str]
 Shared = TypeVar("Shared", bound=Hashable)
 
 
-class AnswerRecord(NamedTuple):
-    """The values that filters test of one answer, as of reading the session."""
+class SharedValues(NamedTuple):
+    """The values that filters test of an answer and that many answers have in common; those refer to one object."""
 
     words: tuple[tuple[str, ...], ...]
     """The values of each row of `WORDS`, in its order; for words of a step, the values at all steps of the answer. None
     for words that the row itself has (`OF_ROW`)."""
     flags: frozenset[str]
     numbers: tuple[float | None, ...]
-    """The value of each row of `NUMBERS`, in their order, at the answer's last step."""
+    """The value of each row of `NUMBERS` at the answer's last step, in their order, without those that the record or
+    the row itself has."""
     shares: tuple[float | None, ...]
     """The same as a percentage of the limit, of those rows that have one (`SHARES`)."""
-    texts: tuple[str, ...]
-    """The texts of `TEXTS`, in its order."""
+
+
+class AnswerRecord(NamedTuple):
+    """The values that filters test of one answer, as of reading the session: those of its own by their name in
+    `NUMBERS`, at its last step, or in `PATTERNS`."""
+
+    shared: SharedValues
+    tokens: float | None
+    chars: float | None
+    step: float | None
+    out: float | None
+    size: float | None
+    took: float | None
+    t: str
+    r: str
+    a: str
 
 
 class TurnRow(NamedTuple):
@@ -94,7 +109,9 @@ class TurnRow(NamedTuple):
     title: str = ""
     """The beginning of the user's message."""
     text: str = ""
-    """What a search looks through, in lower case: the message, the answer, its calls, every word."""
+    """What a search looks through, in lower case: the message, the answer, the arguments of its calls."""
+    names: str = ""
+    """What a search looks through besides, in lower case: names and words; turns with the same refer to one object."""
     answers: tuple[AnswerRecord, ...] = ()
     noted: str = ""
     """The agent's own word for the end, if it wrote one in place of the provider's."""
@@ -181,7 +198,8 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
     verdict = turn.verdict
     file = file_at(exchange.path)
     name = f"{file.name} {exchange.session}" if is_below_file(exchange.session) else exchange.session or file.name
-    text = searched_text(turn, answers, turn.joined_text.text, (name, exchange.path))
+    text, names = searched_text(turn, answers, turn.text, (name, exchange.path))
+    title = one_line(message, TITLE)
     return TurnRow(
         file.paths, exchange.path, name, number, file.turns, step, verdict,
         agent=facts.agent, model=exchange.model or "", conversation=turn.conversation, raw=stop.raw,
@@ -192,8 +210,8 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
         ran=sum(noted.finding.rule in RAN for noted in turn.findings),
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
         started=None if start is None else start / 1e9,
-        title=one_line(message, TITLE), text=text, answers=tuple(_records(view, turn)),
-        session_id=file.about.id, parent_id=file.about.parent,
+        title=message if message == title else title, text=text, names=_same(names),  # the message is held already
+        answers=tuple(_records(view, turn)), session_id=file.about.id, parent_id=file.about.parent,
     )
 
 
@@ -237,7 +255,10 @@ def short_file(path: str) -> str:
 
 # -- Testing a row with a filter -------------------------------------------------------------------------------------
 
-_NUMBER_AT = {name: at for at, name in enumerate(NUMBERS)}
+NUMBERS_OF_ROW: Mapping[str, Callable[[TurnRow], float]] = {"turn": lambda row: row.number}
+"""The numbers that the row itself has."""
+_NUMBER_AT = {name: at for at, name in enumerate(
+    name for name in NUMBERS if name not in NUMBERS_OF_ROW and name not in AnswerRecord._fields)}
 SHARES = tuple(name for name, row in NUMBERS.items() if row.share not in (None, row.value))
 """The rows of `NUMBERS` of which the share of a limit is another value."""
 _SHARE_AT = {name: at for at, name in enumerate(SHARES)}
@@ -247,9 +268,9 @@ OF_ROW: Mapping[str, Callable[[TurnRow], str]] = {
     "conversation": lambda row: row.conversation,
 }
 """The words that the row itself has: they differ from turn to turn, and all others together are the same for many."""
-TEXTS = ("t", "r", "a")
+TEXTS = tuple(name for name in AnswerRecord._fields if name in PATTERNS)
 """The letters in `PATTERNS` of the texts that a row stores; other texts can be searched only in an open session."""
-_TEXT_AT = {name: at for at, name in enumerate(TEXTS)}
+_OWN_NUMBERS = tuple(name for name in AnswerRecord._fields if name in NUMBERS)
 
 
 @lru_cache(maxsize=65_536)
@@ -276,9 +297,11 @@ def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
             for name, row in WORDS.items()))
         flags = _same(frozenset(name for name, row in FLAGS.items() if any(
             place.flag(name) for place in (places if row.of_response is None else places[-1:]))))
-        numbers = tuple(last.number(name, share=False) for name in NUMBERS)
-        shares = _same(tuple(last.number(name, share=True) for name in SHARES))
-        yield AnswerRecord(words, flags, numbers, shares, tuple(last.text(name) for name in TEXTS))
+        numbers = tuple(last.number(name, share=False) for name in _NUMBER_AT)
+        shares = tuple(last.number(name, share=True) for name in SHARES)
+        own = {name: last.number(name, share=False) for name in _OWN_NUMBERS}
+        yield AnswerRecord._make((_same(SharedValues(words, flags, numbers, shares)), *own.values(),
+                                  *(last.text(name) for name in TEXTS)))
 
 
 class RowAnswer(NamedTuple):
@@ -293,25 +316,30 @@ class RowAnswer(NamedTuple):
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
         own = OF_ROW.get(name)
-        return self.row.answers[self.answer].words[_WORD_AT[name]] if own is None else (own(self.row),)
+        return self.row.answers[self.answer].shared.words[_WORD_AT[name]] if own is None else (own(self.row),)
 
     def flag(self, name: str) -> bool:
         """Whether a flag of `FLAGS` holds."""
-        return name in self.row.answers[self.answer].flags
+        return name in self.row.answers[self.answer].shared.flags
 
     def number(self, name: str, share: bool) -> float | None:
         """The value of a row of `NUMBERS`, or its percentage of the limit."""
-        record = self.row.answers[self.answer]
-        return record.shares[_SHARE_AT[name]] if share and name in _SHARE_AT else record.numbers[_NUMBER_AT[name]]
+        record, own = self.row.answers[self.answer], NUMBERS_OF_ROW.get(name)
+        if share and name in _SHARE_AT:
+            return record.shared.shares[_SHARE_AT[name]]
+        if own is not None:
+            return own(self.row)
+        at = _NUMBER_AT.get(name)
+        value: float | None = getattr(record, name) if at is None else record.shared.numbers[at]
+        return value
 
     def text(self, name: str) -> str:
         """The text of a row of `PATTERNS`; empty if rows do not store it."""
-        at = _TEXT_AT.get(name)
-        return "" if at is None else self.row.answers[self.answer].texts[at]
+        return getattr(self.row.answers[self.answer], name) if name in TEXTS else ""
 
     def searched(self) -> str:
         """The text of the row in which a search looks."""
-        return self.row.text
+        return f"{self.row.text}\n{self.row.names}"
 
 
 def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
@@ -325,7 +353,7 @@ def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
     for row in rows:
         yield from ((name, own(row)) for name, own in OF_ROW.items() if own(row))
         for answer in row.answers:
-            fresh = [pair for pair in zip(WORDS, answer.words, strict=True) if pair not in known]
+            fresh = [pair for pair in zip(WORDS, answer.shared.words, strict=True) if pair not in known]
             known.update(fresh)
             yield from ((name, value) for name, values in fresh for value in values)
 
@@ -345,56 +373,5 @@ def row_filter(text: str) -> Filter:
 
 def holds(row: TurnRow, needle: str) -> bool:
     """Whether a row contains a text, given in lower case."""
-    told = f"{row.unread}\n{row.name}\n{row.file}\n{row.why}"
-    return needle in row.text or (row.verdict is None and needle in told.casefold())
-
-
-# -- Counts over many turns ------------------------------------------------------------------------------------------
-
-
-class RowCounts(NamedTuple):
-    """The number of rows of each kind."""
-
-    turns: int
-    sessions: int
-    attention: int
-    """Turns whose verdict is an error or a warning."""
-    complete: int
-    unread: Mapping[str, int]
-    """What rows without a verdict are (`TurnRow.unread`), with their number."""
-    verdicts: Sequence[tuple[TurnVerdict, int]]
-    """A verdict of each kind, worst first, with the number of turns that have it."""
-
-
-def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
-    """Counts rows."""
-    every = list(rows)
-    verdicts = by_verdict(every)
-    return RowCounts(
-        sum(count for _, count in verdicts), len({row.session for row in every if row.verdict is not None}),
-        sum(count for seen, count in verdicts if not seen.clean),
-        sum(row.verdict.complete for row in every if row.verdict is not None),
-        Counter(row.unread for row in every if row.verdict is None), verdicts)
-
-
-def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
-    """A verdict of each kind, worst first, with the number of turns that have it."""
-    seen: dict[int, TurnVerdict] = {}
-    counted: Counter[int] = Counter()
-    for row in rows:
-        if row.verdict is not None:
-            seen.setdefault(row.verdict.rank, row.verdict)
-            counted[row.verdict.rank] += 1
-    return [(seen[rank], counted[rank]) for rank in sorted(counted)]
-
-
-def by_model(rows: Iterable[TurnRow]) -> list[tuple[str, int, int]]:
-    """Each model with the number of turns that it answered and of those that need attention, the most frequent
-    first."""
-    turns: Counter[str] = Counter()
-    attention: Counter[str] = Counter()
-    for row in rows:
-        if row.verdict is not None:
-            turns[row.model or "model not recorded"] += 1
-            attention[row.model or "model not recorded"] += not row.verdict.clean
-    return [(model, count, attention[model]) for model, count in turns.most_common()]
+    unread = f"{row.unread}\n{row.name}\n{row.file}\n{row.why}".casefold() if row.verdict is None else ""
+    return any(needle in text for text in (row.text, row.names, unread))

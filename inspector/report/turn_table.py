@@ -23,8 +23,9 @@ from inspector.report.lines.spans import (
     width_of,
 )
 from inspector.report.lines.steps import role_of
+from inspector.report.row_counts import by_model, by_verdict
 from inspector.report.table import Column, Table
-from inspector.report.turn_rows import SessionKey, TurnRow, by_model, by_verdict, short_file
+from inspector.report.turn_rows import SessionKey, TurnRow, short_file
 from inspector.report.verdict import identifier
 from inspector.sessions.recording import BELOW
 

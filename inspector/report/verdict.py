@@ -7,6 +7,7 @@ no meaning depends on colour.
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
@@ -59,9 +60,8 @@ class VerdictRow(NamedTuple):
 
 
 class TurnVerdict(NamedTuple):
-    """The verdict on one turn."""
+    """The verdict on one turn; most turns of a recording share one."""
 
-    turn: str
     rank: int
     word: str
     glyph: str
@@ -365,9 +365,15 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
             end = f"; {look.final_turn.notice}"
         live = replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
         said = f"{'LIVE' if live else 'SIMULATED'}: {said}{end}"
-    # Interned: most turns of a recording have the same sentence.
-    return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, intern(said),
-                       advice, row.sure(look), row.answer(look))
+    verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(said), advice, row.sure(look),
+                          row.answer(look))
+    return _same(verdict) if advice is None else verdict  # an advice may hold settings, which have no hash
+
+
+@lru_cache(maxsize=1024)
+def _same(verdict: TurnVerdict) -> TurnVerdict:
+    """The same object for equal verdicts, which saves memory: most turns of a recording end alike."""
+    return verdict
 
 
 def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:

@@ -34,6 +34,9 @@ from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 EDGE = 400
 """Bytes on each side of a seam between two answers in which a credential is looked for."""
+FEW = 1024
+"""A request's JSON of so many characters is kept as its bytes; the texts of a longer one are also in the request, and
+would be kept twice."""
 HALF = 8
 """A shorter piece of a credential may be an ordinary word, so it is masked only at the place where it was found."""
 
@@ -167,7 +170,7 @@ def _unsaid(exchange: Exchange, pieces: re.Pattern[str], names: Mapping[str, str
     if said == exchange.request_json:
         return exchange
     request = wire(exchange.api).read_request(said, exchange.url) if isinstance(said, dict) else exchange.request
-    return replace(exchange, request_json=said, request=request)
+    return replace(exchange, asked=said, request=request)
 
 
 def with_body(exchange: Exchange, body: bytes) -> Exchange:
@@ -226,7 +229,7 @@ def build(
     api = _api(raw, url, options)
     if isinstance(api, UnbuiltExchange):
         return api
-    request_json, request = _request(raw, api, url, counts)
+    asked, request = _request(raw, api, url, counts)
     headers = redact.headers(raw.headers, shapes=not raw.clean, counts=counts)
     body = raw.body if raw.clean else _resealed(redact.body(raw.body, counts), raw.body)
     chosen = _profile(raw, api, url, headers, body, request, options)
@@ -253,7 +256,7 @@ def build(
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
         response = replace(response, findings=(*response.findings, broke))
     made = Exchange(
-        path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, request_json, response, body,
+        path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, asked, response, body,
         headers, redact.headers(raw.request_headers, shapes=not raw.clean, counts=counts),
         raw.recorded, raw.started, raw.duration_ms, raw.chunks, raw.first_byte_ms,
         again=raw.again, recorded_place=raw.recorded_place, messages=raw.messages, cut_after=raw.cut_after,
@@ -326,19 +329,21 @@ def _asks(raw: RawExchange) -> bool:
 
 
 def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None) -> tuple[Any, Request | None]:
+    """The request's JSON as `Exchange.asked` holds it, and the request."""
     text = raw.request_text
     if text is None:
         return None, None
     if not raw.clean:
         text = redact.text(text, counts)
     try:
-        value = traffic.loads(text)
+        value = read = traffic.loads(text)
     except ValueError:
         return None, None
     if not raw.clean:
         # The text alone is not enough: a value under a credential's name need not look random.
         value = redact.request(value, text, counts)
-    return value, wire(api).read_request(value, url) if isinstance(value, dict) else None
+    request = wire(api).read_request(value, url) if isinstance(value, dict) else None
+    return (text.encode() if value is read and len(text) <= FEW and text.isascii() else value), request
 
 
 def _profile(

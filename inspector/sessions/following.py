@@ -23,7 +23,6 @@ from inspector.sessions.importers import HEAD, IMPORTERS, choose, importer
 from inspector.sessions.open import OpenedFile
 from inspector.sessions.recording import (
     ODD,
-    Conversation,
     Exchange,
     FileReading,
     Input,
@@ -203,15 +202,15 @@ class FollowedSession:
             self._files[path] = FollowedFile(path, self._options)
         return self._files[path].read(self._options.room)
 
-    def _threaded(self, before: Sequence[Exchange], exchanges: list[Exchange]) -> tuple[Conversation, ...]:
-        """Conversations. An answer whose inferred end is unchanged keeps its earlier object."""
+    def _threaded(self, before: Sequence[Exchange], exchanges: list[Exchange]) -> tuple[TurnRecord, ...]:
+        """Turns. An answer whose inferred end is unchanged keeps its earlier object."""
         settled = self._settled if before else ()
         for number, (old, new, earlier, now) in enumerate(zip(before, self._read, settled, exchanges, strict=False)):
             if now is not new and old is new and earlier.response.stop_reason == now.response.stop_reason:
                 exchanges[number] = earlier
         self._same = common_beginning(settled, exchanges)
         self._settled = tuple(exchanges)
-        return self._thread.conversations(exchanges, self._same)
+        return self._thread.turns(exchanges, self._same)
 
     def _masked(
         self, exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]

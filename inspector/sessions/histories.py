@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
@@ -76,11 +77,13 @@ class History(NamedTuple):
         """The node of the whole history."""
         return self.nodes[-1]
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """The size that grows from one exchange to the next: the number of items, or the length of a prefilled text."""
-        last = self.items[-1] if self.items else None
-        return len(self.items), len(last.text) if last is not None and last.kind is ItemKind.ASSISTANT else 0
+
+def size_of(request: Request) -> tuple[int, int]:
+    """The size of a history that grows from one exchange to the next: the number of items, or the length of a prefilled
+    text."""
+    runs = [*_runs(request.messages[_leading(request.messages) :])]
+    kind, last = runs[-1] if runs else (None, ())
+    return len(runs), sum(len(message.text) for message in last) if kind is ItemKind.ASSISTANT else 0
 
 
 # Clients move these marks to the last messages of each request (Anthropic's cache_control, Bedrock's cachePoint).
@@ -97,16 +100,15 @@ class HistoryTree:
         """Whether differences count: an agent's own rows are always equal, and folded copies of all texts cost much."""
         self._keys: dict[Hashable, int] = {}
         self._seen: dict[tuple[Message, ...], int] = {}
-        self._edges: dict[tuple[int, int], int] = {}
+        self._edges: dict[int, int] = {}
+        """A node, and behind it 32 bits with the number of an item, which take half of a pair -> the next node."""
         self._parsed: dict[str, str] = {}
 
     def history(self, request: Request, start: int = 0) -> History:
         """The history of a request, as a path from the node `start`."""
         messages = request.messages
-        first = 0
-        while first < len(messages) and messages[first].role is Role.SYSTEM:
-            first += 1
-        items = self._items(messages[first:])
+        first = _leading(messages)
+        items = [HistoryItem(kind, self._number(run, kind), run) for kind, run in _runs(messages[first:])]
         nodes = [start]
         for item in items:
             nodes.append(self.step(nodes[-1], item.key))
@@ -114,7 +116,7 @@ class HistoryTree:
 
     def step(self, node: int, key: int) -> int:
         """The node after an item."""
-        edge = (node, key)
+        edge = node << 32 | key
         found = self._edges.get(edge)
         if found is None:
             found = self._edges[edge] = len(self._edges) + 1
@@ -153,25 +155,6 @@ class HistoryTree:
             self._parsed[raw] = found
         return found
 
-    def _items(self, messages: tuple[Message, ...]) -> list[HistoryItem]:
-        items: list[HistoryItem] = []
-        run: list[Message] = []
-        kind: ItemKind | None = None
-        for message in messages:
-            now = _kind(message)
-            # Clients split an answer, or join results, as they like; two messages of a user are never one.
-            if kind is not None and (now is not kind or now not in (ItemKind.ASSISTANT, ItemKind.RESULTS)):
-                items.append(self._item(kind, tuple(run)))
-                run = []
-            kind = now
-            run.append(message)
-        if kind is not None:
-            items.append(self._item(kind, tuple(run)))
-        return items
-
-    def _item(self, kind: ItemKind, messages: tuple[Message, ...]) -> HistoryItem:
-        return HistoryItem(kind, self._number(messages, kind), messages)
-
     def _number(self, messages: tuple[Message, ...], kind: ItemKind) -> int:
         found = self._seen.get(messages)
         if found is None:
@@ -198,6 +181,27 @@ class HistoryTree:
         return text if self._exact else squeeze(text)
 
 
+def _leading(messages: tuple[Message, ...]) -> int:
+    """The number of system messages at the beginning."""
+    return next((number for number, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+
+
+def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Message, ...]]]:
+    """The messages of each item, and its kind."""
+    run: list[Message] = []
+    kind: ItemKind | None = None
+    for message in messages:
+        now = _kind(message)
+        # Clients split an answer, or join results, as they like; two messages of a user are never one.
+        if kind is not None and (now is not kind or now not in (ItemKind.ASSISTANT, ItemKind.RESULTS)):
+            yield kind, tuple(run)
+            run = []
+        kind = now
+        run.append(message)
+    if kind is not None:
+        yield kind, tuple(run)
+
+
 def _kind(message: Message) -> ItemKind:
     if message.role is Role.ASSISTANT:
         return ItemKind.ASSISTANT
@@ -221,11 +225,15 @@ _FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 
 @dataclass(slots=True, eq=False, repr=False)
 class SeatedExchange:
-    """An exchange while it is assigned to a turn."""
+    """An exchange while it is assigned to a turn. Its history is not kept: those of a long conversation take much room.
+    """
 
     index: int
     exchange: Exchange
-    history: History
+    node: int
+    """The node of its whole history."""
+    length: int
+    """The number of items of its history."""
     when: float
     text: str
     calls: tuple[ToolCall, ...]
@@ -272,7 +280,8 @@ def seat(index: int, exchange: Exchange, history: History, when: float) -> Seate
     model = request.model if request is not None else None
     identity = (exchange.api, host_of(exchange.url), model, history.system)
     return SeatedExchange(
-        index, exchange, history, when, text, calls, cut, word in _FAILED, text, history.node, identity=identity
+        index, exchange, history.node, len(history.items), when, text, calls, cut, word in _FAILED, text, history.node,
+        identity=identity,
     )
 
 
@@ -283,3 +292,27 @@ def _unparsed(call: ToolCall) -> bool:
         return not isinstance(from_json(call.arguments.encode()), dict)
     except (ValueError, TypeError):  # a lone surrogate is not text to the parser
         return True
+
+
+def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[int, float], bool]:
+    """The start of each exchange, and whether that order is reliable. Without any times there is none: it is the file's
+    order."""
+    stated = {exchanges[index].started for index in group}
+    if stated == {None}:
+        return {}, True
+    if len(stated) == 1:  # a converter's default says nothing
+        return dict.fromkeys(group, 0.0), False
+    moments = {index: moment_of(exchanges[index].started) for index in group}
+    known = all(moment is not None for moment in moments.values())  # one unknown may be anywhere
+    return {index: moment or 0.0 for index, moment in moments.items()}, known
+
+
+def moment_of(start: str | None) -> float | None:
+    """A recorded start in seconds; None if it is none."""
+    try:
+        return float(start) if start is not None else None
+    except ValueError:
+        try:
+            return datetime.fromisoformat(start or "").timestamp()
+        except (ValueError, OverflowError):
+            return None

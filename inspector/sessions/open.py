@@ -18,7 +18,6 @@ from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choo
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.recording import (
     ODD,
-    Conversation,
     Exchange,
     FileReading,
     Input,
@@ -144,7 +143,7 @@ def _spread(one: OpenedFile) -> bool:
 
 def join_files(
     files: Sequence[OpenedFile],
-    thread: Callable[[list[Exchange], Sequence[Sequence[int]]], tuple[Conversation, ...]] = thread,
+    thread: Callable[[list[Exchange], Sequence[Sequence[int]]], tuple[TurnRecord, ...]] = thread,
     mask_seams: Callable[
         [list[Exchange], Sequence[TurnRecord], Mapping[str, redact.Counts]], list[Exchange]] = mask_seams,
 ) -> Loaded:
@@ -165,16 +164,15 @@ def join_files(
         from inspector.sessions.transcripts.ending_rules import settle
 
         settle(exchanges, inputs)
-    conversations = thread(exchanges, list(groups.values()))
-    _inherit(exchanges, conversations)
-    turns = [turn for conversation in conversations for turn in conversation.turns]
+    turns = thread(exchanges, list(groups.values()))
+    _inherit(exchanges, turns)
     clean = mask_seams(exchanges, turns, {given.path: given.masked for given in inputs})
-    return Loaded(tuple(inputs), tuple(clean), conversations)
+    return Loaded(tuple(inputs), tuple(clean), turns)
 
 
-def _inherit(exchanges: list[Exchange], conversations: Sequence[Conversation]) -> None:
+def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
     """Gives a polled response the request that it answers, whose tools and cap hold for it too."""
-    for link in (link for each in conversations for turn in each.turns for link in turn.links):
+    for link in (link for turn in turns for link in turn.links):
         one = exchanges[link.index]
         if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:
             asked = exchanges[link.parent].request

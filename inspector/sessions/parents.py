@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from inspector.sessions.histories import History, HistoryItem, HistoryTree, ItemKind, SeatedExchange, squeeze
 from inspector.sessions.recording import TurnPlace
@@ -24,6 +24,10 @@ _TURN = re.compile(r"[a-z][A-Z]")
 _TELLING_TEXT = 16  # characters without white space by which one answer is told from others
 _END = 128
 """Characters without white space that are compared at both ends of a long text whose middle was left out."""
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class ParentMatch(NamedTuple):
@@ -58,40 +62,41 @@ def _mark(token: str) -> str:
 class Index:
     """The exchanges so far, by their requests and by their answers."""
 
-    def __init__(self, tree: HistoryTree) -> None:
-        self.tree = tree
-        self.ids: defaultdict[str, list[SeatedExchange]] = defaultdict(list)
-        self._requests: defaultdict[tuple[object, ...], list[SeatedExchange]] = defaultdict(list)
+    def __init__(self, tree: HistoryTree, by_id: bool = True) -> None:
+        self.tree, self.by_id = tree, by_id
+        self.ids: dict[str, list[SeatedExchange]] = {}
+        self._requests: dict[tuple[int, tuple[object, ...]], list[SeatedExchange]] = {}
         self._tokens: defaultdict[tuple[object, ...], list[SeatedExchange]] = defaultdict(list)
         self._unrecorded: defaultdict[int, list[SeatedExchange]] = defaultdict(list)
         self._beginnings: defaultdict[tuple[int, str], list[SeatedExchange]] = defaultdict(list)
         self._chains: defaultdict[int, list[SeatedExchange]] = defaultdict(list)
-        self._answers: defaultdict[int, list[tuple[str, SeatedExchange]]] = defaultdict(list)
+        self._answers: dict[int, list[tuple[str, SeatedExchange]]] = {}
         self._keyed: defaultdict[int, tuple[int, dict[int, list[SeatedExchange]]]] = defaultdict(lambda: (0, {}))
         self._calls: defaultdict[tuple[str | None, ...], list[SeatedExchange]] = defaultdict(list)
+        self._identities: dict[tuple[object, ...], tuple[object, ...]] = {}
 
     def add(self, one: SeatedExchange) -> None:
         """Adds an exchange by its request, and by its id."""
-        history, response = one.history, one.exchange.response
-        self._requests[(history.node, *one.identity)].append(one)
-        if response.id:
-            self.ids[response.id].append(one)
+        response = one.exchange.response
+        one.identity = self._identities.setdefault(one.identity, one.identity)  # one object for equal ones
+        _put(self._requests, (one.node, one.identity), one)
+        if response.id and self.by_id:
+            _put(self.ids, response.id, one)
         if response.continuation_token:
-            self._tokens[(history.node, response.continuation_token, *one.identity)].append(one)
+            self._tokens[(one.node, response.continuation_token, *one.identity)].append(one)
 
-    def add_answer(self, one: SeatedExchange) -> None:
+    def add_answer(self, one: SeatedExchange, history: History) -> None:
         """Adds an exchange by what it answered, for `find`."""
-        history = one.history
         if not one.exchange.recorded:
-            self._unrecorded[history.node].append(one)
+            self._unrecorded[one.node].append(one)
         if one.text or one.calls or one.paused:
-            self._answers[history.node].append((one.text, one))
+            _put(self._answers, one.node, (one.text, one))
             if history.items and history.items[-1].kind is ItemKind.ASSISTANT:
                 # A prefill and its answer are one message in later histories.
-                self._answers[history.nodes[-2]].append((history.items[-1].text + one.text, one))
+                _put(self._answers, history.nodes[-2], (history.items[-1].text + one.text, one))
             if one.chain_text != one.text:
                 # A client may also join the segments of a continued answer into one message.
-                self._answers[one.base].append((one.chain_text, one))
+                _put(self._answers, one.base, (one.chain_text, one))
                 self._chains[one.base].append(one)
         if one.calls:
             names = tuple([call.id for call in one.calls])
@@ -100,16 +105,16 @@ class Index:
 
     def remove(self, one: SeatedExchange) -> None:
         """Removes the exchange that was added last, when no parent is looked for by its answer any more."""
-        history, response = one.history, one.exchange.response
-        self._requests[(history.node, *one.identity)].pop()
-        if response.id:
+        response = one.exchange.response
+        self._requests[one.node, one.identity].pop()
+        if response.id and self.by_id:
             self.ids[response.id].pop()
         if response.continuation_token:
-            self._tokens[(history.node, response.continuation_token, *one.identity)].pop()
+            self._tokens[(one.node, response.continuation_token, *one.identity)].pop()
 
     def same_requests(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request, in order."""
-        return self._requests.get((node, *identity), ())
+        return self._requests.get((node, identity), ())
 
     def with_token(self, node: int, identity: tuple[object, ...], token: str) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request whose answer has this continuation token."""
@@ -117,7 +122,7 @@ class Index:
 
     def _at(self, node: int) -> dict[int, list[SeatedExchange]]:
         """Key -> the answers that followed the history of a node; built at its first use."""
-        answers = self._answers[node]
+        answers = self._answers.get(node, [])
         done, keyed = self._keyed[node]
         for text, one in answers[done:]:
             for key in self._keys(text, one.calls):
@@ -229,6 +234,15 @@ class Index:
         return said("", one.calls) == said("", item.calls) and _same_ids(one.calls, item.calls)
 
 
+def _put(held: dict[Key, list[Value]], key: Key, value: Value) -> None:
+    """Adds a value to those of a key. Most keys have one, for which a list that was appended to has too much room."""
+    found = held.get(key)
+    if found is None:
+        held[key] = [value]
+    else:
+        found.append(value)
+
+
 def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
     """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but two distinctive ones must
     agree."""
@@ -254,12 +268,12 @@ def _drawn(name: str) -> bool:
         len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))
 
 
-def narrow(match: ParentMatch, child: SeatedExchange, ordered: bool) -> list[SeatedExchange]:
+def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered: bool) -> list[SeatedExchange]:
     """The best candidates: by signatures, the same server, model and system text, and a time before the child."""
     left = list(match.candidates)
     if len(left) == 1:
         return left
-    repeated = _tokens(part for message in child.history.items[match.item].messages for part in message.parts)
+    repeated = _tokens(part for message in history.items[match.item].messages for part in message.parts)
     # `identity` is the wire format, the host, the model and the system text, as `seat` puts them.
     tests: list[Callable[[SeatedExchange], bool]] = [
         lambda one: not repeated.isdisjoint(_tokens(one.exchange.response.parts)),

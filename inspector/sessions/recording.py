@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from inspector.sessions.intake import DAMAGED, Room
+from inspector.sessions.traffic import loads
 from loop_core.values import EMPTY, ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
 from loop_core.wire.failures import REDIRECTS
 from loop_core.wire.profiles import Profile
@@ -61,7 +63,8 @@ class Exchange:
     profile_evidence: tuple[Evidence, ...]
     request: Request | None
     """None if the recording holds the response alone."""
-    request_json: Any | None
+    asked: Any | None
+    """The request's JSON, or its bytes if they are few: they take a quarter of the room (`request_json`)."""
     response: ChatResponse
     content: "bytes | StoredBody"
     """The bytes of `body`, or their place in a large file."""
@@ -94,6 +97,11 @@ class Exchange:
     """Id of a call that the recorder says did not run -> why."""
     session: str = ""
     """The name of its session, if the file has several."""
+
+    @property
+    def request_json(self) -> Any | None:
+        """The request's JSON, without credentials; None if the recording holds the response alone."""
+        return loads(self.asked) if isinstance(self.asked, bytes) else self.asked
 
     @property
     def body(self) -> bytes:
@@ -237,12 +245,14 @@ class Loaded(NamedTuple):
 
     inputs: tuple[Input, ...]
     exchanges: tuple[Exchange, ...]
-    conversations: tuple[Conversation, ...]
+    turns: tuple[TurnRecord, ...]
+    """The turns of all conversations, one conversation after the other."""
 
     @property
-    def turns(self) -> tuple[TurnRecord, ...]:
-        """The turns of all conversations, in order."""
-        return tuple(turn for conversation in self.conversations for turn in conversation.turns)
+    def conversations(self) -> tuple[Conversation, ...]:
+        """The conversations, in order."""
+        return tuple(Conversation(name, tuple(turns)) for name, turns in groupby(
+            self.turns, key=lambda turn: turn.conversation))
 
 
 def common_beginning(before: Sequence[Exchange], after: Sequence[Exchange]) -> int:

@@ -6,41 +6,46 @@ The time is nearly linear in the size of the histories.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from sys import intern
 from typing import NamedTuple
 
-from inspector.sessions.histories import History, HistoryTree, ItemKind, SeatedExchange, seat
+from inspector.sessions.histories import (
+    History,
+    HistoryTree,
+    ItemKind,
+    SeatedExchange,
+    moment_of,
+    seat,
+    size_of,
+    times_of,
+)
 from inspector.sessions.parents import Index, PlaceEvidence, last_answer, narrow, new_message, opening, place, tail_of
-from inspector.sessions.recording import Conversation, Exchange, Link, TurnPlace, TurnRecord
+from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
+from loop_core.values import Request
 
 
-def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[Conversation, ...]:
-    """The conversations of each group of exchanges (the exchanges of one file); ids are unique across all groups."""
+def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[TurnRecord, ...]:
+    """The turns of each group of exchanges (the exchanges of one file); ids are unique across all groups."""
     turns: list[_Turn] = []
     for group in groups:
         turns.extend(_Threader(exchanges, group).run())
-    return _conversations(turns)
+    return _records(turns)
 
 
-def _conversations(turns: Sequence[_Turn]) -> tuple[Conversation, ...]:
-    by_conversation: dict[int, list[_Turn]] = defaultdict(list)
+def _records(turns: Sequence[_Turn]) -> tuple[TurnRecord, ...]:
+    """The turns with their ids, one conversation after the other in the order of their first exchanges."""
+    firsts: dict[int, int] = {}
     for turn in turns:
-        by_conversation[id(turn.conversation)].append(turn)
-    ordered = sorted(by_conversation.values(), key=lambda held: min(link.index for turn in held for link in turn.links))
-    conversations: list[Conversation] = []
-    number = 0
-    for each in ordered:
-        name = f"c{len(conversations) + 1}"
-        records = []
-        for turn in each:
-            number += 1
-            records.append(TurnRecord(f"t{number}", name, tuple(turn.links), turn.user_text))
-        conversations.append(Conversation(name, tuple(records)))
-    return tuple(conversations)
+        conversation, index = id(turn.conversation), min(link.index for link in turn.links)
+        firsts[conversation] = min(index, firsts.get(conversation, index))
+    records: list[TurnRecord] = []
+    names: dict[int, str] = {}
+    for number, turn in enumerate(sorted(turns, key=lambda turn: firsts[id(turn.conversation)]), start=1):
+        name = names.setdefault(id(turn.conversation), f"c{len(names) + 1}")
+        records.append(TurnRecord(f"t{number}", name, tuple(turn.links), turn.user_text))
+    return tuple(records)
 
 
 _SHOWN = 64
@@ -51,6 +56,8 @@ _SHOWN = 64
 class _Turn:
     conversation: object
     user_text: str
+    opening: int
+    """The node after the message that began it; -1 if there is none."""
     links: list[Link] = field(default_factory=list)
 
 
@@ -69,42 +76,53 @@ class _Threader:
 
     def __init__(self, exchanges: Sequence[Exchange], group: Sequence[int]) -> None:
         self.tree = HistoryTree(all(exchanges[index].recorder is not None for index in group))
-        self.index = Index(self.tree)
         self.turns: list[_Turn] = []
         self.by_opening: dict[tuple[int, int], int] = {}
+        """Conversation and opening -> the first such turn, among the first `opened` turns."""
+        self.opened = 0
         self.seated: dict[tuple[str, int], SeatedExchange] = {}
-        """File and entry -> the exchange."""
+        """File and entry -> the exchange, if places are stated."""
         self.seats: list[SeatedExchange] = []
         """The exchanges in the order in which they were assigned to turns."""
         self.unknown: set[str] = set()
         """Ids of missing responses that requests refer to."""
         self.alone = False
         """Whether an exchange has no request, or is part of a ring of references."""
-        self.group = [(index, exchanges[index]) for index in group]
-        self.when, self.ordered = _times(self.group)
+        self.exchanges, self.group = exchanges, group
+        self.placed = any(exchanges[index].recorded_place is not None for index in group)
+        """Whether a recorder states places of its requests, each of which follows the exchange before it."""
+        asked = [exchanges[index].request for index in group]
+        self.index = Index(self.tree, any(each is None or each.previous_id is not None for each in asked))
+        self.times, self.ordered = times_of(exchanges, group)
 
     def run(self) -> list[_Turn]:
         """Assigns every exchange to a turn; one that names its parent by id comes after it, one without a request
         last."""
         waiting: list[tuple[int, Exchange]] = []
-        free: list[SeatedExchange] = []
-        answers = {exchange.response.id for _, exchange in self.group if exchange.response.id}
-        for index, exchange in self.group:
-            request = exchange.request
+        free: list[tuple[int, int, float, int, Request]] = []
+        answers = {self.exchanges[index].response.id for index in self.group} - {""}
+        for index in self.group:
+            request = self.exchanges[index].request
             if request is not None and request.previous_id is not None and request.previous_id in answers:
-                waiting.append((index, exchange))
+                waiting.append((index, self.exchanges[index]))
             elif request is not None:
                 self.unknown.update(() if request.previous_id is None else (request.previous_id,))
-                free.append(seat(index, exchange, self.tree.history(request), self.when[index]))
-        free.sort(key=lambda one: (*one.history.size, one.when, one.index))  # a parent's history is always shorter
-        for one in free:
-            self._seat(one, self._step(one))
-            self.index.add_answer(one)  # only those that come here look for their parents by what was answered
+                free.append((*size_of(request), self._when(index), index, request))
+        free.sort(reverse=True)  # a parent's history is always shorter
+        while free:
+            _, _, when, index, request = free.pop()
+            history = self.tree.history(request)
+            one = seat(index, self.exchanges[index], history, when)
+            self._seat(one, history, self._step(one, history))
+            self.index.add_answer(one, history)  # only those that come here look for their parents by what was answered
         self._by_previous_id(waiting)
-        for index, exchange in sorted(self.group, key=lambda each: (self.when[each[0]], each[0])):
-            if exchange.request is None:
-                self._alone(index, exchange)
+        for index in sorted(self.group, key=lambda each: (self._when(each), each)):
+            if self.exchanges[index].request is None:
+                self._alone(index, self.exchanges[index])
         return self.turns
+
+    def _when(self, index: int) -> float:
+        return self.times.get(index, float(index))
 
     # -- a file that grows ---------------------------------------------------------------------------------------
 
@@ -114,9 +132,9 @@ class _Threader:
         False if only `run` can do that: one does not name its parent, or earlier ones would come in another order.
         """
         stated = {exchange.started for exchange in exchanges[:same]}
-        if (len(stated) < 2 and stated != {None}) or not self.ordered:
+        if (len(stated) < 2 and stated != {None}) or not self.ordered or not self.index.by_id:
             return False
-        when = {index: _moment(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
+        when = {index: moment_of(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
         if stated == {None}:  # a file without any times is taken to be in order
             when = {index: float(index) if exchanges[index].started is None else None for index in when}
         given = {exchange.response.id for exchange in exchanges[:same]}
@@ -133,8 +151,8 @@ class _Threader:
             return False
         while len(self.seats) > same:
             self._unseat(self.seats.pop())
-        self.group = list(enumerate(exchanges))
-        self.when |= {index: moment or 0.0 for index, moment in when.items()}
+        self.exchanges, self.group = exchanges, range(len(exchanges))
+        self.times |= {index: moment or 0.0 for index, moment in when.items()}
         for index in range(same, len(exchanges)):
             exchange = exchanges[index]
             parents = self.index.ids.get(exchange.request.previous_id or "", []) if exchange.request else []
@@ -149,22 +167,23 @@ class _Threader:
         turn.links.pop()
         if not turn.links:
             self.turns.pop()
+            self.opened = min(self.opened, len(self.turns))
         for parent in self.index.ids.get(one.exchange.request.previous_id or "", []) if one.exchange.request else []:
             if parent.next_index == one.index:
                 parent.next_index = None
 
     # -- finding -------------------------------------------------------------------------------------------------
 
-    def _step(self, one: SeatedExchange) -> _Step:
+    def _step(self, one: SeatedExchange, history: History) -> _Step:
         again = self._told(one) or self._again(one)
         if again is not None:
             return again
-        found = self.index.find(one.history)
+        found = self.index.find(history)
         if found is None:
-            return self._after_failure(one) or _Step(place(tail_of(one.history), None))
-        direct = found.item == last_answer(one.history)
-        left = narrow(found, one, self.ordered)
-        tail = tail_of(one.history)
+            return self._after_failure(one, history) or _Step(place(tail_of(history), None))
+        direct = found.item == last_answer(history)
+        left = narrow(found, one, history, self.ordered)
+        tail = tail_of(history)
         if len(left) > 1:
             why = f"{len(left)} exchanges could be its parent: {found.why}"
             return _Step(PlaceEvidence(place(tail, None).place, why), ambiguous=_indices(left))
@@ -183,7 +202,7 @@ class _Threader:
 
     def _again(self, one: SeatedExchange) -> _Step | None:
         """The same request once more: a retry, a repair with a larger cap, a resumption; None if it is none."""
-        node, identity = one.history.node, one.identity
+        node, identity = one.node, one.identity
         asked = self.index.same_requests(node, identity)
         if not asked:
             return None
@@ -209,10 +228,10 @@ class _Threader:
             return _Step(PlaceEvidence(place_again, why), last)
         return None
 
-    def _after_failure(self, one: SeatedExchange) -> _Step | None:
+    def _after_failure(self, one: SeatedExchange, history: History) -> _Step | None:
         """The step of a history that omits the cut answer and adds a hint to its request; None if it is no such
         history."""
-        items, nodes = one.history.items, one.history.nodes
+        items, nodes = history.items, history.nodes
         start = len(items)
         while start > 0 and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
             start -= 1
@@ -229,19 +248,19 @@ class _Threader:
 
     # -- seating -------------------------------------------------------------------------------------------------
 
-    def _seat(self, one: SeatedExchange, step: _Step) -> None:
+    def _seat(self, one: SeatedExchange, history: History, step: _Step) -> None:
         parent, placed = step.parent, step.place
         why = placed.why
         new = placed.place is TurnPlace.REQUEST
         if parent is None:
-            turn = self._open(one, object(), new)
+            turn = self._open(history, object(), new)
         elif not step.direct:
-            turn = self._beyond_gap(one, parent, new)
+            turn = self._beyond_gap(history, parent, new)
         elif new:
-            turn = self._open(one, self.turns[parent.turn].conversation, new)
+            turn = self._open(history, self.turns[parent.turn].conversation, new)
         # Two requests continue one answer: a message was edited, or the session was forked.
         elif parent.next_index is not None and placed.place is not TurnPlace.RETRY:
-            turn = self._open(one, self.turns[parent.turn].conversation, new)
+            turn = self._open(history, self.turns[parent.turn].conversation, new)
             why += "; a branch, because another exchange already goes on from there"
         else:
             turn = parent.turn
@@ -250,29 +269,33 @@ class _Threader:
             one.base, one.chain_text = parent.base, parent.chain_text + one.text
         one.turn = turn
         self.seats.append(one)
-        self.seated[one.exchange.path, one.exchange.entry] = one
+        if self.placed:
+            self.seated[one.exchange.path, one.exchange.entry] = one
         self.index.add(one)
         self._link(turn, one.index, placed.place, why, step.ambiguous, parent, not step.direct)
 
-    def _open(self, one: SeatedExchange, conversation: object, new: bool) -> int:
-        number = new_message(one.history) if new else -1
+    def _open(self, history: History, conversation: object, new: bool) -> int:
+        number = new_message(history) if new else -1
         if number < 0:
-            number = opening(one.history)
-        text = one.history.items[number].text if number >= 0 else ""
-        self.turns.append(_Turn(conversation, text))
-        turn = len(self.turns) - 1
-        if number >= 0:
-            self.by_opening.setdefault((id(conversation), one.history.nodes[number + 1]), turn)
-        return turn
+            number = opening(history)
+        if number < 0:
+            self.turns.append(_Turn(conversation, "", -1))
+        else:
+            self.turns.append(_Turn(conversation, history.items[number].text, history.nodes[number + 1]))
+        return len(self.turns) - 1
 
-    def _beyond_gap(self, one: SeatedExchange, ancestor: SeatedExchange, new: bool) -> int:
+    def _beyond_gap(self, history: History, ancestor: SeatedExchange, new: bool) -> int:
         """The turn of an exchange without its parent: the ancestor's, another with the same opening, or a new one."""
-        number = new_message(one.history) if new else opening(one.history)
-        if number < len(ancestor.history.items):
+        number = new_message(history) if new else opening(history)
+        if number < ancestor.length:
             return ancestor.turn
         conversation = self.turns[ancestor.turn].conversation
-        known = self.by_opening.get((id(conversation), one.history.nodes[number + 1]))
-        return self._open(one, conversation, new) if known is None or new else known
+        for turn, each in enumerate(self.turns[self.opened :], start=self.opened):
+            if each.opening >= 0:
+                self.by_opening.setdefault((id(each.conversation), each.opening), turn)
+        self.opened = len(self.turns)
+        known = self.by_opening.get((id(conversation), history.nodes[number + 1]))
+        return self._open(history, conversation, new) if known is None or new else known
 
     def _link(
         self, turn: int, index: int, where: TurnPlace, why: str, ambiguous: tuple[int, ...],
@@ -303,29 +326,29 @@ class _Threader:
         request = exchange.request
         assert request is not None  # noqa: S101  # narrowed by the caller
         parent = parents[0]
-        start = self.tree.step(parent.history.node, self.tree.answer_key(parent.text, parent.calls))
+        start = self.tree.step(parent.node, self.tree.answer_key(parent.text, parent.calls))
         history = self.tree.history(request, start)
-        one = seat(index, exchange, history, self.when[index])
+        one = seat(index, exchange, history, self._when(index))
         if len(parents) > 1:
             why = f"{len(parents)} exchanges answered with the id that it goes on from"
             ambiguous = tuple(each.index for each in parents)
-            self._seat(one, _Step(PlaceEvidence(place(history.items, None).place, why), ambiguous=ambiguous))
+            self._seat(one, history, _Step(PlaceEvidence(place(history.items, None).place, why), ambiguous=ambiguous))
             return
         again = self._told(one, parent) or self._again(one)
         if again is None:
             placed = place(history.items, parent)
             why = f"{placed.why}; it names the response that it goes on from"
             again = _Step(PlaceEvidence(placed.place, why), parent)
-        self._seat(one, again)
+        self._seat(one, history, again)
 
     def _alone(self, index: int, exchange: Exchange) -> None:
         """An exchange without a request: a poll of a response that is known, or a turn of its own."""
         self.alone = True
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
-        one = seat(index, exchange, history, self.when[index])
+        one = seat(index, exchange, history, self._when(index))
         told = self._told(one)
         if told is not None:
-            self._seat(one, told)
+            self._seat(one, history, told)
             return
         name = exchange.response.id
         parents = [each for each in self.index.ids.get(name, ()) if each.paused] if name else []
@@ -333,21 +356,21 @@ class _Threader:
             step = _Step(PlaceEvidence(TurnPlace.RESUME, "the same response is fetched again"), parents[-1])
         else:
             step = _Step(PlaceEvidence(TurnPlace.REQUEST, "its request was not recorded"))
-        self._seat(one, step)
+        self._seat(one, history, step)
 
 
 class GrowingThread:
-    """The conversations of one growing file: earlier exchanges keep their places."""
+    """The turns of one growing file: earlier exchanges keep their places."""
 
     def __init__(self) -> None:
         self._threader: _Threader | None = None
 
-    def conversations(self, exchanges: Sequence[Exchange], same: int) -> tuple[Conversation, ...]:
-        """The same conversations as `thread` finds; the first `same` exchanges are those of the previous call."""
+    def turns(self, exchanges: Sequence[Exchange], same: int) -> tuple[TurnRecord, ...]:
+        """The same turns as `thread` finds; the first `same` exchanges are those of the previous call."""
         if self._threader is None or not same or not self._threader.go_on(exchanges, same):
             self._threader = _Threader(exchanges, range(len(exchanges)))
             self._threader.run()
-        return _conversations(self._threader.turns)
+        return _records(self._threader.turns)
 
 
 def _indices(candidates: Sequence[SeatedExchange]) -> tuple[int, ...]:
@@ -371,25 +394,3 @@ def _cap(one: SeatedExchange) -> int | None:
 
 def _token(exchange: Exchange) -> str | None:
     return exchange.request.continuation_token if exchange.request is not None else None
-
-
-def _times(group: Sequence[tuple[int, Exchange]]) -> tuple[dict[int, float], bool]:
-    """The start of each exchange, and whether that order is reliable; without any times it is the file's order."""
-    stated = {exchange.started for _, exchange in group}
-    if stated == {None}:
-        return {index: float(index) for index, _ in group}, True
-    if len(stated) == 1:  # a converter's default says nothing
-        return {index: 0.0 for index, _ in group}, False
-    moments = {index: _moment(exchange.started) for index, exchange in group}
-    known = all(moment is not None for moment in moments.values())  # one unknown may be anywhere
-    return {index: moment or 0.0 for index, moment in moments.items()}, known
-
-
-def _moment(start: str | None) -> float | None:
-    try:
-        return float(start) if start is not None else None
-    except ValueError:
-        try:
-            return datetime.fromisoformat(start or "").timestamp()
-        except (ValueError, OverflowError):
-            return None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from inspector.report.facts import answer_at
 from inspector.report.lines.merged import trying
 from inspector.report.lines.spans import Sheet
+from inspector.report.run_answers import answer_at
 from inspector.tui.delivery import copy_text
 from inspector.tui.messages import LinesPointed
 from inspector.tui.session_widgets import StepList

@@ -159,7 +159,7 @@ class Exports(SessionPart):
     def files(self, form: str, screen: str) -> Mapping[str, str]:
         """The files of a form: name -> content; `screen` is its picture."""
         from inspector.export import FORMS, ExportScope, name_of
-        from inspector.report.facts import answer_at
+        from inspector.report.run_answers import answer_at
         from inspector.sessions import redact
 
         view = self.stage.run.view

@@ -12,9 +12,10 @@ from textual.events import Click
 from textual.reactive import reactive
 
 from inspector.report.lines import header, machine_drawing, steps
+from inspector.report.lines.blocks import Block
 from inspector.report.lines.header import fidelity
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, spread_ends, text_of, width_of
-from inspector.report.lines.steps import NO_REMARKS, Block, Outline, Remarks
+from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.lists import RowList
 from inspector.tui.messages import ActionWanted, StepMoved, StepWanted, TabWanted
 from inspector.tui.panels import Panel

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from inspector.report.facts import ResponseFacts, answer_at, answering_step, answers_of
+from inspector.report.facts import ResponseFacts
+from inspector.report.lines.blocks import Block
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.merged import MergedSheet, merged_sheet
 from inspector.report.lines.spans import Listed, Sheet, Span, Tone
-from inspector.report.lines.steps import Block, Outline
+from inspector.report.lines.steps import Outline
+from inspector.report.run_answers import answer_at, answering_step, answers_of
 from inspector.sessions.stored_rows import FileChangedError
 from inspector.whatif.tree import Branch
 from loop_core.turn.continuation import SeamRule

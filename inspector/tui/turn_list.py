@@ -16,7 +16,7 @@ from textual.events import Click
 from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
-from inspector.report import filters, turn_rows, turn_table
+from inspector.report import filters, row_counts, turn_rows, turn_table
 from inspector.report.lines.glyphs import ascii_text
 from inspector.report.lines.spans import (
     Line,
@@ -351,7 +351,7 @@ def flow_groups(groups: Sequence[Line], width: int, most: int) -> list[Line]:
     return [join_groups(groups)]
 
 
-def count_groups(counts: turn_rows.RowCounts, progress: str | None, turns: int, listed: TurnList) -> list[Line]:
+def count_groups(counts: row_counts.RowCounts, progress: str | None, turns: int, listed: TurnList) -> list[Line]:
     """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
     need attention; how many have each verdict."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
@@ -367,7 +367,7 @@ def count_groups(counts: turn_rows.RowCounts, progress: str | None, turns: int, 
                      for seen, count in counts.verdicts if not seen.complete]
 
 
-def _sum_of_rows(counts: turn_rows.RowCounts, rows: int, by_file: bool) -> Line:
+def _sum_of_rows(counts: row_counts.RowCounts, rows: int, by_file: bool) -> Line:
     """What the listed rows are: `217 turns in 3 sessions + 4 not read = 221 rows`."""
     turns, sessions = (_counted(counts.turns, "turn"), _counted(counts.sessions, "session"))
     line = (*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)

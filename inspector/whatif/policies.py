@@ -17,8 +17,8 @@ from inspector.replay import Replay, TurnRun, replay
 from inspector.replay.case import Case, seen_by_loop
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, recorded_findings
 from inspector.report.judged_turn import judged_turn_of
+from inspector.report.lines.blocks import file_names
 from inspector.report.lines.spans import cells, count_of
-from inspector.report.lines.steps import file_names
 from inspector.report.verdict import unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict

@@ -7,9 +7,10 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import NamedTuple
 
-from inspector.report.facts import TurnFacts, View, answers_of
+from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import shared_length
 from inspector.report.lines.spans import Line, Span, Tone, count_of, one_line, paragraphs, safe
+from inspector.report.run_answers import answers_of
 from loop_core.judge.gate import Verdict
 from loop_core.values import ToolCall
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from inspector.report.facts import TurnFacts, View, answer_at
+from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import (
@@ -26,6 +26,7 @@ from inspector.report.lines.spans import (
     width_of,
 )
 from inspector.report.lines.steps import detail, glyph_of, reason_of_end, role_of
+from inspector.report.run_answers import answer_at
 from inspector.whatif.branch_lines import ending_role, fidelity
 from inspector.whatif.tree import EqualSteps, StepPair, fold_pairs, move_pairs, step_pairs, unfold_pair
 from inspector.whatif.turn_contents import Contents, content_lines, contents_of, differences

@@ -22,7 +22,8 @@ from inspector.export.pages import escape_markdown, fence_text
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.explain_document import document
-from inspector.report.facts import answer_at, view
+from inspector.report.facts import view
+from inspector.report.run_answers import answer_at
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from loop_core.errors import CallerError

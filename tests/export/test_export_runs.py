@@ -16,7 +16,8 @@ from inspector.live.stand_in import MADE_UP, stand_in_request
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.replay.rerun import edit_step, rerun
-from inspector.report.facts import View, answer_at, view
+from inspector.report.facts import View, view
+from inspector.report.run_answers import answer_at
 from inspector.sessions import open_paths
 from inspector.whatif.edited_inputs import edit_stretches
 from inspector.whatif.tree import ORIGINAL, Node, Tree

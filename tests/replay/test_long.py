@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +20,9 @@ from inspector.report.explain_document import document
 from inspector.report.facts import view, view_of_case
 from inspector.report.turn_rows import rows_of
 from inspector.sessions.open import open_paths
+from inspector.sessions.thread import thread
+from inspector.tui import session_files
+from inspector.tui.turn_list import rows_of_session
 from inspector.whatif.tree import branch, preview
 from loop_core.turn.limits import Limits
 from loop_core.turn.trace import Step
@@ -132,9 +137,34 @@ def test_few_of_its_steps_are_kept() -> None:
     assert short - long > 1_500 * 9 * RECENT
 
 
+def test_a_turn_of_a_long_session_takes_little_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its row in the table of turns; 100,000 such turns then stay below 400 MB."""
+    monkeypatch.setattr(session_files, "LONG", 1)
+    many, few = tmp_path / "many.jsonl", tmp_path / "few.jsonl"
+    many.write_bytes(turns(600))
+    few.write_bytes(turns(100))  # what all sessions share is in both, and the steps that are kept
+
+    def opened(path: Path) -> SimpleNamespace:
+        session = session_files.load([str(path)], session_files.ReadingOptions())
+        return SimpleNamespace(turns=session, rows=rows_of_session(session))
+
+    opened(few)  # fills the caches
+    assert (kept(lambda: opened(many)) - kept(lambda: opened(few))) / 500 < 3_100
+
+
+def test_to_find_the_turns_takes_little_room() -> None:
+    exchanges = open_paths(["-"], stdin=turns(600)).exchanges
+    tracemalloc.start()
+    try:
+        assert len(thread(exchanges, [range(len(exchanges))])) == 600
+        assert tracemalloc.get_traced_memory()[1] / 600 < 1_150
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_followed_recording_keeps_the_turns_that_it_grows_by() -> None:
     loaded = open_paths(["-"], stdin=turns(4))
-    first = loaded._replace(exchanges=loaded.exchanges[:3], conversations=loaded.conversations[:3])
+    first = loaded._replace(exchanges=loaded.exchanges[:3], turns=loaded.turns[:3])
     before = replay(open_case(first, long_from=1))
     after = replay(open_case(loaded, before.case, long_from=1), before=before)
     assert [turn.made is before.turns[0].made for turn in after.turns] == [True, True, True, False]

@@ -8,11 +8,12 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import open_case
-from inspector.report.facts import View, answer_at, answering_step, answers_of, is_simulated, view
+from inspector.report.facts import View, view
 from inspector.report.lines import calls, response, wire
 from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.spans import Sheet, text_of
 from inspector.report.lines.steps import Outline
+from inspector.report.run_answers import answer_at, answering_step, answers_of, is_simulated
 from inspector.sessions import open_paths
 from inspector.tui.sheets import TABS, Sheets, Viewpoint
 from loop_core.turn.limits import Limits

@@ -16,10 +16,11 @@ from inspector.config.prices import NO_PRICES, Price, PriceTable, price_table
 from inspector.config.settings import Settings, assignments, settings_of
 from inspector.report import explain
 from inspector.report.explain_document import document
-from inspector.report.facts import View, answer_at
+from inspector.report.facts import View
 from inspector.report.lines.header import spent_title
 from inspector.report.lines.response import response
 from inspector.report.lines.spans import plain, text_of
+from inspector.report.run_answers import answer_at
 from inspector.report.times_and_costs import response_cost, session_cost, turn_cost
 from loop_core.errors import CallerError
 from tests.scenes.recordings import ASKS, HINT, MESSAGES, asked, chat, lines, message, shown, user

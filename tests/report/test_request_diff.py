@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.report.facts import View, answer_at
+from inspector.report.facts import View
 from inspector.report.lines import diff
 from inspector.report.lines.request_diff import MOST, context_change, request_before, request_diff
 from inspector.report.lines.spans import Tone, plain, text_of
 from inspector.report.lines.steps import Outline
+from inspector.report.run_answers import answer_at
 from inspector.report.times_and_costs import InputTokens, estimated_tokens, input_tokens
 from inspector.tui import sheets
 from loop_core.values import Message, TextPart

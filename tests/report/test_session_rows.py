@@ -16,7 +16,7 @@ from loop_core.values import Severity
 from tests.scenes import shapes
 from tests.scenes import transcripts as scenes
 
-DONE = TurnVerdict("1", 9, "COMPLETE", "✓", "v", Severity.INFO, "", None)
+DONE = TurnVerdict(9, "COMPLETE", "✓", "v", Severity.INFO, "", None)
 
 
 def row(name: str, parent: str = "", file: str = "", **more: object) -> TurnRow:

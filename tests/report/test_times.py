@@ -12,13 +12,14 @@ from inspector.config.settings import Settings
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report import explain, explain_document, filters
-from inspector.report.facts import View, answer_at, view
+from inspector.report.facts import View, view
 from inspector.report.lines import steps
 from inspector.report.lines.body_slices import event_slices
 from inspector.report.lines.response import response
 from inspector.report.lines.spans import plain, text_of
 from inspector.report.lines.steps import Outline
 from inspector.report.lines.wire import wire
+from inspector.report.run_answers import answer_at
 from inspector.report.times_and_costs import (
     ClockSource,
     StreamGap,

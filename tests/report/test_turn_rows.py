@@ -15,10 +15,12 @@ from inspector.report.advice import Advice, Basis
 from inspector.report.explain import text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines.spans import text_of, width_of
+from inspector.report.row_counts import counts_of
 from inspector.report.turn_rows import (
+    NUMBERS_OF_ROW,
     SHARES,
+    AnswerRecord,
     TurnRow,
-    counts_of,
     holds,
     matches,
     name_of,
@@ -99,12 +101,12 @@ def test_a_row_of_a_turn_that_a_limit_ended_says_what_was_cut_there():
 
 def test_every_row_of_the_filter_tables_is_kept():
     (row,) = rows(*ran_cut_call())
-    record = row.answers[0]
-    assert len(record.words) == len(WORDS)
-    assert len(record.numbers) == len(NUMBERS)
-    assert len(record.shares) == len(SHARES)
-    assert record.flags <= set(FLAGS)
-    assert {"held", "cut", "ran", "attention"} <= record.flags
+    shared = row.answers[0].shared
+    assert len(shared.words) == len(WORDS)
+    assert len(shared.numbers) + len({*NUMBERS} & {*AnswerRecord._fields, *NUMBERS_OF_ROW}) == len(NUMBERS)
+    assert len(shared.shares) == len(SHARES)
+    assert shared.flags <= set(FLAGS)
+    assert {"held", "cut", "ran", "attention"} <= shared.flags
 
 
 @pytest.mark.parametrize("ask", [
@@ -450,7 +452,9 @@ def test_a_share_of_a_row_is_that_of_the_session(path: str, name: str) -> None:
 
 def test_turns_of_equal_answers_share_their_words_and_keep_their_conversations() -> None:
     made = rows(asked([user("one")], chat("Fine.")), asked([user("two")], chat("Fine.")))
-    assert made[0].answers[0].words is made[1].answers[0].words
+    assert made[0].answers[0].shared is made[1].answers[0].shared
+    assert made[0].names is made[1].names
+    assert made[0].verdict is made[1].verdict
     assert [row.conversation for row in made] == ["c1", "c2"]
     found = [row.number for row in made if matches(row_filter("conversation:c2").matches, row)]
     assert found == [2]

@@ -653,3 +653,12 @@ def test_a_transcript_of_any_size_is_read_in_pieces_unless_a_bound_was_set(tmp_p
     assert open_paths([str(path)]).inputs[0].error is None
     monkeypatch.setattr(intake, "_most", 30)
     assert "more than 30 bytes" in open_paths([str(path)]).inputs[0].error
+
+
+@pytest.mark.parametrize(("said", "held"), [("hi", bytes), ("hi " * 400, dict), ("\u00e9", dict)],
+                         ids=["short", "long", "accented"])
+def test_a_short_request_is_kept_as_its_bytes_and_is_the_same_json(said, held):
+    asked = {"model": "m", "messages": [user(said)], "temperature": 0.25}
+    pair = {"request": asked, "response": json.loads(chat_body("yes"))}
+    (exchange,) = open_paths(["-"], stdin=json.dumps(pair, ensure_ascii=False).encode()).exchanges
+    assert (type(exchange.asked), exchange.request_json) == (held, asked)

@@ -675,9 +675,8 @@ async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: 
     path = tmp_path / "hostile.har"
     path.write_text(har(hostile()))
     case = open_case(open_paths([str(path)]))
-    talks = tuple(talk._replace(turns=tuple(turn._replace(id=HOSTILE) for turn in talk.turns))
-                  for talk in case.recording.conversations)
-    case = replace(case, recording=case.recording._replace(conversations=talks))
+    turns = tuple(turn._replace(id=HOSTILE) for turn in case.recording.turns)
+    case = replace(case, recording=case.recording._replace(turns=turns))
     async with LoopInspector([str(path)], case=case, plain=plain).run_test(size=size) as pilot:
         await opened(pilot, "attempts=0,1 max_tokens=8,64")
         for key in ("v", "]", "v", "]", "v", "j", "tab", "G", "tab", "e", "x", "escape", ":", "escape", "?", "escape"):

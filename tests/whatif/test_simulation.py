@@ -14,10 +14,11 @@ from inspector.replay.case import open_case
 from inspector.replay.simulate import tokens_of
 from inspector.replay.tokens import TokenBasis, splitter
 from inspector.report.explain_document import document
-from inspector.report.facts import answer_at, view
+from inspector.report.facts import view
 from inspector.report.lines import header, response
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
+from inspector.report.run_answers import answer_at
 from inspector.report.schemas import explain_schema
 from inspector.sessions import open_paths
 from inspector.sessions.reasons import recorder_word

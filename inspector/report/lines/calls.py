@@ -12,12 +12,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.replay.case import REFUSED
-from inspector.report.facts import ResponseFacts, View, answers_of, is_simulated
+from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
+from inspector.report.lines.blocks import Block
 from inspector.report.lines.server_calls import server_lines
 from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, paragraphs, safe
-from inspector.report.lines.steps import Block
+from inspector.report.run_answers import answers_of, is_simulated
 from inspector.report.sent_back import sent_back
 from inspector.sessions.recording import Exchange
 from loop_core.judge import arguments

@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
+from inspector.report.lines.blocks import Block
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.merged import answers, change_lines, changes, reason, seam_lines, standing, tried_lines
 from inspector.report.lines.spans import (
@@ -29,7 +30,7 @@ from inspector.report.lines.spans import (
     width_of,
     wrap_line,
 )
-from inspector.report.lines.steps import Block, send_of
+from inspector.report.lines.steps import send_of
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import JoinedText, SeamRule, Segment
 from loop_core.turn.limits import Spend

@@ -12,11 +12,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from inspector.report.facts import ResponseFacts, View, answers_of
+from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
+from inspector.report.lines.blocks import Block
 from inspector.report.lines.spans import Line, Listed, Span, Tone, join_groups, paragraphs, quote, safe
-from inspector.report.lines.steps import Block, end_words, role_of
+from inspector.report.lines.steps import end_words, role_of
+from inspector.report.run_answers import answers_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.reasons import recorder_word
 from loop_core.judge.arguments import parse

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from inspector.report.facts import ResponseFacts, View, answers_of
+from inspector.report.facts import ResponseFacts, View
 from inspector.report.lines.diff import SHOWN, change_line, forms_line, part_words, shared_length
 from inspector.report.lines.spans import (
     EMPTY,
@@ -25,6 +25,7 @@ from inspector.report.lines.spans import (
     more,
     safe,
 )
+from inspector.report.run_answers import answers_of
 from inspector.report.times_and_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
 from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall
 from loop_core.values import Role as Author

@@ -8,15 +8,15 @@ among a hundred.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from os.path import commonpath, dirname, relpath
-from typing import NamedTuple
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import glyphs
+from inspector.report.lines.blocks import Block, Blocks, file_names
 from inspector.report.lines.spans import Line, Span, Tone, safe, width_of
 from inspector.report.times_and_costs import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
@@ -27,18 +27,6 @@ from loop_core.turn.trace import Step
 from loop_core.values import FINISHED, Severity
 
 
-class Block(NamedTuple):
-    """One run of one turn: a heading row, then its steps."""
-
-    first: int
-    end: int
-    turn: int
-    """The turn's index in the view."""
-    run: int
-    path: str
-    """The file that the turn was read from."""
-
-
 class Outline:
     """The blocks of a view in order, with their rows; each file begins with a row of its name."""
 
@@ -47,37 +35,34 @@ class Outline:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.blocks = tuple(_blocks(view))
-        self._firsts = [block.first for block in self.blocks]
-        self._files = file_names({block.path for block in self.blocks})
+        self.blocks = Blocks(view)
+        firsts = self.blocks.files()
+        self._files = file_names(firsts)
+        self.files: dict[str, int] = {}
+        """The name of each file, and its first step."""
+        for path, first in firsts.items():
+            self.files.setdefault(self._files[path], first)
         self._lay(range(len(view.steps)))
 
     def _lay(self, kept: Sequence[int]) -> None:
         """Gives the kept steps their rows, below a heading for each of their blocks."""
         self.kept = kept
-        self._shown: list[Block] = []
-        self._rows: list[int] = []
-        self._places: list[int] = []
+        self._shown = array("q")
+        """The numbers of the blocks that have rows."""
+        self._rows = array("q")
+        self._places = array("q")
         """The number of steps shown before each block."""
-        self._heads: list[int] = []
+        self._heads = bytearray()
         self.rows, before = 0, ""
-        for block in self.blocks:
+        for number, block in enumerate(self.blocks):
             place, end = bisect_left(kept, block.first), bisect_left(kept, block.end)
             if place < end:
                 heads = 1 + (len(self._files) > 1 and block.path != before)
-                self._shown.append(block)
+                self._shown.append(number)
                 self._rows.append(self.rows)
                 self._places.append(place)
                 self._heads.append(heads)
                 self.rows, before = self.rows + heads + end - place, block.path
-
-    @property
-    def files(self) -> Mapping[str, int]:
-        """The name of each file, and its first step."""
-        found: dict[str, int] = {}
-        for block in self.blocks:
-            found.setdefault(self._files[block.path], block.first)
-        return found
 
     def file_of(self, block: Block) -> str:
         """The file of a turn; empty if there is only one."""
@@ -85,7 +70,7 @@ class Outline:
 
     def block_of(self, step: int) -> Block:
         """The run of a step."""
-        return self.blocks[max(0, bisect_right(self._firsts, step) - 1)]
+        return self.blocks[max(0, bisect_right(self.blocks.firsts, step) - 1)]
 
     def keeps(self, step: int) -> bool:
         """Whether the step has a row."""
@@ -114,7 +99,7 @@ class Outline:
         """The content of a row: a heading of a block (None), or one of its steps."""
         number = max(0, bisect_right(self._rows, row) - 1)
         place = row - self._rows[number] - self._heads[number]
-        return self._shown[number], None if place < 0 else self.kept[self._places[number] + place]
+        return self.blocks[self._shown[number]], None if place < 0 else self.kept[self._places[number] + place]
 
     def names_file(self, row: int) -> bool:
         """Whether a row is the heading of a file."""
@@ -145,8 +130,9 @@ class Outline:
     @cached_property
     def _starts(self) -> Sequence[int]:
         """The first shown step of each turn."""
-        return [self.kept[place] for number, place in enumerate(self._places)
-                if not number or self._shown[number].turn != self._shown[number - 1].turn]
+        turns = [self.blocks.turns[at] for at in self._shown]
+        return array("q", [self.kept[place] for number, place in enumerate(self._places)
+                           if not number or turns[number] != turns[number - 1]])
 
 
 class FilteredOutline(Outline):
@@ -155,29 +141,8 @@ class FilteredOutline(Outline):
     within = " that the filter keeps"
 
     def __init__(self, whole: Outline, numbers: Sequence[int]) -> None:
-        self.view, self.blocks, self._firsts, self._files = whole.view, whole.blocks, whole._firsts, whole._files
+        self.view, self.blocks, self._files, self.files = whole.view, whole.blocks, whole._files, whole.files
         self._lay(tuple(numbers))
-
-
-def file_names(paths: Collection[str]) -> Mapping[str, str]:
-    """The name of each file: its path below their common folder."""
-    try:
-        common = commonpath([dirname(path) for path in paths]) if len(paths) > 1 else ""
-    except ValueError:  # relative and absolute paths have no common folder
-        common = ""
-    return {path: relpath(path, common) if common else path for path in paths}
-
-
-def _blocks(view: View) -> Iterator[Block]:
-    exchanges = view.replay.case.recording.exchanges
-    for number, facts in enumerate(view.turns):
-        run, path = facts.run, exchanges[facts.responses[0]].path if facts.responses else ""
-        starts = [run.first]
-        if run.runs > 1:
-            steps = view.steps
-            starts += [i for i in range(run.first + 1, run.end) if steps[i].run != steps[i - 1].run]
-        for order, (first, end) in enumerate(zip(starts, [*starts[1:], run.end], strict=True)):
-            yield Block(first, end, number, order, path)
 
 
 _STOPPING = frozenset({State.ABORT, State.ABORT_PARTIAL, State.UNRECORDED})

@@ -1,0 +1,85 @@
+"""The blocks of the step list: the runs of the turns of a view, and the names of the files that they were read from."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from os.path import commonpath, dirname, relpath
+from typing import NamedTuple, overload
+
+from inspector.replay import TurnRun
+from inspector.report.facts import View
+
+
+class Block(NamedTuple):
+    """One run of one turn: a heading row, then its steps."""
+
+    first: int
+    end: int
+    turn: int
+    """The turn's index in the view."""
+    run: int
+    path: str
+    """The file that the turn was read from."""
+
+
+class Blocks(Sequence[Block]):
+    """The blocks of a view in order, each made when it is looked at: it is three numbers of a turn that the view has.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.firsts = array("q")
+        """The first step of each block."""
+        self.turns = array("q")
+        """The index of its turn."""
+        for number, turn in enumerate(view.turns):
+            for first in _starts(view, turn.run):
+                self.firsts.append(first)
+                self.turns.append(number)
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
+        places = range(len(self))[index]  # as a tuple reads it: negative numbers, and an IndexError beyond the end
+        return self._at(places) if isinstance(places, int) else tuple([self._at(place) for place in places])
+
+    def _at(self, place: int) -> Block:
+        number, after = self.turns[place], place + 1
+        turn = self._view.turns[number]
+        last = after == len(self.turns) or self.turns[after] != number
+        exchanges, answers = self._view.replay.case.recording.exchanges, turn.responses
+        return Block(self.firsts[place], turn.run.end if last else self.firsts[after], number,
+                     place - bisect_left(self.turns, number), exchanges[answers[0]].path if answers else "")
+
+    def files(self) -> dict[str, int]:
+        """The path of each file, and its first step."""
+        found: dict[str, int] = {}
+        for block in self:
+            found.setdefault(block.path, block.first)
+        return found
+
+
+def _starts(view: View, run: TurnRun) -> list[int]:
+    """The first step of each run of a turn."""
+    if run.runs < 2:
+        return [run.first]
+    steps = view.steps
+    return [run.first, *(at for at in range(run.first + 1, run.end) if steps[at].run != steps[at - 1].run)]
+
+
+def file_names(paths: Collection[str]) -> Mapping[str, str]:
+    """The name of each file: its path below their common folder."""
+    try:
+        common = commonpath([dirname(path) for path in paths]) if len(paths) > 1 else ""
+    except ValueError:  # relative and absolute paths have no common folder
+        common = ""
+    return {path: relpath(path, common) if common else path for path in paths}

@@ -1,0 +1,57 @@
+"""Counts over many rows of the table of turns: by kind, by verdict, by model."""
+
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from inspector.report.turn_rows import TurnRow
+from inspector.report.verdict import TurnVerdict
+
+
+class RowCounts(NamedTuple):
+    """The number of rows of each kind."""
+
+    turns: int
+    sessions: int
+    attention: int
+    """Turns whose verdict is an error or a warning."""
+    complete: int
+    unread: Mapping[str, int]
+    """What rows without a verdict are (`TurnRow.unread`), with their number."""
+    verdicts: Sequence[tuple[TurnVerdict, int]]
+    """A verdict of each kind, worst first, with the number of turns that have it."""
+
+
+def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
+    """Counts rows."""
+    every = list(rows)
+    verdicts = by_verdict(every)
+    return RowCounts(
+        sum(count for _, count in verdicts), len({row.session for row in every if row.verdict is not None}),
+        sum(count for seen, count in verdicts if not seen.clean),
+        sum(row.verdict.complete for row in every if row.verdict is not None),
+        Counter(row.unread for row in every if row.verdict is None), verdicts)
+
+
+def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
+    """A verdict of each kind, worst first, with the number of turns that have it."""
+    seen: dict[int, TurnVerdict] = {}
+    counted: Counter[int] = Counter()
+    for row in rows:
+        if row.verdict is not None:
+            seen.setdefault(row.verdict.rank, row.verdict)
+            counted[row.verdict.rank] += 1
+    return [(seen[rank], counted[rank]) for rank in sorted(counted)]
+
+
+def by_model(rows: Iterable[TurnRow]) -> list[tuple[str, int, int]]:
+    """Each model with the number of turns that it answered and of those that need attention, the most frequent
+    first."""
+    turns: Counter[str] = Counter()
+    attention: Counter[str] = Counter()
+    for row in rows:
+        if row.verdict is not None:
+            turns[row.model or "model not recorded"] += 1
+            attention[row.model or "model not recorded"] += not row.verdict.clean
+    return [(model, count, attention[model]) for model, count in turns.most_common()]
