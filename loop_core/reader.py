@@ -101,7 +101,7 @@ def read(
     body = chunks if isinstance(chunks, bytes) else b"".join(chunks)
     asked = decode_request(api, request, url=url) if isinstance(request, Mapping) else request
     model = asked.model if asked is not None else None
-    chosen = choose(api, url, headers, body, model) if profile is None else profile_named(profile, api, model)
+    chosen = choose(api, url, headers, body, model) if profile is None else profile_named(profile, model)
     response = decode_response(
         api, body, http_status=http_status, headers=headers, n=asked.n if asked is not None else 1,
         background=asked.background if asked is not None else False, words=chosen.profile.words, end=end,

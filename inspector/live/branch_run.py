@@ -317,7 +317,7 @@ def _asked(exchange: Exchange) -> tuple[Ability, str]:
     by_name = any(seen.rule == "profile.named" for seen in exchange.profile_evidence)
     chosen = _by_address(exchange, request)
     if by_name and exchange.profile.name != chosen.profile.name:
-        chosen = profile_named(exchange.profile.name, exchange.api, request.model)
+        chosen = profile_named(exchange.profile.name, request.model)
     return ability(chosen.profile, exchange.api), chosen.profile.name
 
 

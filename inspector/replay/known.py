@@ -89,14 +89,15 @@ def is_cut(answer: ProviderResponse) -> bool:
     return answer.judgement.stop.normalized is Stop.MAX_TOKENS or answer.judgement.cap_reached
 
 
-def goes_on(before: ProviderResponse, place: RequestPlace, ordinal: int, after: ProviderResponse) -> bool:
+def goes_on(before: ProviderResponse, answer: KnownAnswer) -> bool:
     """Whether an answer continues the one before, which was cut or did not begin as requested."""
+    place, _, after = answer
     return place in CONTINUING and (is_cut(before) or after.method is Method.AGAIN)
 
 
 def opening(answers: Sequence[KnownAnswer], position: int) -> int:
     """The position of the first segment of the answer at `position`."""
-    while position and goes_on(answers[position - 1][2], *answers[position]):
+    while position and goes_on(answers[position - 1][2], answers[position]):
         position -= 1
     return position
 
@@ -133,7 +134,7 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
         measured.append(told)
         after.append(_length(stretches))
         following = position + 1
-        if following >= len(answers) or not goes_on(answer, *answers[following]):
+        if following >= len(answers) or not goes_on(answer, answers[following]):
             break
         position = following
     last = answers[first + len(measured) - 1][2]

@@ -284,7 +284,7 @@ def spoken_by(exchange: Exchange, profile: str) -> Exchange:
         CallerError: there is no such profile.
     """
     request = exchange.request
-    chosen = profile_named(profile, exchange.api, request.model if request else None)
+    chosen = profile_named(profile, request.model if request else None)
     if chosen.profile == exchange.profile:
         return exchange
     response = exchange.response
@@ -358,7 +358,7 @@ def _profile(
     name, model = options.profile or raw.profile, request.model if request else None
     if name is not None:
         try:
-            return profile_named(name, api, model)
+            return profile_named(name, model)
         except CallerError:
             if options.profile is not None:
                 raise  # a recorded name that is unknown here comes from a newer version of this program

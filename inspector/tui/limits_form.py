@@ -70,7 +70,7 @@ def value_of(turn: Turn, name: str) -> str:
     return "" if value is None else f"{value}"
 
 
-def default_of(turn: Turn, name: str) -> str:
+def default_of(name: str) -> str:
     """The value that an empty field means."""
     if name == INITIAL:
         return "recorded"
@@ -182,7 +182,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
                 with Horizontal(classes="field"):
                     yield field_name(MEANS[name])
                     value = self._guess.get(name) or value_of(self._turn, name)
-                    yield line_input(value, default_of(self._turn, name), name)
+                    yield line_input(value, default_of(name), name)
                     yield _about(in_short(self._turn, name), f"note-{name}")
             for name in WORDS:
                 with Horizontal(classes="field"):

@@ -210,19 +210,6 @@ class Store:
         """Saves a breakpoint, enabled or disabled; None takes it away."""
         self._add({"act": "breakpoint", "text": text, "on": on})
 
-    def reload(self) -> None:
-        """Reads the changes that another program has written since.
-
-        Raises:
-            NewerError: a newer program has written it.
-        """
-        try:
-            with self.path.open("rb") as file, lock_file(file.fileno(), shared=True):
-                file.seek(self._read)
-                self._take(file.read())
-        except OSError:
-            return  # nothing was written, or what was told before still holds
-
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _add(self, act: Act) -> None:

@@ -175,7 +175,7 @@ def public_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" + (f"?{query}" if query else "")
 
 
-def headers_of(server: Server, profile: str, stream: bool) -> tuple[tuple[str, str], ...]:
+def headers_of(server: Server, stream: bool) -> tuple[tuple[str, str], ...]:
     """The headers as they are sent, without the key."""
     form = wire(server.api)
     accept = form.stream_type if stream else "application/json"
@@ -208,7 +208,7 @@ def expected_speaker(server: Server, model: str | None) -> ProfileChoice:
         CallerError: the server names a profile that does not exist.
     """
     if server.profile is not None:
-        return profile_named(server.profile, server.api, model)
+        return profile_named(server.profile, model)
     base = server.base or wire(server.api).home.base
     # The path counts as well: some servers are known by it (`Profile.urls`).
     chosen = choose(server.api, url_of(server, wire(server.api).path(Request(server.api, model=model))), model=model)

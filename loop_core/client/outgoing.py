@@ -237,7 +237,7 @@ def live_request(server: Server, request: Request, send: Send, number: int) -> L
         path = f"{path}/{request.previous_id}"
     return LiveRequest(
         number, request, send.place, send.ordinal, "GET" if polled else "POST", public_url(url_of(server, path)),
-        (*headers_of(server, chosen.profile.name, request.stream), *masked_proof(server, chosen.profile.name)),
+        (*headers_of(server, request.stream), *masked_proof(server, chosen.profile.name)),
         None if polled else body_of(request, chosen.profile, send.method),
         None if chosen.profile.name == "generic" else chosen.profile.name,
     )

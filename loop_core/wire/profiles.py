@@ -44,7 +44,7 @@ class ProfileChoice(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
 
-def profile_named(name: str, api: str | None = None, model: str | None = None) -> ProfileChoice:
+def profile_named(name: str, model: str | None = None) -> ProfileChoice:
     """The profile with this name, for any format.
 
     Raises:

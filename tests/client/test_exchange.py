@@ -111,5 +111,5 @@ def test_a_body_of_no_known_kind_is_told_at_the_end_however_short_it_is() -> Non
     ("bedrock_invoke", "application/vnd.amazon.eventstream"), ("ollama_generate", "application/x-ndjson"),
 ])
 def test_a_stream_is_asked_for_in_the_framing_of_its_format(api: str, kind: str) -> None:
-    assert ("accept", kind) in headers_of(Server(api), "generic", True)
-    assert ("accept", "application/json") in headers_of(Server(api), "generic", False)
+    assert ("accept", kind) in headers_of(Server(api), True)
+    assert ("accept", "application/json") in headers_of(Server(api), False)

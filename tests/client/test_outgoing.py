@@ -249,7 +249,7 @@ def test_a_token_that_never_came_cannot_be_sent() -> None:
 ])
 def test_a_prefill_is_asked_for_only_where_it_is_taken(api: str, profile: str, model: str, prefills: bool) -> None:
     """Continuation notes, part B: Claude from 4.6 on answers 400 to a conversation that ends with the assistant."""
-    allows = ability(profile_named(profile, api, model).profile, api)
+    allows = ability(profile_named(profile, model).profile, api)
     assert allows.prefill is prefills
     turn, effects = answered(started(api, allows), "One, two", Stop.MAX_TOKENS)
     request = outgoing(turn, sent(turn, effects))

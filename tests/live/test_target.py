@@ -91,7 +91,7 @@ def test_a_key_goes_where_its_host_is(url: str, base: str, variable: str | None)
 
 
 def test_a_profile_that_proves_no_address_gets_no_key() -> None:
-    by_name = profile_named("openai", "openai_chat", "m")
+    by_name = profile_named("openai", "m")
     each = exchange("https://evil.example/v1/chat/completions", profile=by_name.profile,
                     profile_evidence=(Evidence("profile.named"),))
     assert target_of(each, KEYS).variable is None
@@ -99,7 +99,7 @@ def test_a_profile_that_proves_no_address_gets_no_key() -> None:
 
 def test_a_recorded_profile_speaks_on_where_the_address_does_not_tell() -> None:
     url = "http://127.0.0.1:8080/v1/chat/completions"
-    by_name = profile_named("llama_cpp", "openai_chat", "m")
+    by_name = profile_named("llama_cpp", "m")
     each = exchange(url, profile=by_name.profile, profile_evidence=(Evidence("profile.named"),))
     assert target_of(each, {}).profile.name == "llama_cpp"
     assert target_of(each, {}, base="http://127.0.0.1:9999").profile.name == "llama_cpp"

@@ -56,7 +56,7 @@ def test_what_stands_of_the_segments_is_the_text(segments, rule):
     whole = join(segments, rule)
     text = ""
     for place, segment in enumerate(segments):
-        start, end = standing(segments, whole, place)
+        start, end = standing(whole, place)
         assert 0 <= start <= max(start, end) <= len(segment.text)
         text += segment.text[start:end] + ("\n\n" if _apart_after(whole, place) else "")
     assert text == whole.text

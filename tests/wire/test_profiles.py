@@ -365,7 +365,7 @@ def test_which_claude_takes_a_prefill(model: str | None, prefill: Prefill) -> No
     assert choose(CONVERSE, "https://bedrock-runtime.us-east-1.amazonaws.com/x", model=aws).profile.prefill is prefill
     assert choose(CHAT, "https://openrouter.ai/api/v1", model=model and f"anthropic/{model}").profile.prefill is prefill
     assert choose(MESSAGES, "https://aiplatform.googleapis.com/v1", model=model).profile.prefill is prefill
-    assert profile_named("anthropic", MESSAGES, model).profile.prefill is prefill
+    assert profile_named("anthropic", model).profile.prefill is prefill
 
 
 def test_the_model_is_read_from_the_body_where_the_request_is_not_known() -> None:

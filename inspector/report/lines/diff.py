@@ -307,7 +307,7 @@ def _heading(place: int, facts: ResponseFacts) -> Line:
 def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Iterator[Pair]:
     """Before the seam, what the two segments share or what was left out, and after it."""
     before, after = segments[place - 1].text, segments[place].text
-    cut, kept = len(whole.seams[place - 1].cut), standing(segments, whole, place - 1)[1]
+    cut, kept = len(whole.seams[place - 1].cut), standing(whole, place - 1)[1]
     shared = cut if before[:kept].endswith(after[:cut]) else 0
     yield from (Pair(_side(place, line), EMPTY) for line in _ending(before[: kept - shared]))
     left = [*_marked("", before[kept - shared : kept], Tone.SEAM), *_marked("− ", before[kept:], Tone.REMOVED)]

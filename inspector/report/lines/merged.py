@@ -46,7 +46,7 @@ class Change(NamedTuple):
     added: str
 
 
-def standing(segments: Sequence[Segment], whole: JoinedText, place: int) -> tuple[int, int]:
+def standing(whole: JoinedText, place: int) -> tuple[int, int]:
     """The range of a segment's characters that the merged text keeps."""
     starts = [0, *(seam.at for seam in whole.seams), len(whole.text)]
     size = min(starts[place + 1 :]) - starts[place] - len(apart(whole, place))
@@ -63,7 +63,7 @@ def standing(segments: Sequence[Segment], whole: JoinedText, place: int) -> tupl
 
 def stands(segments: Sequence[Segment], whole: JoinedText, place: int) -> str:
     """The kept text of a segment, without parts left out in its middle."""
-    start, end = standing(segments, whole, place)
+    start, end = standing(whole, place)
     text = segments[place].text[:end]
     return whole.seams[place - 1].remainder(text) if place else text[start:]
 
@@ -83,7 +83,7 @@ def changes(segments: Sequence[Segment], rule: SeamRule, trial: SeamRule) -> lis
     old, new = join(segments, rule), join(segments, trial)
     found: list[Change] = []
     for place, segment in enumerate(segments):
-        (was_from, was_to), (now_from, now_to) = standing(segments, old, place), standing(segments, new, place)
+        (was_from, was_to), (now_from, now_to) = standing(old, place), standing(new, place)
         text, was, now = segment.text, apart(old, place), apart(new, place)
         if max(was_from, now_from) >= min(was_to, now_to):  # the two ranges do not overlap
             before, after = text[was_from:was_to] + was, text[now_from:now_to] + now

@@ -254,7 +254,7 @@ class _Rollout(TranscriptReader):
             said, mark = abort_of(payload)
             return place.after(InterimRow(line.number, said, mark=mark))
         if kind == "thread_rolled_back" and type(payload.get("num_turns")) is int:
-            return self._rolled_back(line, payload["num_turns"], place)
+            return self._rolled_back(payload["num_turns"], place)
         if kind == "thread_name_updated" and isinstance(payload.get("thread_name"), str):
             self.title = self.title or payload["thread_name"]
         lines.count(kind, frozenset({kind}))
@@ -367,7 +367,7 @@ class _Rollout(TranscriptReader):
         answer.stop = message_reason(answer.error, at, text)
         return TreePlace(answer)
 
-    def _rolled_back(self, line: TranscriptLine, turns: int, place: TreePlace) -> TreePlace:
+    def _rolled_back(self, turns: int, place: TreePlace) -> TreePlace:
         """The last turns were taken back: what follows goes on from before them."""
         self.open = None
         if turns < 1 or not self.starts:

@@ -392,7 +392,7 @@ class TranscriptReader:
     def _speaker(self, api: str, model: str | None) -> ProfileChoice:
         if self.options.profile is not None:
             try:
-                return profile_named(self.options.profile, api, model)
+                return profile_named(self.options.profile, model)
             except CallerError:
                 if not self.several_apis:
                     raise

@@ -290,14 +290,14 @@ def _less(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, .
     if not isinstance(schema, Mapping):
         return schema
     takes = TAKES[dialect]
-    schema = _simpler(schema, takes, dialect, root, refs)
+    schema = _simpler(schema, takes, dialect)
     reference = schema.get("$ref")
     if isinstance(reference, str) and "$ref" not in takes:
         refs = (*refs, reference)
         # a schema that refers to itself ends here
         target = None if reference in refs[:-1] else _target(root, reference)
         schema = {**(target or {}), **{key: value for key, value in schema.items() if key != "$ref"}}
-        schema = _simpler(schema, takes, dialect, root, refs)
+        schema = _simpler(schema, takes, dialect)
     made: dict[str, Any] = {}
     for key, value in schema.items():
         word = _SNAKE.get(key, key)
@@ -312,9 +312,7 @@ def _less(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, .
     return made
 
 
-def _simpler(
-    schema: Mapping[str, Any], takes: frozenset[str], dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]
-) -> Mapping[str, Any]:
+def _simpler(schema: Mapping[str, Any], takes: frozenset[str], dialect: str) -> Mapping[str, Any]:
     """The same in the keywords that are left, where there is a way to say it."""
     made = dict(schema)
     if "const" in made and "const" not in takes:
