@@ -330,7 +330,7 @@ HIGH = 8
 class TurnCounts(Panel):
     """The progress of reading, the numbers of turns and rows, and how many turns have each verdict."""
 
-    groups: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
+    groups: reactive[tuple[Sequence[Line], Sequence[Line]]] = reactive(((), ()), init=False, repaint=False)
 
     def watch_groups(self) -> None:
         """Redraws the counts, in as many rows as they need."""
@@ -344,15 +344,16 @@ class TurnCounts(Panel):
 
     def make(self, width: int) -> Sequence[Line]:
         """The groups, none of them broken, in the rows that there is room for."""
-        return flow_groups(self.groups, width, max(1, self.app.size.height // HIGH))
+        return flow_groups(*self.groups, width, max(1, self.app.size.height // HIGH))
 
 
-def flow_groups(groups: Sequence[Line], width: int, most: int) -> list[Line]:
-    """Groups in at most this many rows; what has no room is counted at the end."""
-    for kept in range(len(groups), 0, -1):
-        left = len(groups) - kept
+def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, most: int) -> list[Line]:
+    """Groups, then counts of verdicts, in at most this many rows; verdicts that have no room are counted at the end."""
+    every = [*groups, *verdicts]
+    for kept in range(len(every), 0, -1):
+        left = min(len(every) - kept, len(verdicts))
         rows: list[list[Line]] = [[]]
-        for group in (*groups[:kept], *([(Span(f"{left:,} more", Tone.DIM),)] if left else [])):
+        for group in (*every[:kept], *([(Span(count_of(left, "more verdict"), Tone.DIM),)] if left else [])):
             if rows[-1] and width_of(join_groups([*rows[-1], group])) > width:
                 rows.append([])
             rows[-1].append(group)
@@ -361,9 +362,11 @@ def flow_groups(groups: Sequence[Line], width: int, most: int) -> list[Line]:
     return [join_groups(groups)]
 
 
-def count_groups(counts: turn_rows.RowCounts, progress: str | None, turns: int, listed: TurnList) -> list[Line]:
+def count_groups(
+    counts: turn_rows.RowCounts, progress: str | None, turns: int, listed: TurnList
+) -> tuple[Sequence[Line], Sequence[Line]]:
     """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
-    need attention; how many have each verdict."""
+    need attention. Then how many have each verdict."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
     if listed.filter is not None:
         groups.append((safe(f"filter {listed.filter.text}: {counts.turns:,} of {count_of(turns, 'turn')}", Tone.MARK),))
@@ -373,8 +376,8 @@ def count_groups(counts: turn_rows.RowCounts, progress: str | None, turns: int, 
     groups.append((
         Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
         Span(f" + {counts.complete:,} complete{f' + {other:,} other' if other else ''}", Tone.DIM)))
-    return groups + [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen)))
-                     for seen, count in counts.verdicts if not seen.complete]
+    return groups, [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen)))
+                    for seen, count in counts.verdicts if not seen.complete]
 
 
 def _sum_of_rows(counts: turn_rows.RowCounts, rows: int, by_file: bool) -> Line:
