@@ -11,6 +11,8 @@ from loop_core.judge.gate import Verdict
 
 NEVER = "never saw this answer: we asked for it afterwards"
 """The text for what the recorded agent did after an answer that was asked live."""
+ENDS = "the recording ends"
+"""The text where no later request of the agent was recorded."""
 WENT_ON: Mapping[TurnPlace, str] = {
     TurnPlace.CONTINUATION: "asked to continue",
     TurnPlace.REPAIR: "asked for the call again",
@@ -38,7 +40,7 @@ def last_recorded(run: TurnRun) -> int:
 
 def next_act(links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict]) -> str:
     """What the agent did after the answer at a position of its turn; `last`: no request went on from the turn."""
-    went_on = "the recording ends" if last else "went on to a new turn"
+    went_on = ENDS if last else "went on to a new turn"
     if position + 1 < len(links):
         went_on = WENT_ON[links[position + 1].place]
     refused = sum(verdict.rule == REFUSED for verdict in verdicts)
