@@ -70,8 +70,14 @@ class TurnVerdict(NamedTuple):
     advice: Advice | None
     sure: bool = True
     answer: int | None = 0
-    """The index of the deciding answer among the turn's answers; None if the verdict is about how the engine ended the
-    turn."""
+    """The index of the deciding answer among the turn's answers; None if it is about how the engine ended the turn."""
+    simulated: bool = False
+    """Whether an answer of the turn is one that no provider sent; such a turn is counted apart from recorded ones."""
+
+    @property
+    def counted_as(self) -> str:
+        """The word under which the turn is counted."""
+        return f"{Fidelity.SIMULATED} {self.word}" if self.simulated else self.word
 
     @property
     def id(self) -> str:
@@ -105,8 +111,7 @@ def identifier(word: str) -> str:
 
 def _run_nothing(look: JudgedTurn) -> Situation:
     """The situation of a turn, with the warning never to run a held call."""
-    row = situation(look)
-    return row._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
+    return (row := situation(look))._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
 
 
 HOLDING = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
@@ -348,11 +353,7 @@ def _cut_behind(look: JudgedTurn) -> bool:
 
 
 def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> TurnVerdict:
-    """The verdict on a turn; `findings` are the findings of that turn.
-
-    If a simulation answered the engine, the simulated outcome is judged, and the sentence says so; the recorded agent's
-    actions then do not matter.
-    """
+    """The verdict on a turn, by the findings of that turn; where a simulation answered the engine, on that outcome."""
     look = judged_turn_of(replay, turn, findings)
     rank, row = row_of(look)
     said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
@@ -365,7 +366,8 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
         said = f"{'LIVE' if live else 'SIMULATED'}: {said}{end}"
     # Interned: most turns of a recording have the same sentence.
     return TurnVerdict(turn.record.id, rank, row.word, row.glyph, row.ascii, row.severity, intern(said),
-                       advice, row.sure(look), row.answer(look))
+                       advice, row.sure(look), row.answer(look),
+                       any(each.recut or each.exchange.simulated for each in look.answers))
 
 
 def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:

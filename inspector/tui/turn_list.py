@@ -369,24 +369,26 @@ def count_groups(
     need attention. Then how many have each verdict."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
     if listed.filter is not None:
-        groups.append((safe(f"filter {listed.filter.text}: {counts.turns:,} of {count_of(turns, 'turn')}", Tone.MARK),))
+        passed = counts.turns + counts.simulated
+        groups.append((safe(f"filter {listed.filter.text}: {passed:,} of {count_of(turns, 'turn')}", Tone.MARK),))
     else:
         groups.append(_sum_of_rows(counts, listed.count - len(listed.headings), listed.by_file))
     other = counts.turns - counts.attention - counts.complete
     groups.append((
         Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
         Span(f" + {counts.complete:,} complete{f' + {other:,} other' if other else ''}", Tone.DIM)))
-    return groups, [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen)))
+    return groups, [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.counted_as}", role_of(seen)))
                     for seen, count in counts.verdicts if not seen.complete]
 
 
 def _sum_of_rows(counts: turn_rows.RowCounts, rows: int, by_file: bool) -> Line:
     """What the listed rows are: `217 turns in 3 sessions + 4 not read = 221 rows`."""
-    turns, sessions = (_counted(counts.turns, "turn"), _counted(counts.sessions, "session"))
+    made = (Span(f" + {counts.simulated:,} SIMULATED", Tone.WARN),) if counts.simulated else ()
+    turns, sessions = (*_counted(counts.turns, "turn"), *made), _counted(counts.sessions, "session")
     line = (*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)
     if not counts.unread:
         return line
-    listed = counts.unread + (counts.sessions if by_file else counts.turns)
+    listed = counts.unread + (counts.sessions if by_file else counts.turns + counts.simulated)
     total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
     return (*line, Span(f" + {counts.unread:,} not read", Tone.WARN), *total)
 

@@ -728,6 +728,22 @@ async def test_the_counts_above_the_table_are_whole_or_say_how_many_are_left_out
         assert bool(left) is (size != (160, 45)), "what is left out is named"
 
 
+async def test_simulated_turns_are_named_beside_the_recorded_ones(tmp_path: Path) -> None:
+    text = Path("sample_sessions/16-completed-at-the-cap.session.jsonl").read_text("utf-8")
+    made = re.sub(r'("type": ?"response")', r'\1, "simulated": true', text)
+    (tmp_path / "made.session.jsonl").write_text(made)
+    (tmp_path / "recorded.session.jsonl").write_text(text)
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await read(app, pilot)
+        shown = page(app)
+        assert "1 turn + 1 SIMULATED in 2 sessions" in shown
+        assert "1 needs attention + 0 complete" in shown
+        assert "1 ✂ TRUNCATED · 1 ✂ SIMULATED TRUNCATED" in shown
+        await pilot.press("v")
+        assert "2 sessions with 1 turn + 1 SIMULATED" in page(app)
+
+
 async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> None:
     app = LoopInspector(["sample_sessions"])
     async with app.run_test(size=(60, 20)) as pilot:
