@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from inspector.config import files
 from inspector.sessions.detection import VARIABLE
+from loop_core.client.address import Server, expected_speaker, loopback
 from loop_core.client.mask import SHORTEST
 from loop_core.errors import CallerError
 from loop_core.turn.tools import ToolFunction, declare_function
@@ -127,6 +128,21 @@ def variable_for(address: str, environment: Mapping[str, str], variable: str | N
 def key_variables(address: str) -> tuple[str, ...]:
     """The environment variables that may hold a server's key, in order."""
     return (ANY, *VARIABLES.get(address, ()))
+
+
+def missing_key(server: Server, model: str | None) -> str:
+    """What to set before a provider is asked at its own address, which answers nobody without a key; empty if a key or
+    a signer is there, or if the address may need none."""
+    if server.secrets or server.sign is not None:
+        return ""
+    owner = expected_speaker(replace(server, profile=None), model)
+    rule, name = owner.evidence[0].rule if owner.evidence else "", owner.profile.name
+    if rule != "profile.host" and not (rule == "profile.url" and name in VARIABLES):
+        return ""
+    host = urlsplit(server.base or wire(server.api).home.base).hostname or ""
+    if loopback(host):
+        return ""
+    return f"set {' or '.join(VARIABLES.get(name, (ANY,)))}: {host} needs a key"
 
 
 _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@", re.IGNORECASE)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from inspector.live.inputs import ANY, key_variables, secrets_of, variable_for
+from inspector.live.inputs import ANY, key_variables, missing_key, secrets_of, variable_for
 from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.recording import Exchange
 from loop_core.client.address import Server, expected_speaker, is_unencrypted, public_url, refuse_plain, url_of
@@ -43,6 +43,8 @@ class Target:
     """The environment variable that the key comes from; None if there is none."""
     looked_at: tuple[str, ...]
     """The environment variables that were searched, in order."""
+    missing: str = ""
+    """What to set first, since this provider answers nobody without a key; empty if nothing is missing."""
 
     @property
     def host(self) -> str:
@@ -113,7 +115,7 @@ def target_of(
     chosen = expected_speaker(server, request.model)
     names = (variable,) if variable is not None else key_variables(address)
     url = public_url(url_of(server, wire(exchange.api).path(request)))
-    return Target(server, chosen.profile, request.model, url, found, names)
+    return Target(server, chosen.profile, request.model, url, found, names, missing_key(server, request.model))
 
 
 def base_of(url: str, api: str, request: Request) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from inspector.config.settings import Settings
 from inspector.live.answers import Answers, How
 from inspector.live.driver import Driver
+from inspector.live.inputs import missing_key
 from inspector.live.recorder import NAME, LiveTurn, replay_of_turns
 from inspector.live.stepper import Flow, Phase
 from inspector.replay import Replay, TurnRun
@@ -214,16 +215,18 @@ def waiting(driver: Driver) -> list[Line]:
 def _next(driver: Driver) -> list[Line]:
     effect, asked = driver.live.pending, driver.stepper.request
     if isinstance(effect, Send):
-        return request_lines(asked, driver.stepper.edits) if asked is not None else []
+        missing = missing_key(driver.start.server, driver.start.request.model)
+        return request_lines(asked, driver.stepper.edits, missing) if asked is not None else []
     if isinstance(effect, RunTools):
         return call_lines(effect, driver.answers)
     return end_lines(effect)
 
 
-def request_lines(request: LiveRequest, parts: tuple[str, ...]) -> list[Line]:
-    """A request as it will be sent, with its key masked."""
+def request_lines(request: LiveRequest, parts: tuple[str, ...], missing: str = "") -> list[Line]:
+    """A request as it will be sent, with its key masked; `missing` is what to set first, so that it is answered."""
     marks = (Span(f"  {' and '.join(parts)} edited", Tone.MARK),) if parts else ()
     lines: list[Line] = [(Span("NEXT REQUEST", Tone.TITLE), *marks)]
+    lines += [(safe(f"✖ no key: {missing}", Tone.ERROR),)] if missing else []
     lines.append((safe(f"{request.method} {request.url}", Tone.STRONG),))
     lines += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM)) for name, value in request.headers]
     if request.body is None:

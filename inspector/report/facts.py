@@ -197,9 +197,9 @@ class View:
         return f"{worst.verdict.word}  {place} · {' · '.join(said)}"
 
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """How many turns have each verdict, worst first."""
-        counted = Counter((turn.verdict.rank, turn.verdict.word) for turn in self.turns)
-        return tuple((word, counted[rank, word]) for rank, word in sorted(counted))
+        """How many turns have each verdict, worst first; simulated turns after the recorded ones."""
+        counted = Counter((each.verdict.simulated, each.verdict.rank, each.verdict.counted_as) for each in self.turns)
+        return tuple((key[-1], counted[key]) for key in sorted(counted))
 
     @property
     def complete(self) -> int:

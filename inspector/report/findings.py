@@ -41,6 +41,8 @@ RAN_UNPROVEN = "agent.ran_unsure_call"
 RAN = (RAN_CUT, RAN_UNPROVEN)
 RAN_UNSEEN = "agent.ran_call_of_unseen_end"
 """It ran a call of an answer whose end was not recorded."""
+FAILED = "agent.failed_held_call"
+"""It answered a held call with an error."""
 RAN_IT = "the recorded agent ran it"
 """What is said beside HELD, which is what this engine makes of a call."""
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
@@ -48,7 +50,7 @@ CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTER
 
 
 OF_HELD_CALLS = frozenset({
-    RAN_CUT, RAN_UNPROVEN, RAN_UNSEEN, "agent.refused_held_call", "agent.failed_held_call",
+    RAN_CUT, RAN_UNPROVEN, RAN_UNSEEN, "agent.refused_held_call", FAILED,
 })
 """The rules of findings about a held call that received a result."""
 
@@ -203,7 +205,7 @@ def _ran(
             finding = Finding("agent.refused_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
         elif answer.is_error:
             message = f"the recorded agent answered the held call {name} with an error ({where}); it may have run"
-            finding = Finding("agent.failed_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
+            finding = Finding(FAILED, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_unrecorded(stop):
             message = f"{ran} ({where}), which this engine holds: how the answer ended was not recorded"
             finding = Finding(RAN_UNSEEN, Severity.WARNING, message, At(ExchangePart.REQUEST))

@@ -11,6 +11,8 @@ from loop_core.judge.gate import Verdict
 
 NEVER = "never saw this answer: we asked for it afterwards"
 """The text for what the recorded agent did after an answer that was asked live."""
+ENDS = "the recording ends"
+"""The text where no later request of the agent was recorded."""
 WENT_ON: Mapping[TurnPlace, str] = {
     TurnPlace.CONTINUATION: "asked to continue",
     TurnPlace.REPAIR: "asked for the call again",
@@ -41,7 +43,7 @@ def next_act(
 ) -> str:
     """What the agent did after the answer at a position of its turn; `last`: no request surely went on from the turn,
     those of `may_follow` possibly did."""
-    unclear = f"whether response {may_follow[0]} goes on from it is not known" if may_follow else "the recording ends"
+    unclear = f"whether response {may_follow[0]} goes on from it is not known" if may_follow else ENDS
     went_on = unclear if last else "went on to a new turn"
     if position + 1 < len(links):
         place = links[position + 1].place

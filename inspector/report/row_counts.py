@@ -13,6 +13,8 @@ class RowCounts(NamedTuple):
     """The number of rows of each kind."""
 
     turns: int
+    """Recorded ones; those that are simulated are counted only in `simulated` and `verdicts`."""
+    simulated: int
     sessions: int
     attention: int
     """Turns whose verdict is an error or a warning."""
@@ -25,24 +27,25 @@ class RowCounts(NamedTuple):
 
 def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
     """Counts rows."""
-    every = list(rows)
-    verdicts = by_verdict(every)
+    verdicts = by_verdict(every := list(rows))
+    turns = [row.verdict for row in every if row.verdict is not None]
+    recorded = [seen for seen in turns if not seen.simulated]
     return RowCounts(
-        sum(count for _, count in verdicts), len({row.session for row in every if row.verdict is not None}),
-        sum(count for seen, count in verdicts if not seen.clean),
-        sum(row.verdict.complete for row in every if row.verdict is not None),
+        len(recorded), len(turns) - len(recorded), len({row.session for row in every if row.verdict is not None}),
+        sum(not seen.clean for seen in recorded), sum(seen.complete for seen in recorded),
         Counter(row.unread for row in every if row.verdict is None), verdicts)
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
-    """A verdict of each kind, worst first, with the number of turns that have it."""
-    seen: dict[int, TurnVerdict] = {}
-    counted: Counter[int] = Counter()
+    """A verdict of each kind, worst first, with the number of turns that have it; simulated turns come last."""
+    seen: dict[tuple[bool, int], TurnVerdict] = {}
+    counted: Counter[tuple[bool, int]] = Counter()
     for row in rows:
         if row.verdict is not None:
-            seen.setdefault(row.verdict.rank, row.verdict)
-            counted[row.verdict.rank] += 1
-    return [(seen[rank], counted[rank]) for rank in sorted(counted)]
+            kind = (row.verdict.simulated, row.verdict.rank)
+            seen.setdefault(kind, row.verdict)
+            counted[kind] += 1
+    return [(seen[kind], counted[kind]) for kind in sorted(counted)]
 
 
 def by_model(rows: Iterable[TurnRow]) -> list[tuple[str, int, int]]:

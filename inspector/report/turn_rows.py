@@ -23,7 +23,7 @@ from inspector.report.lines.spans import one_line
 from inspector.report.times_and_costs import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
 from inspector.sessions.reasons import recorder_word
-from inspector.sessions.recording import Input, SessionAbout, is_below_file
+from inspector.sessions.recording import Input, SessionAbout, entry_word, is_below_file
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
@@ -167,7 +167,7 @@ def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
             yield TurnRow(paths, name, name_of(name), why=reason)
         else:
             yield TurnRow(paths, source.path, name_of(source.path),
-                          why=f"{count:,} {'entry' if count == 1 else 'entries'} skipped: {why}", unread=SKIPPED)
+                          why=f"{count:,} {entry_word(source.format, count > 1)} skipped: {why}", unread=SKIPPED)
 
 
 class _File(NamedTuple):

@@ -23,7 +23,7 @@ from inspector.report.lines.spans import (
     width_of,
 )
 from inspector.report.lines.steps import role_of
-from inspector.report.row_counts import by_model, by_verdict
+from inspector.report.row_counts import by_model, by_verdict, counts_of
 from inspector.report.table import Column, Table
 from inspector.report.turn_rows import SessionKey, TurnRow, short_file
 from inspector.report.verdict import identifier
@@ -288,18 +288,17 @@ FILE = TurnColumn("file", _text("file", lambda row: row.file, lambda row: row.fi
 
 
 def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
-    """The table as text, worst first, and the counts of turns by verdict and model.
-
-    Without `everything`, turns that need no attention are counted and not listed.
-    """
+    """The table as text, worst first, and the counts of turns by verdict and model; without `everything`, turns that
+    need no attention are counted and not listed."""
     # Without ages, so that the same files give the same report tomorrow. Turns are numbered over all files, not within
     # each file as in the app; the heading names the option that takes this number.
     verdict, *others = (column._replace(name="--turn") if column.name == "turn" else column
                         for column in columns(0) if column.name not in ("age", "message"))
     listed = [rows[at] for at in sorted_rows(rows, verdict)]
     shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
-    turns = [row for row in rows if row.verdict is not None]
-    yield f"{count_of(len(turns), 'turn')} in {count_of(len({row.session for row in turns}), 'session')}"
+    counts = counts_of(rows)
+    made = f" + {counts.simulated:,} SIMULATED" if counts.simulated else ""
+    yield f"{count_of(counts.turns, 'turn')}{made} in {count_of(counts.sessions, 'session')}"
     if shown:
         every = (verdict, FILE, *others)
         laid = layout(every, WIDE, widest_cells(every, shown))
@@ -307,10 +306,10 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
         yield from (text_of(cells_of(row, laid)).rstrip() for row in shown)
     if len(shown) < len(listed):
         yield f"not listed: {count_of(len(listed) - len(shown), 'turn')} (no attention needed; --all lists them)"
-    yield "by verdict: " + ", ".join(f"{count:,} {seen.word.lower()}" for seen, count in by_verdict(turns))
+    yield "by verdict: " + ", ".join(f"{count:,} {seen.counted_as.lower()}" for seen, count in counts.verdicts)
     yield "by model: " + ", ".join(
         f"{one_line(model)} {count:,}{f' ({attention:,} need attention)' if attention else ''}"
-        for model, count, attention in by_model(turns))
+        for model, count, attention in by_model(rows))
 
 
 # -- Names that several files share ----------------------------------------------------------------------------------
@@ -351,7 +350,7 @@ def worst_of_sessions(rows: Iterable[TurnRow]) -> list[TurnRow]:
 
 def _worst(group: Sequence[TurnRow]) -> TurnRow:
     worst = min(group, key=lambda row: row.severe)
-    counted = tuple((seen.word, count) for seen, count in by_verdict(group))
+    counted = tuple((seen.counted_as, count) for seen, count in by_verdict(group))
     return worst._replace(turns=counted) if counted else worst
 
 

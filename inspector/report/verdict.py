@@ -71,8 +71,14 @@ class TurnVerdict(NamedTuple):
     advice: Advice | None
     sure: bool = True
     answer: int | None = 0
-    """The index of the deciding answer among the turn's answers; None if the verdict is about how the engine ended the
-    turn."""
+    """The index of the deciding answer among the turn's answers; None if it is about how the engine ended the turn."""
+    simulated: bool = False
+    """Whether an answer of the turn is one that no provider sent; such a turn is counted apart from recorded ones."""
+
+    @property
+    def counted_as(self) -> str:
+        """The word under which the turn is counted."""
+        return f"{Fidelity.SIMULATED} {self.word}" if self.simulated else self.word
 
     @property
     def id(self) -> str:
@@ -97,6 +103,7 @@ def is_complete(severity: Severity, sure: bool) -> bool:
 
 OTHER_IDS = {"COMPLETE SO FAR": "complete"}
 """Verdicts whose id is not their word: all that is recorded of the turn is whole, only its end is not reached."""
+_same = lru_cache(maxsize=1024)(lambda verdict: verdict)  # one object for equal verdicts: most turns end alike
 
 
 def identifier(word: str) -> str:
@@ -106,8 +113,7 @@ def identifier(word: str) -> str:
 
 def _run_nothing(look: JudgedTurn) -> Situation:
     """The situation of a turn, with the warning never to run a held call."""
-    row = situation(look)
-    return row._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
+    return (row := situation(look))._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
 
 
 HOLDING = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
@@ -115,10 +121,8 @@ HOLDING = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFOR
 GOING_ON = ("retry_limit", "budget_exhausted")
 """Terminal reasons that leave a cut answer as it is, although it could be continued."""
 
-
-# Anthropic's `pause_turn` goes on when the response is sent back unchanged
-# (https://docs.anthropic.com/en/api/handling-stop-reasons); OpenAI's background responses are fetched by id
-# (https://platform.openai.com/docs/guides/background).
+# Anthropic docs, Handling stop reasons: `pause_turn` goes on when the response is sent back unchanged. OpenAI docs,
+# Background mode: a response is fetched by its id.
 RESUMED = {
     "poll": "ask for the response by its id until it is done",
     "server": "ask for the response by its id until it is done",
@@ -350,11 +354,7 @@ def _cut_behind(look: JudgedTurn) -> bool:
 
 
 def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> TurnVerdict:
-    """The verdict on a turn; `findings` are the findings of that turn.
-
-    If a simulation answered the engine, the simulated outcome is judged, and the sentence says so; the recorded agent's
-    actions then do not matter.
-    """
+    """The verdict on a turn, by the findings of that turn; where a simulation answered the engine, on that outcome."""
     look = judged_turn_of(replay, turn, findings)
     rank, row = row_of(look)
     said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
@@ -366,14 +366,8 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
         live = replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
         said = f"{'LIVE' if live else 'SIMULATED'}: {said}{end}"
     verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(said), advice, row.sure(look),
-                          row.answer(look))
+                          row.answer(look), any(each.recut or each.exchange.simulated for each in look.answers))
     return _same(verdict) if advice is None else verdict  # an advice may hold settings, which have no hash
-
-
-@lru_cache(maxsize=1024)
-def _same(verdict: TurnVerdict) -> TurnVerdict:
-    """The same object for equal verdicts, which saves memory: most turns of a recording end alike."""
-    return verdict
 
 
 def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:

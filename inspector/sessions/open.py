@@ -28,6 +28,7 @@ from inspector.sessions.recording import (
     TurnPlace,
     TurnRecord,
     UnreadableError,
+    entry_word,
     unusable,
 )
 from inspector.sessions.thread import thread
@@ -83,9 +84,7 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
     return join_files([opened]) if opened[1] else None
 
 
-def open_each(
-    paths: Sequence[str], *, api: str | None = None, profile: str | None = None
-) -> Iterator[FileGroup]:
+def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | None = None) -> Iterator[FileGroup]:
     """Reads files and folders one after another, so that only one session is in memory at a time.
 
     The exchanges that a logger spread over the files of a folder come last, a folder at a time.
@@ -389,10 +388,10 @@ def _nothing(
     """The error of a file without exchanges, or a notice if the file is readable and has none."""
     for raw, why in refused:
         if why.other is not None:
-            return f"entry {raw.entry} is {why.other}, not {options.api}: expected `--api {why.other}`, or none", []
+            at = f"{entry_word(format_name)} {raw.entry}"
+            return f"{at} is {why.other}, not {options.api}: expected `--api {why.other}`, or none", []
     if refused and (format_name == "body" or all(why.undecodable for _, why in refused)):
         return refused[0][1].why, []
-    if not skips:
-        return None, ["no answer of a model is in it"]
-    entries, first = f"{len(skips):,} entr{'y' if len(skips) == 1 else 'ies'}", skips[0]
-    return None, [f"no exchange of an API that is read among its {entries} (entry {first.entry}: {first.why})"]
+    words = f"{len(skips):,} {entry_word(format_name, len(skips) > 1)}"
+    return None, [f"no exchange of an API that is read among its {words} (number {skips[0].entry}: {skips[0].why})"
+                  if skips else "no answer of a model is in it"]

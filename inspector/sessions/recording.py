@@ -127,6 +127,12 @@ NOT_READ = ": not read yet"
 """The end of the text about an exchange in a format that is known but not read."""
 
 
+def entry_word(format_name: str, many: bool = False) -> str:
+    """What the parts of a file are called, so that their numbers are not taken for those of turns."""
+    word = "HAR entr" if format_name == "har" else "entr"
+    return f"{word}ies" if many else f"{word}y"
+
+
 class Skipped(NamedTuple):
     """An entry that was not decoded, and the reason."""
 

@@ -248,7 +248,7 @@ class Branches(SessionPart):
         self.stage.for_view = False
         stage, runs, shown = self.stage, self.stage.runs, self._table.single
         runs.index = next((at for at, node in enumerate(runs.tree.every) if node.key == self._table.run), 0)
-        index, _ = runs.with_settings(self._table.grid.settings(cell), 0)
+        index, _ = runs.with_settings(self._table.settings(), 0)
         self._table.opened.add(runs.tree.every[index].key)
         run = runs.every[index]
         view, parts = run.view, None if run.branch is None else parting_step(run.branch, shown)

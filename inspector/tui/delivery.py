@@ -16,6 +16,7 @@ from typing import Any
 
 from textual.app import App
 
+from inspector.config.files import data_folder, private_folder
 from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
 from loop_core.errors import LoopError
@@ -39,18 +40,17 @@ def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: st
             if place is not None:
                 say(write_files(place, make))
 
-        app.push_screen(Prompt(folder_question(what), "a folder", "."), typed)
+        app.push_screen(Prompt(f"enter writes {what} into", "a folder", export_folder()), typed)
 
 
-SHOWN = 32
-"""Characters of the working directory that the question for a folder shows: its end."""
+def export_folder() -> str:
+    """Where exports go unless the operator names another folder: not into the folder that the app was started in."""
+    return shown_path(str(data_folder(os.environ) / "exports"))
 
 
-def folder_question(what: str) -> str:
-    """Asks for the folder of an export, and says which folder `.` is."""
-    here = re.sub(rf"^{re.escape(str(Path.home()))}(?=/|$)", "~", os.getcwd())
-    shown = here if len(here) <= SHOWN else f"…{here[1 - SHOWN :]}"
-    return f"enter writes {what} into (. is {one_line(shown)})"
+def shown_path(path: str) -> str:
+    """A path as a whole; `~` stands for the operator's own folder."""
+    return one_line(re.sub(rf"^{re.escape(str(Path.home()))}(?=/|$)", "~", os.path.abspath(path)))
 
 
 def download(app: App[Any], make: FileMaker) -> str:
@@ -94,14 +94,16 @@ def write_files(folder: str, make: FileMaker) -> str:
 
     place = Path(folder).expanduser()
     try:
+        if folder == export_folder():
+            private_folder(place)  # it lies in the data folder, which nobody else may read
         paths, new = write(_apart(make(), place), str(place))
-    except LoopError as why:
+    except (LoopError, OSError) as why:
         return f"not written: {why}"
     head = "written, in a new folder" if new else "written"
     if len(paths) == 1:
-        return f"{head}: {os.path.abspath(paths[0])}"
+        return f"{head}: {shown_path(paths[0])}"
     names = ", ".join(Path(path).name for path in paths)
-    return f"{head}: {len(paths)} files in {os.path.abspath(place)}: {names}"
+    return f"{head}: {len(paths)} files in {shown_path(str(place))}: {names}"
 
 
 def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:

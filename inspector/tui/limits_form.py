@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from inspector.report.lines.spans import Line, Span, Tone
-from inspector.tui.limits_words import ABOUT, DEFAULT, FIELDS, MEANS, OTHERS, WORDS, word_means
+from inspector.tui.limits_words import ABOUT, DEFAULT, FIELDS, MEANS, OTHERS, WORDS, others_in_force, word_means
 from inspector.tui.panels import (
     Cycle,
     Note,
@@ -70,11 +70,14 @@ def value_of(turn: Turn, name: str) -> str:
     return "" if value is None else f"{value}"
 
 
-def default_of(name: str) -> str:
+def default_of(turn: Turn, name: str) -> str:
     """The value that an empty field means."""
     if name == INITIAL:
         return "recorded"
-    return "default" if getattr(Limits(), name) is None else f"{getattr(Limits(), name)}"
+    if getattr(Limits(), name) is not None:
+        return f"{getattr(Limits(), name)}"
+    own = getattr(turn.limits, name) is not None  # then the default is another value than the one in force
+    return "default" if own or turn.token_cap is None else f"{turn.token_cap}"
 
 
 def in_short(turn: Turn, name: str) -> str:
@@ -182,7 +185,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
                 with Horizontal(classes="field"):
                     yield field_name(MEANS[name])
                     value = self._guess.get(name) or value_of(self._turn, name)
-                    yield line_input(value, default_of(name), name)
+                    yield line_input(value, default_of(self._turn, name), name)
                     yield _about(in_short(self._turn, name), f"note-{name}")
             for name in WORDS:
                 with Horizontal(classes="field"):
@@ -193,7 +196,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             with Horizontal(classes="field"):
                 yield field_name(MEANS[OTHERS])
                 others = " ".join(f"{name}={value}" for name, value in self._guess.items() if name not in FIELDS)
-                yield line_input(others, "max_tool_steps=3 max_resumes=2", OTHERS)
+                yield line_input(others, others_in_force(self._turn.limits), OTHERS)
             yield lines("", "about")
             yield note("nothing is changed yet", id="preview")
             most = max(1, min(SHOWN, self.app.size.height - ROWS))

@@ -47,6 +47,11 @@ ABOUT: Mapping[str, str] = {
 """Field -> what it changes."""
 
 
+def others_in_force(limits: Limits) -> str:
+    """What the field of other limits shows while it is empty: some of them, with the values in force."""
+    return f"max_tool_steps={limits.max_tool_steps} max_resumes={limits.max_resumes}"
+
+
 def word_means(name: str, word: str) -> str:
     """What a word of a field means: a policy, a rule of seams; empty where the field says enough."""
     if name == "policy":

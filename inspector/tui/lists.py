@@ -295,17 +295,13 @@ class TableScreen(Screen[Any]):
         self.note = copy_text(self.app, self.command())
 
     def action_export(self) -> None:
-        """Asks for a folder."""
-        from inspector.tui.delivery import folder_question
-        from inspector.tui.questions import Prompt
+        """Asks for a folder; in a browser the file is downloaded."""
+        from inspector.tui.delivery import deliver
 
-        self.app.push_screen(Prompt(folder_question("the table"), "a folder", "."), self._export)
+        def say(text: str) -> None:
+            self.note = text
 
-    def _export(self, folder: str | None) -> None:
-        from inspector.tui.delivery import write_files
-
-        if folder is not None:
-            self.note = write_files(folder, self.files)
+        deliver(self.app, self.files, say, "the table")
 
     def action_other_pane(self) -> None:
         """Switches between the table and the details."""

@@ -16,7 +16,7 @@ from inspector.config.settings import CHOICES, INITIAL, parse_assignments
 from inspector.live.driver import Driver
 from inspector.report.lines.spans import Tone, safe
 from inspector.tui.input_editor import TextEditor, text_field
-from inspector.tui.limits_words import OTHERS
+from inspector.tui.limits_words import OTHERS, others_in_force
 from inspector.tui.panels import WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
@@ -63,7 +63,7 @@ class BudgetForm(ModalScreen[str | None]):
                     yield line_input(self._before[name], _empty(name), name)
             with Horizontal(classes="row"):
                 yield field_name("other limits, NAME=VALUE")
-                yield line_input("", "max_tool_steps=3 max_resumes=2", OTHERS)
+                yield line_input("", others_in_force(self._driver.stepper.plan.limits), OTHERS)
             yield lines("a limit holds for the whole turn: one that the turn has passed already is refused",
                         "budget-note")
             yield key_note("enter takes them · esc leaves · ↑ ↓ fields")

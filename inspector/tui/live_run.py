@@ -22,7 +22,7 @@ from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, one_line, safe
-from inspector.tui.panels import WrappedLines, key_note, line_input, note
+from inspector.tui.panels import Note, WrappedLines, key_note, line_input, note
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
@@ -38,6 +38,10 @@ PAUSE = 0.15
 """Seconds without a key after which a typed address or model is checked."""
 HELD = 0.4
 """Seconds within which another key event may still be the repetition of a held key."""
+
+
+KEYS = "y asks the provider now · p asks a stand-in · esc leaves · tab fields"
+KEYS_WITHOUT = "a key is missing · p asks a stand-in · esc leaves"
 
 
 class CostLines(WrappedLines, can_focus=True):
@@ -90,8 +94,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
                 with Horizontal(classes="field"):
                     yield note(name, Tone.KEY)
                     yield line_input("", hint, name)
-            yield key_note(
-                "y asks the provider now · p asks a stand-in · esc leaves · tab fields", Tone.WARN, id="ask-keys")
+            yield key_note(KEYS, Tone.WARN, id="ask-keys")
 
     def on_mount(self) -> None:
         """Focuses no field, so that typing confirms nothing."""
@@ -100,11 +103,15 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         self._read()
 
     def action_ask(self) -> None:
-        """Confirms, unless the key repeats because it is held down, or nothing can be asked."""
+        """Confirms, unless the key repeats because it is held down, or nothing can be asked, or a key is missing."""
         now = monotonic()
         # Also a refused press counts, so that a held key never gets through however long it is held.
         held, self._pressed = now - self._pressed < HELD, now
-        if self._waiting is None and self._wanted is not None and not held:
+        if self._waiting is not None or self._wanted is None or held:
+            return
+        if self._wanted.target.missing:
+            self.query_one("#ask-keys", Note).line = (Span("nothing was sent · ", Tone.WARN), *hint(KEYS_WITHOUT))
+        else:
             self.dismiss(self._wanted)
 
     def action_play(self) -> None:
@@ -152,7 +159,8 @@ def about(request: BranchRequest) -> list[Line]:
         field("goes to", safe(target.url, Tone.STRONG)),
         field("as", safe(f"{target.server.api} · model {target.model or 'not named'} · {target.profile.name}")),
         field("settings", safe(request.under)),
-        field("key", safe(target.key, Tone.PLAIN if target.variable else Tone.DIM)),
+        field("key", safe(f"✖ none: {target.missing}", Tone.ERROR) if target.missing else
+              safe(target.key, Tone.PLAIN if target.variable else Tone.DIM)),
         field("at most", safe(most, Tone.STRONG)), *(more(safe(line, Tone.DIM)) for line in basis),
         field("calls", safe(tools_line(request))),
         field("or", Span("p: "), Span("a stand-in answers: what was recorded, then made-up text", Tone.DIM)),

@@ -18,7 +18,7 @@ from inspector.tui.attention import Attention
 from inspector.tui.branches import Branches, Comparisons, EditedInputs
 from inspector.tui.command_line import CommandLine
 from inspector.tui.compared_turns import TurnComparison
-from inspector.tui.delivery import deliver, picture
+from inspector.tui.delivery import deliver, export_folder, picture
 from inspector.tui.keys import KeyBar
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted
@@ -153,8 +153,8 @@ class Exports(SessionPart):
         return not rows and not why_unreported(view, turn)
 
     def action_report(self) -> None:
-        """Writes a bug report into the working directory, or downloads it."""
-        deliver(self.stage.app, lambda: self.files("bug", ""), self.stage.say, "the bug report", ".")
+        """Writes a bug report into the folder for exports, or downloads it."""
+        deliver(self.stage.app, lambda: self.files("bug", ""), self.stage.say, "the bug report", export_folder())
 
     def files(self, form: str, screen: str) -> Mapping[str, str]:
         """The files of a form: name -> content; `screen` is its picture."""

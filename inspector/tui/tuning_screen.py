@@ -200,7 +200,8 @@ class TuneScreen(Screen[int | None]):
 
     def _moved(self) -> None:
         """Shows another cell."""
-        self.table.cell = self._map.cell
+        if self.table.cell != self._map.cell:
+            self.table.cell, self.table.exact = self._map.cell, None
         self._tick()
         lines = self.table.cell_lines()
         if self.has_class("-below"):
@@ -250,7 +251,7 @@ class TuneScreen(Screen[int | None]):
         self._to_turn(int(plain))
 
     def _to_turn(self, number: int) -> None:
-        self.table.turn = number - 1 if number else None
+        self.table.turn, self.table.exact = number - 1 if number else None, None
         self._show()
 
     def action_best(self) -> None:
@@ -259,7 +260,10 @@ class TuneScreen(Screen[int | None]):
         if not best:
             self.note = "the grid is still running" if self.running else "no cell completes it"
             return
-        self._map.cell = best[(best.index(self._map.cell) + 1) % len(best)] if self._map.cell in best else best[0]
+        here = self._map.cell
+        self.table.to_best(best[(best.index(here) + 1) % len(best)] if here in best else best[0])
+        self._map.cell = self.table.cell
+        self._moved()
         self.note = self.table.named_best()
 
     # -- asking --------------------------------------------------------------------------------------------------

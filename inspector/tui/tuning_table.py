@@ -91,6 +91,8 @@ class TuningTable:
         """The name of the session in the names of exported files."""
         self.show = next(iter(SHOWS))
         self.cell = 0
+        self.exact: int | None = None
+        """The max_tokens of the best cell that the cursor was sent to, if that lies between two values of the grid."""
         self.turn: int | None = None
         """The turn that is shown alone; None for all turns."""
         self.ask(GridRequest())
@@ -98,14 +100,15 @@ class TuningTable:
     def come_from(self, here: int) -> None:
         """Shows the turn of the session from which the screen is opened, if it was opened from another one before."""
         if here != self.here and len(self.case.recording.turns) > 1:
-            self.turn = here
-            self.cell = self.best()[0] if self.best() else self.cell
+            self.turn, self.exact = here, None
+            if self.best():
+                self.to_best(self.best()[0])
         self.here = here
 
     def ask(self, request: GridRequest) -> None:
         """Chooses another grid, without running it."""
         self.asked, self.grid = request, request.grid(self.case, self.base)
-        self.cell = 0
+        self.cell, self.exact = 0, None
         self.begin()
 
     def begin(self) -> None:
@@ -119,7 +122,7 @@ class TuningTable:
         self.result = result
         self._answers.clear()
         if self.cell == 0 and self.best():
-            self.cell = self.best()[0]
+            self.to_best(self.best()[0])
 
     @property
     def tuning(self) -> TunedGrid:
@@ -207,7 +210,12 @@ class TuningTable:
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
-        return cell_sheet(self.tuning, self.cell, self.turn, MOST)
+        sheet = cell_sheet(self.tuning, self.cell, self.turn, MOST)
+        if self.exact is None:
+            return sheet
+        told = cell_name(self.tuning, self.cell, self.exact)
+        return [(Span("enter opens ", Tone.DIM), Span(told, Tone.STRONG),
+                 Span(f": {' and '.join(self._best_names())}; its column:", Tone.DIM)), *sheet]
 
     def _named(self) -> list[tuple[int, str, str]]:
         """The best cells: each with its mark and its name; one cell may have several."""
@@ -236,10 +244,24 @@ class TuningTable:
             found[cell] = found.get(cell, "") + mark
         return found
 
+    def to_best(self, cell: int) -> None:
+        """Moves the cursor to a best cell; its max_tokens may lie between two values of the grid."""
+        self.cell = cell
+        budget = self._budget(self._best_names())
+        own = dict(zip(self.grid.names, self.grid.values(cell), strict=True)).get(INITIAL)
+        self.exact = None if budget == own else budget
+
+    def _best_names(self) -> list[str]:
+        return [name for cell, _, name in self._named() if cell == self.cell]
+
     def named_best(self) -> str:
         """Which best cell the current cell is."""
-        names = [name for cell, _, name in self._named() if cell == self.cell]
-        return f"{' and '.join(names)}: {cell_name(self.tuning, self.cell, self._budget(names))}"
+        return f"{' and '.join(self._best_names())}: {cell_name(self.tuning, self.cell, self.exact)}"
+
+    def settings(self) -> Settings:
+        """The settings of the current cell, or of the best cell that the cursor was sent to."""
+        values = dict(zip(self.grid.names, self.grid.values(self.cell), strict=True))
+        return self.grid.settings_with(values if self.exact is None else {**values, INITIAL: self.exact})
 
     def _cap(self) -> SmallestCap | None:
         """The smallest max_tokens of the shown turns."""
@@ -266,7 +288,7 @@ class TuningTable:
 
     def cell_command(self, api: str | None, profile: str | None) -> str:
         """The command line that runs the session under the settings of the current cell."""
-        return self._runnable(command(self.paths, self.grid.settings(self.cell), api, profile))
+        return self._runnable(command(self.paths, self.settings(), api, profile))
 
     def _runnable(self, text: str) -> str:
         return f"{self.before} && {text}" if self.before else text

@@ -47,7 +47,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("tools", "tools", "a JSON file, or MODULE:ATTR with Python callables"),
     ("results", "tool results from", "a recording that answers the calls"),
     ("key_env", "key from", "the environment variable of a server of your own"),
-    ("assignments", "limits", "max_tokens=64 continuation_max_attempts=5"),
+    ("assignments", "limits", "max_tokens=NUMBER"),
 )
 """Field of `LiveOptions`, its label, and a hint about its values."""
 OF_BOTH = ("prompt", "assignments")
@@ -145,7 +145,8 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         """Shows what the scenario does, and its prompt as the hint of the empty field."""
         prompt, limits = self.query_one("#prompt", Input), self.query_one("#assignments", Input)
         hints = {name: hint for name, _, hint in ROWS}
-        told, prompt.placeholder, limits.placeholder = KEYS, hints["prompt"], hints["assignments"]
+        told, prompt.placeholder = KEYS, hints["prompt"]
+        limits.placeholder = f"{hints['assignments']} {_in_force(self._settings)}"
         story = self._stories.get(self._scenario or "")
         if self._scenario is not None and story is None:
             told = ""
@@ -157,7 +158,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             told = (f"{story.story} {stop_word_of(story)}{cut} Played on a free port of this machine: no key; "
                     "it ends with the turn.")
             prompt.placeholder = story.prompt
-            limits.placeholder = f"max_tokens={story.max_tokens or PLENTY}"
+            limits.placeholder = f"max_tokens={story.max_tokens or PLENTY} {_in_force(self._settings)}"
         self._say(told, Tone.DIM)
 
     def _say(self, text: str, role: Tone) -> None:
@@ -200,6 +201,11 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             values["messages"] or None, values["tools"] or None, values["results"] or None, assignments=limits,
             key_env=values["key_env"] or None,
         ), self._settings)
+
+
+def _in_force(settings: Settings) -> str:
+    """A limit with the value that holds while the field is empty."""
+    return f"continuation_max_attempts={settings.limits.continuation_max_attempts}"
 
 
 # -- The values typed last -------------------------------------------------------------------------------------------

@@ -330,19 +330,20 @@ class TurnCounts(AutoHeightPanel):
     """The progress of reading, the numbers of turns and rows, and how many turns have each verdict."""
 
     SHOWS = ("groups",)
-    groups: reactive[Sequence[Line]] = reactive((), init=False, repaint=False)
+    groups: reactive[tuple[Sequence[Line], Sequence[Line]]] = reactive(((), ()), init=False, repaint=False)
 
     def make(self, width: int) -> Sequence[Line]:
         """The groups, none of them broken, in the rows that there is room for."""
-        return flow_groups(self.groups, width, max(1, self.app.size.height // HIGH))
+        return flow_groups(*self.groups, width, max(1, self.app.size.height // HIGH))
 
 
-def flow_groups(groups: Sequence[Line], width: int, most: int) -> list[Line]:
-    """Groups in at most this many rows; what has no room is counted at the end."""
-    for kept in range(len(groups), 0, -1):
-        left = len(groups) - kept
+def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, most: int) -> list[Line]:
+    """Groups, then counts of verdicts, in at most this many rows; verdicts that have no room are counted at the end."""
+    every = [*groups, *verdicts]
+    for kept in range(len(every), 0, -1):
+        left = min(len(every) - kept, len(verdicts))
         rows: list[list[Line]] = [[]]
-        for group in (*groups[:kept], *([(Span(f"{left:,} more", Tone.DIM),)] if left else [])):
+        for group in (*every[:kept], *([(Span(count_of(left, "more verdict"), Tone.DIM),)] if left else [])):
             if rows[-1] and width_of(join_groups([*rows[-1], group])) > width:
                 rows.append([])
             rows[-1].append(group)
@@ -351,29 +352,33 @@ def flow_groups(groups: Sequence[Line], width: int, most: int) -> list[Line]:
     return [join_groups(groups)]
 
 
-def count_groups(counts: row_counts.RowCounts, progress: str | None, turns: int, listed: TurnList) -> list[Line]:
+def count_groups(
+    counts: row_counts.RowCounts, progress: str | None, turns: int, listed: TurnList
+) -> tuple[Sequence[Line], Sequence[Line]]:
     """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
-    need attention; how many have each verdict."""
+    need attention. Then how many have each verdict."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
     if listed.filter is not None:
-        groups.append((safe(f"filter {listed.filter.text}: {counts.turns:,} of {count_of(turns, 'turn')}", Tone.MARK),))
+        passed = counts.turns + counts.simulated
+        groups.append((safe(f"filter {listed.filter.text}: {passed:,} of {count_of(turns, 'turn')}", Tone.MARK),))
     else:
         groups.append(_sum_of_rows(counts, listed.count - len(listed.headings), listed.by_file))
     other = counts.turns - counts.attention - counts.complete
     groups.append((
         Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
         Span(f" + {counts.complete:,} complete{f' + {other:,} other' if other else ''}", Tone.DIM)))
-    return groups + [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.word}", role_of(seen)))
-                     for seen, count in counts.verdicts if not seen.complete]
+    return groups, [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.counted_as}", role_of(seen)))
+                    for seen, count in counts.verdicts if not seen.complete]
 
 
 def _sum_of_rows(counts: row_counts.RowCounts, rows: int, by_file: bool) -> Line:
     """What the listed rows are: `217 turns in 3 sessions + 4 not read = 221 rows`."""
-    turns, sessions = (_counted(counts.turns, "turn"), _counted(counts.sessions, "session"))
+    made = (Span(f" + {counts.simulated:,} SIMULATED", Tone.WARN),) if counts.simulated else ()
+    turns, sessions = (*_counted(counts.turns, "turn"), *made), _counted(counts.sessions, "session")
     line = (*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)
     if not counts.unread:
         return line
-    listed = sum(counts.unread.values()) + (counts.sessions if by_file else counts.turns)
+    listed = sum(counts.unread.values()) + (counts.sessions if by_file else counts.turns + counts.simulated)
     total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
     others = "".join(f" + {count:,} {what.lower()}" for what, count in counts.unread.items())
     return (*line, Span(others, Tone.WARN), *total)

@@ -231,7 +231,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
             progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…{within}"
         counts = self.counts if self.listed.filter is None else row_counts.counts_of(self.listed.passed)
-        self.query_one(TurnCounts).groups = count_groups(counts, progress, self.counts.turns, self.listed)
+        self.query_one(TurnCounts).groups = count_groups(
+            counts, progress, self.counts.turns + self.counts.simulated, self.listed)
         self.query_one(TurnHeading).changed()
 
     def sort_by(self, name: str) -> None:

@@ -52,6 +52,34 @@ def test_the_recorded_address_is_the_one_that_is_asked(api: str, url: str, sent:
     assert "REDACTED" not in found.server.base
 
 
+@pytest.mark.parametrize(("api", "url", "environment", "says"), [
+    ("openai_chat", "https://api.openai.com/v1/chat/completions", {},
+     "set OPENAI_API_KEY: api.openai.com needs a key"),
+    ("openai_chat", "https://api.openai.com/v1/chat/completions", KEYS, ""),
+    ("gemini_generate", "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse", {},
+     "set GEMINI_API_KEY or GOOGLE_API_KEY: generativelanguage.googleapis.com needs a key"),
+    ("openai_chat", "https://api.cohere.com/v1/chat/completions", {},
+     "set LOOP_INSPECTOR_API_KEY: api.cohere.com needs a key"),
+    ("bedrock_converse", "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse-stream", {},
+     "set AWS_BEARER_TOKEN_BEDROCK: bedrock-runtime.eu-west-1.amazonaws.com needs a key"),
+    ("openai_chat", "https://gateway.example/v1/chat/completions", {}, ""),
+    ("ollama_chat", "http://127.0.0.1:11434/api/chat", {}, ""),
+    ("openai_chat", "http://127.0.0.1:8000/v1/chat/completions", {}, ""),
+])
+def test_a_provider_that_answers_nobody_without_a_key_says_which_one_is_missing(
+    api: str, url: str, environment: dict[str, str], says: str
+) -> None:
+    assert target_of(exchange(url, api), environment).missing == says
+
+
+def test_a_key_in_an_address_is_a_key() -> None:
+    each = exchange("https://generativelanguage.googleapis.com/v1/models/m:streamGenerateContent?key=REDACTED",
+                    "gemini_generate")
+    typed = "https://generativelanguage.googleapis.com/v1beta?key=AIzaTyped0123456789"
+    assert target_of(each, {}).missing
+    assert not target_of(each, {}, base=typed).missing
+
+
 def test_a_model_that_a_url_spells_otherwise() -> None:
     url = "https://bedrock-runtime.us-east-1.amazonaws.com/model/a.b:0/converse-stream"
     each = exchange(url, "bedrock_converse", "a.b:0")

@@ -46,6 +46,7 @@ from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.values import Stop
+from tests.scenes import bodies
 from tests.scenes.app import (
     CUT_ARGUMENTS,
     HOSTILE,
@@ -421,8 +422,22 @@ def test_held_stands_alone_where_the_recorded_agent_did_not_run_it(tmp_path: Pat
 def test_a_step_before_an_answer_does_not_show_its_calls(seen: View) -> None:
     block, answer = Outline(seen).blocks[2], seen.responses[6]
     before = said_by(calls.calls(seen, block, None, answer.step - 1))
-    assert before == ["no tool calls up to this step", "1 call comes at a later step of this turn"]
+    assert before[-2:] == ["no tool calls up to this step", "1 call comes at a later step of this turn"]
+    assert not any("write_file" in line for line in before)
     assert "▣ HELD write_file" in "\n".join(said_by(calls.calls(seen, block, answer, answer.step)))
+
+
+def test_a_response_names_its_place_in_the_file_apart_from_its_turn(tmp_path: Path) -> None:
+    har = tmp_path / "a.har"
+    har.write_text(bodies.har(bodies.entry([bodies.user("hi")], bodies.chat_body("Hi."))))
+    for path, where in (
+        (str(har), "HAR entry 0, counted from 0"),
+        ("sample_sessions/07-no-finish-reason.session.jsonl", "entry 0, counted from 0"),
+        ("sample_sessions/18-claude-code-cut-writes.jsonl", "line 2"),
+    ):
+        seen = view(replay(open_case(open_paths([path]))))
+        said = said_by(response.response(seen, seen.responses[0]))
+        assert f"file           {Path(path).name} · {where}" in said
 
 
 def test_the_diff_names_state_spend_text_and_history(seen: View) -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.report import filters, turn_rows, turn_table
 from inspector.report.advice import Advice, Basis
 from inspector.report.explain import text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
+from inspector.report.lines import header
 from inspector.report.lines.spans import text_of, width_of
 from inspector.report.row_counts import counts_of
 from inspector.report.turn_rows import (
@@ -372,6 +374,24 @@ def test_the_turns_of_a_file_are_counted_on_its_row() -> None:
     (worst,) = turn_table.worst_of_sessions(two())
     assert worst.verdict.word == "CUT CALL RUN"
     assert worst.turns == (("CUT CALL RUN", 1), ("COMPLETE", 1))
+
+
+def test_simulated_turns_are_counted_beside_the_recorded_ones() -> None:
+    """A run under a smaller budget makes up the answers of the turn that it cuts anew; the other one stays recorded."""
+    second = [*ASKS, assistant("Fine."), user("And what else?")]
+    entries = [asked(ASKS, chat("Fine.", tokens=2), max_tokens=9), asked(second, chat("Nothing " * 40, tokens=40))]
+    view = shown(*entries, settings=Settings(max_tokens=5, simulate=True))
+    assert [turn.verdict.simulated for turn in shown(*entries).turns] == [False, False]
+    assert [turn.verdict.simulated for turn in view.turns] == [False, True]
+    word = view.turns[1].verdict.word
+    assert [word for word, _ in view.counts()] == ["COMPLETE", f"SIMULATED {word}"]
+    assert text_of(header.counts(view)) == f"1 ✓ COMPLETE · 1 {view.turns[1].verdict.glyph} SIMULATED {word}"
+    assert f"turns: 1 complete, 1 simulated {word.lower()}" in text(view)
+    counts = turn_rows.counts_of(rows_of(view))
+    assert (counts.turns, counts.simulated, counts.attention, counts.complete) == (1, 1, 0, 1)
+    assert next(turn_table.overview(rows_of(view), True)) == "1 turn + 1 SIMULATED in 1 session"
+    (worst,) = turn_table.worst_of_sessions(rows_of(view))
+    assert worst.turns == (("COMPLETE", 1), (f"SIMULATED {word}", 1))
 
 
 def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_attention() -> None:

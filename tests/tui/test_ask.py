@@ -116,6 +116,27 @@ async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(
         assert fake.got == []
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_provider_that_needs_a_key_is_not_asked_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(asking, "HELD", 0.0)
+    for name in ("OPENAI_API_KEY", "LOOP_INSPECTOR_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    path = cut_twice("https://api.openai.com", tmp_path / "s.har")
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=size) as pilot:
+        await form_with_live(pilot)
+        await pilot.press("enter")
+        says = "✖ none: set OPENAI_API_KEY: api.openai.com needs a key"
+        await until(pilot, lambda: says in page(pilot.app))
+        await pilot.press("y")
+        assert "nothing was sent · a key is missing · p asks a stand-in · esc leaves" in page(pilot.app)
+        assert isinstance(pilot.app.screen, AskLive)
+        await pilot.press("escape")
+        assert not session(pilot).branches.live.under_way
+
+
 @pytest.mark.parametrize("keys", [["escape"], ["enter", "escape"], ["enter", "enter", "enter", "escape"]])
 async def test_nothing_leaves_unless_it_is_said(made: Made, fake: Fake, keys: list[str]) -> None:
     async with made().run_test(size=(80, 24)) as pilot:

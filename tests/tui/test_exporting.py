@@ -48,11 +48,35 @@ async def test_nothing_is_written_over(app_on: AppOn, tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("]", "space", "X")
-        first = sorted(path.name for path in tmp_path.glob("loop-inspector-*"))
+        place = tmp_path / "data" / "exports"
+        first = sorted(path.name for path in place.glob("loop-inspector-*"))
         assert len(first) == 2
         await pilot.press("X")
-        assert len(list(tmp_path.glob("loop-inspector-*"))) == 4
-        assert len(list(tmp_path.glob("loop-inspector-*-2.md"))) == 1
+        assert len(list(place.glob("loop-inspector-*"))) == 4
+        assert len(list(place.glob("loop-inspector-*-2.md"))) == 1
+        assert not list(tmp_path.glob("loop-inspector-*")), "the folder that the app was started in stays as it was"
+
+
+@pytest.mark.parametrize("size", [(80, 24), THREE])
+async def test_the_folder_is_named_as_a_whole_before_and_after_it_is_written(
+    app_on: AppOn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    home, started_in = tmp_path / "home", tmp_path / "cwd"
+    home.mkdir(exist_ok=True)
+    started_in.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(home / "data"))
+    monkeypatch.chdir(started_in)
+    async with app_on().run_test(size=size) as pilot:
+        await pilot.press("]", "space", "x", *["j"] * [*FORMS].index("md"), "enter")
+        assert "~/data/exports" in page(pilot.app)
+        await pilot.press("enter")
+        (path,) = (home / "data" / "exports").iterdir()
+        assert f"written: ~/data/exports/{path.name}" in " ".join(page(pilot.app).split())
+        assert (home / "data").stat().st_mode & 0o077 == 0, "nobody else reads the data folder"
+        await pilot.press("x", *["j"] * [*FORMS].index("md"), "enter", "ctrl+u", ".", "enter")
+        (path,) = started_in.iterdir()
+        assert path.name in page(pilot.app)
 
 
 async def test_a_path_without_a_parent_makes_no_folders(app_on: AppOn, tmp_path: Path) -> None:

@@ -530,6 +530,24 @@ async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_pat
     assert again(tmp_path).turns[0].terminal == "cancelled"
 
 
+async def test_a_live_turn_says_which_key_is_missing_before_anything_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await pilot.pause()
+        for name, value in (("scenario", "a real server"), ("api", "openai_chat")):
+            app.screen.query_one(f"#{name}", Cycle).value = value
+        for name, value in (("model", "m"), ("prompt", "Count."), ("assignments", "max_tokens=7")):
+            app.screen.query_one(f"#{name}", Input).value = value
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "✖ no key: set OPENAI_API_KEY: api.openai.com needs a key" in page(app)
+
+
 async def test_the_form_begins_a_turn_from_the_table_of_turns_and_says_what_is_wrong(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

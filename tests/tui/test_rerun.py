@@ -88,6 +88,20 @@ async def test_a_shorter_run_is_a_prefix(app_on: AppOn) -> None:
         assert "− In the second" in told(pilot.app)
 
 
+async def test_an_empty_field_shows_the_value_in_force(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e")
+        form = pilot.app.screen
+        assert isinstance(form, LimitsForm)
+        hints = {name: form.query_one(f"#{name}", Input).placeholder for name in (
+            "continuation_max_total_completion_tokens", "others")}
+        assert hints == {"continuation_max_total_completion_tokens": "1024",
+                         "others": "max_tool_steps=10 max_resumes=10"}
+        form.query_one("#others", Input).value = "max_resumes=7"
+        await pilot.press("enter", "e")
+        assert pilot.app.screen.query_one("#others", Input).placeholder == "max_tool_steps=10 max_resumes=7"
+
+
 async def test_the_form_shows_what_is_in_force_and_the_defaults(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e")

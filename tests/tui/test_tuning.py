@@ -359,6 +359,30 @@ async def test_enter_opens_the_cell_as_a_run_where_it_first_differs_and_u_comes_
         assert len(session.runs.every) == 3, "a cell that was opened is the run that is there"
 
 
+async def test_enter_opens_the_best_cell_with_the_value_that_b_names(app_on: AppOn) -> None:
+    """Turn 1 needs 340 tokens at once, between the columns of 64 and 1,000."""
+    async with app_on().run_test(size=SMALL) as pilot:
+        screen = await opened(pilot, "attempts=0 max_tokens=64,1000")
+        await pilot.press("g", "b")
+        named = "attempts=0, max_tokens=340"
+        assert f"smallest max_tokens and fewest output tokens: {named}" in page(pilot.app)
+        assert f"enter opens {named}: smallest max_tokens and fewest output tokens; its column:" in " ".join(
+            page(pilot.app).split())
+        await pilot.press("Y")
+        assert "max_tokens=340" in pilot.app.clipboard
+        await pilot.press("enter")
+        await pilot.pause()
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        assert session.run.name == named
+        assert session.run.view.turns[0].verdict.complete
+        await pilot.press("u", "g", "G")
+        assert "enter opens" not in page(pilot.app), "a cell that the cursor was moved to is opened as it is"
+        assert screen.table.settings() == screen.table.grid.settings(1)
+        await pilot.press("b", "]")
+        assert screen.table.exact is None, "another turn has another best value"
+
+
 async def test_enter_stays_with_the_turn_that_the_grid_shows(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await opened(pilot, "max_tokens=16,60")

@@ -1,6 +1,7 @@
 """The table of turns: what it lists, in which order, what its keys do, and the way into a session and back."""
 
 import os
+import re
 import sqlite3
 import threading
 from contextlib import closing
@@ -722,8 +723,25 @@ async def test_the_counts_above_the_table_are_whole_or_say_how_many_are_left_out
         assert not any(line.rstrip().endswith("…") for line in shown)
         kinds = len({row.verdict.word for row in app.screen.listed.rows if row.verdict and not row.verdict.complete})
         told_kinds = sum(shown_row.count(mark) for shown_row in shown for mark in "✖▣✂▤⊘≈")
-        left = [line.rsplit(" · ", 1)[1] for line in shown if line.rstrip().endswith(" more")]
-        assert told_kinds + (int(left[0].split()[0]) if left else 0) == kinds
+        left = re.findall(r"(\d+) more verdicts?\b", " ".join(shown))
+        assert told_kinds + sum(map(int, left)) == kinds
+        assert bool(left) is (size != (160, 45)), "what is left out is named"
+
+
+async def test_simulated_turns_are_named_beside_the_recorded_ones(tmp_path: Path) -> None:
+    text = Path("sample_sessions/16-completed-at-the-cap.session.jsonl").read_text("utf-8")
+    made = re.sub(r'("type": ?"response")', r'\1, "simulated": true', text)
+    (tmp_path / "made.session.jsonl").write_text(made)
+    (tmp_path / "recorded.session.jsonl").write_text(text)
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await read(app, pilot)
+        shown = page(app)
+        assert "1 turn + 1 SIMULATED in 2 sessions" in shown
+        assert "1 needs attention + 0 complete" in shown
+        assert "1 ✂ TRUNCATED · 1 ✂ SIMULATED TRUNCATED" in shown
+        await pilot.press("v")
+        assert "2 sessions with 1 turn + 1 SIMULATED" in page(app)
 
 
 async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> None:

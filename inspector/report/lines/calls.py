@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.replay.case import REFUSED
+from inspector.report.cut_runs import cut_run_lines
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
@@ -182,6 +183,9 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
     if later:
         come = "1 call comes" if later == 1 else f"{later:,} calls come"
         lines.append((Span(f"{come} at a later step of this turn", Tone.DIM),))
+    # Before the calls of the response at hand, so that it is in sight where the sheet opens.
+    sums = cut_run_lines(view, block.turn)
+    lines[focus or 0 : focus or 0] = [*sums, ()] if sums else []
     return Listed(lines, focus or 0, lambda: "\n".join(copied))
 
 

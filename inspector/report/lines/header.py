@@ -94,14 +94,16 @@ def problem(view: View) -> str | None:
 
 def counts(view: View) -> Line:
     """The number of turns with each verdict, worst first; and the number of complete turns, if several verdicts mean
-    that."""
-    verdicts = {turn.verdict.word: turn.verdict for turn in view.turns}
+    that. Simulated turns are counted apart, and are no part of that number."""
+    verdicts = {turn.verdict.counted_as: turn.verdict for turn in view.turns}
     each: list[Line] = [
         (Span(f"{number:,} ", Tone.STRONG), Span(f"{verdicts[word].glyph} {word}", role_of(verdicts[word])))
         for word, number in view.counts()
     ]
-    if len({turn.verdict.word for turn in view.turns if turn.verdict.complete}) > 1:
-        each.append((Span(f"{view.complete:,} of {len(view.turns):,} complete", Tone.DIM),))
+    recorded = [turn.verdict for turn in view.turns if not turn.verdict.simulated]
+    complete = [seen.word for seen in recorded if seen.complete]
+    if len(set(complete)) > 1:
+        each.append((Span(f"{len(complete):,} of {len(recorded):,} complete", Tone.DIM),))
     return join_groups(each)
 
 

@@ -33,6 +33,7 @@ from inspector.report.lines.steps import send_of
 from inspector.report.lines.wire import place
 from inspector.report.times_and_costs import cost_text, response_cost, session_cost, time_phrases, turn_cost
 from inspector.sessions.reasons import inference_of, recorder_word
+from inspector.sessions.recording import entry_word
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
 from loop_core.turn.trace import Step
@@ -45,7 +46,7 @@ TEXT_SHOWN = 200_000
 def response(view: View, facts: ResponseFacts) -> Listed:
     """The sheet of one response."""
     lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
-    lines += [*_usage(facts), *_cost(view, facts), *_who(facts), *_calls(view, facts)]
+    lines += [*_of_file(view, facts), *_usage(facts), *_cost(view, facts), *_who(facts), *_calls(view, facts)]
     found = findings_of(view, facts.index)
     if found:
         lines += [EMPTY, *found]
@@ -86,6 +87,17 @@ def facts_of(lines: Sequence[Line]) -> list[str | None]:
             current = None
         found.append(current)
     return found
+
+
+def _of_file(view: View, facts: ResponseFacts) -> list[Line]:
+    """Where the file has the response; its numbers are not those of turns."""
+    exchange = facts.exchange
+    if facts.recut is not None:
+        return []
+    format_name = next((given.format for given in view.inputs if given.path == exchange.path), "")
+    where = f"line {exchange.lines[0]:,}" if exchange.lines else (
+        f"{entry_word(format_name)} {exchange.entry:,}, counted from 0")
+    return [field("file", safe(f"{exchange.path.rpartition('/')[2]} · {where}"))]
 
 
 def _title(view: View, facts: ResponseFacts) -> Line:

@@ -383,10 +383,10 @@ def _rescue(data: bytes, why: str, reading: FileReading) -> tuple[list[Any], str
     begins = len(text[:position].encode("utf-8", "replace"))
     read = f"the part before it was read (complete entries: {len(entries)})"
     if text.startswith("]", position):
-        reading.error = f"broken after its last entry (byte {begins}): expected the end of the HAR; {read}"
+        reading.error = f"broken after its last HAR entry (byte {begins}): expected the end of the HAR; {read}"
         return entries, None
     reading.error = (
-        f"cut or broken inside entry {len(entries)}, which begins at byte {begins} of {len(data)}: "
+        f"cut or broken inside HAR entry {len(entries)} (from 0), which begins at byte {begins} of {len(data)}: "
         f"expected one more complete entry; {read}"
     )
     return entries, text[position:]

@@ -1,0 +1,109 @@
+"""`Did a tool run on cut arguments?` is answered in one line, with the calls checked, as far as is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inspector.report.cut_runs import CutRun, counted, cut_run_lines
+from inspector.report.lines.calls import calls
+from inspector.report.lines.spans import text_of
+from inspector.report.lines.steps import Outline
+from tests.scenes.recordings import (
+    ASKS,
+    CUT,
+    MESSAGES,
+    TOOLS,
+    WHOLE,
+    asked,
+    assistant,
+    call,
+    chat,
+    message,
+    ran_cut_call,
+    refused_cut_call,
+    repaired_call,
+    result,
+    shown,
+    user,
+)
+
+Entries = list[dict[str, Any]]
+
+
+def lines(entries: Entries, turn: int = 0) -> list[str]:
+    return [text_of(line) for line in cut_run_lines(shown(*entries), turn)]
+
+
+def then(answer: dict[str, Any], *after: dict[str, Any], **more: Any) -> Entries:
+    """An answer with calls, and a request that goes on with these messages."""
+    return [asked(ASKS, answer, tools=TOOLS, **more), asked([*ASKS, *after], chat("Done."), tools=TOOLS, **more)]
+
+
+def cut(arguments: str = CUT, reason: str = "length") -> dict[str, Any]:
+    return chat(None, reason, call(arguments), tokens=40)
+
+
+ON_CUT, OBJECT = "1 tool ran on cut arguments", {"type": "tool_use", "id": "toolu_1", "name": "write_file",
+                                                 "input": {"path": "a.md"}}
+DONE = message([{"type": "text", "text": "Done."}], "end_turn")
+NO_RESULT = "1 refused, or without a result in what the agent sent next"
+ANSWERED = [{"role": "assistant", "content": [OBJECT]},
+            user([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "written"}])]
+
+
+@pytest.mark.parametrize(("entries", "says"), [
+    (list(ran_cut_call()), f"{ON_CUT} (1 call checked, 1 cut)"),
+    ([asked(ASKS, message([OBJECT], "max_tokens"), url=MESSAGES, max_tokens=9),
+      asked([*ASKS, *ANSWERED], DONE, url=MESSAGES, max_tokens=9)],
+     f"{ON_CUT} (1 call checked, 1 cut) · 1 known by the stop reason alone: in arguments sent as a whole object a cut "
+     "cannot be seen"),
+    (list(refused_cut_call()), f"no tool ran on cut arguments (2 calls checked, 1 cut) · {NO_RESULT}"),
+    (list(repaired_call()), f"no tool ran on cut arguments (2 calls checked, 1 cut) · {NO_RESULT}"),
+    (then(chat(None, "tool_calls", call(WHOLE)), assistant(None, call(WHOLE)), result()),
+     "no tool ran on cut arguments (1 call checked, none cut)"),
+    ([asked(ASKS, cut(), tools=TOOLS, max_tokens=40)],
+     "not shown: whether a tool ran on cut arguments (1 call checked, 1 cut) · 1 cut where the recording ends: nothing "
+     "shows whether it ran"),
+    (then(cut(WHOLE), assistant(None, call(WHOLE)), result(), max_tokens=40),
+     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on whole arguments, although its answer was cut"),
+    (then(cut('{"path": oops}', "tool_calls"), assistant(None, call('{"path": oops}')), result()),
+     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on arguments that are not whole; nothing shows a "
+     "cut"),
+])
+def test_the_line_says_what_the_recording_shows(entries: Entries, says: str) -> None:
+    assert lines(entries) == [f"this turn  {says}"]
+
+
+def test_a_call_that_was_answered_with_an_error_may_have_run() -> None:
+    failed = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "disk is full", "is_error": True}
+    entries = [asked(ASKS, message([OBJECT], "max_tokens"), url=MESSAGES, max_tokens=9),
+               asked([*ASKS, ANSWERED[0], user([failed])], DONE, url=MESSAGES, max_tokens=9)]
+    assert lines(entries) == ["this turn  not shown: whether a tool ran on cut arguments (1 call checked, 1 cut) · "
+                              "1 answered with an error: it may have run"]
+
+
+def test_a_session_of_several_turns_is_counted_beside_the_turn() -> None:
+    second = [*ASKS, assistant("Done."), user("And now?")]
+    entries = [*then(chat(None, "tool_calls", call(WHOLE)), assistant(None, call(WHOLE)), result()),
+               asked(second, chat(None, "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
+               asked([*second, assistant(None, call(CUT)), result()], chat("Written."), tools=TOOLS, max_tokens=40)]
+    assert lines(entries) == ["this turn  no tool ran on cut arguments (1 call checked, none cut)",
+                              f"all 2 turns  {ON_CUT} (2 calls checked, 1 cut)"]
+    assert lines(entries, 1)[0] == f"this turn  {ON_CUT} (1 call checked, 1 cut)"
+
+
+def test_a_turn_without_calls_has_no_line() -> None:
+    assert lines([asked(ASKS, chat("Hi."))]) == []
+
+
+def test_the_line_stands_before_the_calls_at_hand() -> None:
+    view = shown(*ran_cut_call())
+    outline = Outline(view)
+    facts = view.responses[0]
+    sheet = calls(view, outline.blocks[0], facts)
+    shown_lines = [text_of(sheet.line(at)) for at in range(len(sheet))]
+    at = shown_lines.index(f"this turn  {ON_CUT} (1 call checked, 1 cut)")
+    assert "HELD write_file" in shown_lines[at + 2]
+    assert counted(view, view.responses) == {CutRun.RAN: 1}
