@@ -12,6 +12,7 @@ import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from inspector.sessions.recording import Exchange
@@ -35,6 +36,8 @@ from loop_core.values import (
 class ItemKind(Enum):
     """The kind of an item in a history."""
 
+    __hash__ = object.__hash__  # it is part of every key, and Enum's own hash is a Python function
+
     ASSISTANT = "assistant"
     USER = "user"
     RESULTS = "results"
@@ -45,7 +48,7 @@ class HistoryItem(NamedTuple):
     """One item: a user message, or a run of assistant messages or of tool results."""
 
     kind: ItemKind
-    key: int
+    key: Hashable
     messages: tuple[Message, ...]
 
     @property
@@ -70,7 +73,7 @@ class History(NamedTuple):
 
     items: tuple[HistoryItem, ...]
     nodes: tuple[int, ...]
-    system: int
+    system: Hashable
 
     @property
     def node(self) -> int:
@@ -95,10 +98,11 @@ class HistoryTree:
 
     def __init__(self, exact: bool = False) -> None:
         self._exact = exact
-        """Whether differences count: an agent's own rows are always equal, and folded copies of all texts cost much."""
+        """Whether differences count: an agent's own rows are always equal, and folded copies of all texts cost much.
+        Its items are their own keys, since each stands in one request alone: a number would have to be stored too."""
         self._keys: dict[Hashable, int] = {}
-        self._seen: dict[tuple[Message, ...], int] = {}
-        self._edges: dict[tuple[int, int], int] = {}
+        self._seen: dict[tuple[Message, ...], Hashable] = {}
+        self._edges: dict[tuple[int, Hashable], int] = {}
         self._parsed: dict[str, str] = {}
 
     def history(self, request: Request, start: int = 0) -> History:
@@ -113,7 +117,7 @@ class HistoryTree:
             nodes.append(self.step(nodes[-1], item.key))
         return History(tuple(items), tuple(nodes), self._number(messages[:first], ItemKind.SYSTEM))
 
-    def step(self, node: int, key: int) -> int:
+    def step(self, node: int, key: Hashable) -> int:
         """The node after an item."""
         edge = (node, key)
         found = self._edges.get(edge)
@@ -121,22 +125,24 @@ class HistoryTree:
             found = self._edges[edge] = len(self._edges) + 1
         return found
 
-    def key(self, value: Hashable) -> int:
-        """The number of a value."""
+    def key(self, value: Hashable) -> Hashable:
+        """The number of a value, or the value itself."""
+        if self._exact:
+            return value
         found = self._keys.get(value)
         if found is None:
             found = self._keys[value] = len(self._keys)
         return found
 
-    def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
-        """The number of an assistant's text and calls, equal to that of the item in a later history."""
+    def answer_key(self, text: str, calls: Iterable[ToolCall]) -> Hashable:
+        """The key of an assistant's text and calls, equal to that of the item in a later history."""
         return self.key(
             (ItemKind.ASSISTANT, self._folded(text),
              tuple([(call.id, call.name, self.arguments(call)) for call in calls]))
         )
 
-    def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
-        """The number of an assistant's text and calls without call ids, which some clients drop or rename."""
+    def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> Hashable:
+        """The key of an assistant's text and calls without call ids, which some clients drop or rename."""
         return self.key(("loose", squeeze(text), tuple((call.name, self.arguments(call)) for call in calls)))
 
     def arguments(self, call: ToolCall) -> str:
@@ -173,26 +179,28 @@ class HistoryTree:
     def _item(self, kind: ItemKind, messages: tuple[Message, ...]) -> HistoryItem:
         return HistoryItem(kind, self._number(messages, kind), messages)
 
-    def _number(self, messages: tuple[Message, ...], kind: ItemKind) -> int:
+    def _number(self, messages: tuple[Message, ...], kind: ItemKind) -> Hashable:
+        if self._exact and messages:
+            return self._fold(messages, kind)  # a row stands in one request alone
         found = self._seen.get(messages)
         if found is None:
             found = self._seen[messages] = self._fold(messages, kind)
         return found
 
-    def _fold(self, messages: tuple[Message, ...], kind: ItemKind) -> int:
-        text = "".join(message.text for message in messages)
+    def _fold(self, messages: tuple[Message, ...], kind: ItemKind) -> Hashable:
+        text = "".join([message.text for message in messages])
         if kind is ItemKind.ASSISTANT:
             return self.answer_key(text, [call for message in messages for call in message.tool_calls])
-        results = tuple(
+        results = tuple([
             (part.call_id, part.text_key if self._exact else squeeze(part.text))
             for message in messages for part in message.results
-        )
-        others = tuple(
+        ])
+        others = tuple([
             (part.type, _CACHE_MARK.sub("", part.json))
             for message in messages
             for part in message.parts
             if type(part) is OpaquePart
-        )
+        ])
         return self.key((kind, self._folded(text), results, others))
 
     def _folded(self, text: str) -> str:
@@ -215,12 +223,12 @@ def squeeze(text: str) -> str:
 
 def response_calls(parts: Iterable[object]) -> tuple[ToolCall, ...]:
     """The calls among a response's parts that the client must answer."""
-    return tuple(part for part in parts if type(part) is ToolCall and part.kind is not CallKind.SERVER)
+    return tuple([part for part in parts if type(part) is ToolCall and part.kind is not CallKind.SERVER])
 
 
 def response_text(parts: Iterable[object]) -> str:
     """The visible text among a response's parts."""
-    return "".join(part.text for part in parts if type(part) is TextPart)
+    return "".join([part.text for part in parts if type(part) is TextPart])
 
 
 # -- Exchanges on their way through threading --------------------------------------------------------------------------
@@ -281,10 +289,15 @@ def seat(index: int, exchange: Exchange, history: History, when: float) -> Seate
     word = response.stop_reason.normalized
     cut = word not in _FINISHED or any(map(_unparsed, calls)) or cut_at_cap(response, request) is not None
     model = request.model if request is not None else None
-    identity = (exchange.api, host_of(exchange.url), model, history.system)
+    identity = _identity(exchange.api, host_of(exchange.url), model, history.system)
     return SeatedExchange(
         index, exchange, history, when, text, calls, cut, word in _FAILED, text, history.node, identity=identity
     )
+
+
+@lru_cache(maxsize=64)
+def _identity(*facts: Hashable) -> tuple[Hashable, ...]:
+    return facts  # the same for most exchanges of a file, so that one copy is kept
 
 
 def _unparsed(call: ToolCall) -> bool:

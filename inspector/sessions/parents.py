@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 from inspector.sessions.histories import History, HistoryItem, HistoryTree, ItemKind, SeatedExchange, squeeze
 from inspector.sessions.recording import TurnPlace
@@ -18,6 +18,7 @@ from inspector.sessions.wordings import cut_result, known_hint, quotes_end
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import ReasoningPart, ToolCall
 
+_Key = TypeVar("_Key", bound=Hashable)
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
@@ -60,22 +61,23 @@ class Index:
 
     def __init__(self, tree: HistoryTree) -> None:
         self.tree = tree
-        self.ids: defaultdict[str, list[SeatedExchange]] = defaultdict(list)
-        self._requests: defaultdict[tuple[object, ...], list[SeatedExchange]] = defaultdict(list)
+        self.ids: dict[str, Sequence[SeatedExchange]] = {}
+        """Id of a response -> the exchanges that have it."""
+        self._requests: dict[tuple[int, tuple[object, ...]], Sequence[SeatedExchange]] = {}
         self._tokens: defaultdict[tuple[object, ...], list[SeatedExchange]] = defaultdict(list)
         self._unrecorded: defaultdict[int, list[SeatedExchange]] = defaultdict(list)
         self._beginnings: defaultdict[tuple[int, str], list[SeatedExchange]] = defaultdict(list)
         self._chains: defaultdict[int, list[SeatedExchange]] = defaultdict(list)
         self._answers: defaultdict[int, list[tuple[str, SeatedExchange]]] = defaultdict(list)
-        self._keyed: defaultdict[int, tuple[int, dict[int, list[SeatedExchange]]]] = defaultdict(lambda: (0, {}))
+        self._keyed: defaultdict[int, tuple[int, dict[Hashable, list[SeatedExchange]]]] = defaultdict(lambda: (0, {}))
         self._calls: defaultdict[tuple[str | None, ...], list[SeatedExchange]] = defaultdict(list)
 
     def add(self, one: SeatedExchange) -> None:
         """Adds an exchange by its request, and by its id."""
         history, response = one.history, one.exchange.response
-        self._requests[(history.node, *one.identity)].append(one)
+        _append(self._requests, (history.node, one.identity), one)
         if response.id:
-            self.ids[response.id].append(one)
+            _append(self.ids, response.id, one)
         if response.continuation_token:
             self._tokens[(history.node, response.continuation_token, *one.identity)].append(one)
 
@@ -101,21 +103,22 @@ class Index:
     def remove(self, one: SeatedExchange) -> None:
         """Removes the exchange that was added last, when no parent is looked for by its answer any more."""
         history, response = one.history, one.exchange.response
-        self._requests[(history.node, *one.identity)].pop()
+        asked = (history.node, one.identity)
+        self._requests[asked] = self._requests[asked][:-1]
         if response.id:
-            self.ids[response.id].pop()
+            self.ids[response.id] = self.ids[response.id][:-1]
         if response.continuation_token:
             self._tokens[(history.node, response.continuation_token, *one.identity)].pop()
 
     def same_requests(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request, in order."""
-        return self._requests.get((node, *identity), ())
+        return self._requests.get((node, identity), ())
 
     def with_token(self, node: int, identity: tuple[object, ...], token: str) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request whose answer has this continuation token."""
         return self._tokens.get((node, token, *identity), ())
 
-    def _at(self, node: int) -> dict[int, list[SeatedExchange]]:
+    def _at(self, node: int) -> dict[Hashable, list[SeatedExchange]]:
         """Key -> the answers that followed the history of a node; built at its first use."""
         answers = self._answers[node]
         done, keyed = self._keyed[node]
@@ -128,7 +131,7 @@ class Index:
         self._keyed[node] = (len(answers), keyed)
         return keyed
 
-    def _keys(self, text: str, calls: tuple[ToolCall, ...]) -> list[int]:
+    def _keys(self, text: str, calls: tuple[ToolCall, ...]) -> list[Hashable]:
         tree = self.tree
         keys = [tree.answer_key(text, calls)]
         if calls:
@@ -136,13 +139,13 @@ class Index:
             keys.append(self._text_key(text))
         return keys
 
-    def _alone_key(self, calls: tuple[ToolCall, ...]) -> int:
+    def _alone_key(self, calls: tuple[ToolCall, ...]) -> Hashable:
         return self.tree.key(("alone", self.tree.loose_answer_key("", calls)))
 
-    def _named_key(self, calls: tuple[ToolCall, ...]) -> int:
+    def _named_key(self, calls: tuple[ToolCall, ...]) -> Hashable:
         return self.tree.key(("named", tuple((call.id, call.name) for call in calls)))
 
-    def _text_key(self, text: str) -> int:
+    def _text_key(self, text: str) -> Hashable:
         return self.tree.key(("text", squeeze(text)))
 
     def find(self, history: History) -> ParentMatch | None:
@@ -227,6 +230,16 @@ class Index:
     def _same_calls(self, one: SeatedExchange, item: HistoryItem) -> bool:
         said = self.tree.loose_answer_key
         return said("", one.calls) == said("", item.calls) and _same_ids(one.calls, item.calls)
+
+
+def _append(held: dict[_Key, Sequence[SeatedExchange]], key: _Key, one: SeatedExchange) -> None:
+    """Adds an exchange under a key. Nearly every one is alone there, and a list of one takes twice the memory of a
+    tuple."""
+    before = held.get(key, ())
+    if isinstance(before, list):
+        before.append(one)
+    else:
+        held[key] = [*before, one] if before else (one,)
 
 
 def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:

@@ -72,8 +72,8 @@ class _Threader:
         self.index = Index(self.tree)
         self.turns: list[_Turn] = []
         self.by_opening: dict[tuple[int, int], int] = {}
-        self.seated: dict[tuple[str, int], SeatedExchange] = {}
-        """File and entry -> the exchange."""
+        self.seated: defaultdict[str, dict[int, SeatedExchange]] = defaultdict(dict)
+        """File -> entry -> the exchange."""
         self.seats: list[SeatedExchange] = []
         """The exchanges in the order in which they were assigned to turns."""
         self.unknown: set[str] = set()
@@ -137,19 +137,19 @@ class _Threader:
         self.when |= {index: moment or 0.0 for index, moment in when.items()}
         for index in range(same, len(exchanges)):
             exchange = exchanges[index]
-            parents = self.index.ids.get(exchange.request.previous_id or "", []) if exchange.request else []
+            parents = self.index.ids.get(exchange.request.previous_id or "", ()) if exchange.request else ()
             self._seat_by_id(index, exchange, parents)
         return True
 
     def _unseat(self, one: SeatedExchange) -> None:
         """Removes the exchange that was assigned last."""
         self.index.remove(one)
-        self.seated.pop((one.exchange.path, one.exchange.entry), None)
+        self.seated[one.exchange.path].pop(one.exchange.entry, None)
         turn = self.turns[one.turn]
         turn.links.pop()
         if not turn.links:
             self.turns.pop()
-        for parent in self.index.ids.get(one.exchange.request.previous_id or "", []) if one.exchange.request else []:
+        for parent in self.index.ids.get(one.exchange.request.previous_id or "", ()) if one.exchange.request else ():
             if parent.next_index == one.index:
                 parent.next_index = None
 
@@ -176,7 +176,7 @@ class _Threader:
     def _told(self, one: SeatedExchange, parent: SeatedExchange | None = None) -> _Step | None:
         """The place that a recorder states for its own request, whose history may look like that of another turn."""
         exchange = one.exchange
-        before = parent or self.seated.get((exchange.path, exchange.entry - 1))
+        before = parent or self.seated[exchange.path].get(exchange.entry - 1)
         if exchange.recorded_place is None or exchange.again or before is None:
             return None
         return _Step(PlaceEvidence(exchange.recorded_place, "its recorder says so"), before)
@@ -250,7 +250,7 @@ class _Threader:
             one.base, one.chain_text = parent.base, parent.chain_text + one.text
         one.turn = turn
         self.seats.append(one)
-        self.seated[one.exchange.path, one.exchange.entry] = one
+        self.seated[one.exchange.path][one.exchange.entry] = one
         self.index.add(one)
         self._link(turn, one.index, placed.place, why, step.ambiguous, parent, not step.direct)
 
@@ -288,7 +288,7 @@ class _Threader:
             later: list[tuple[int, Exchange]] = []
             for index, exchange in waiting:
                 request = exchange.request
-                parents = self.index.ids.get(request.previous_id or "", []) if request is not None else []
+                parents = self.index.ids.get(request.previous_id or "", ()) if request is not None else ()
                 if parents and request is not None:
                     self._seat_by_id(index, exchange, parents)
                 else:
@@ -299,7 +299,7 @@ class _Threader:
                 return
             waiting = later
 
-    def _seat_by_id(self, index: int, exchange: Exchange, parents: list[SeatedExchange]) -> None:
+    def _seat_by_id(self, index: int, exchange: Exchange, parents: Sequence[SeatedExchange]) -> None:
         request = exchange.request
         assert request is not None  # noqa: S101  # narrowed by the caller
         parent = parents[0]
@@ -317,6 +317,8 @@ class _Threader:
             why = f"{placed.why}; it names the response that it goes on from"
             again = _Step(PlaceEvidence(placed.place, why), parent)
         self._seat(one, again)
+        # Nobody compares its history any more: those that follow it name it.
+        one.history = History((), history.nodes[-1:], history.system)
 
     def _alone(self, index: int, exchange: Exchange) -> None:
         """An exchange without a request: a poll of a response that is known, or a turn of its own."""
