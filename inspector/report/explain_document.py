@@ -86,8 +86,8 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
         "stop_detail": stop.detail,
         "evidence": [{"rule": seen.rule, "at": place_of(seen.at)}
                      for seen in (*exchange.profile_evidence, *facts.evidence)],
-        "text": response.text,
-        "reasoning": response.reasoning_content,
+        "text": _copied(response.text),
+        "reasoning": _copied(response.reasoning_content),
         "tool_calls": [_call(verdict) for verdict in facts.verdicts],
         "usage": {
             "input_tokens": usage.input_tokens if usage else None,
@@ -101,6 +101,12 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
         **_cost(response_cost(facts, prices).amount, prices),
         **({"fidelity": facts.fidelity.value} if facts.is_made else {}),
     }
+
+
+def _copied(text: str | None) -> str | None:
+    """A copy of a text, for the encoder: it leaves the UTF-8 form of a text with the text, so that a session would be
+    in memory once more when its document is written."""
+    return text if text is None or text.isascii() else text[:1] + text[1:]
 
 
 def _cost(amount: float | None, prices: PriceTable, **more: int) -> dict[str, Any]:
@@ -145,7 +151,7 @@ def _call(verdict: Verdict) -> dict[str, Any]:
     return {
         "id": call.id,
         "name": call.name,
-        "arguments_raw": call.arguments,
+        "arguments_raw": _copied(call.arguments),
         "verdict": verdict.admission.value,
         "why": verdict.why,
     }
@@ -160,7 +166,7 @@ def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
         "responses": list(turn.responses),
         "final_state": turn.final_state.value,
         "terminal_reason": turn.terminal,
-        "merged_text": turn.joined_text.text,
+        "merged_text": _copied(turn.joined_text.text),
         "continuations": turn.spend.continuations,
         "requests": turn.spend.requests,
         "output_tokens": turn.spend.output_tokens,

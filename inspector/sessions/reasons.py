@@ -8,7 +8,7 @@ detail `not_recorded`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from sys import intern
+from functools import lru_cache
 
 from inspector.sessions.recording import RawExchange
 from loop_core.values import (
@@ -74,9 +74,13 @@ def message_reason(error: ProviderError, at: At, message: str) -> StopReason:
 
 def inferred_reason(stop: Stop, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
     """A stop reason inferred from other rows."""
-    # The same for most answers, so one copy is kept.
-    seen = Evidence(intern(f"{INFERRED}{rule}"), shown_at, intern(note))
-    return StopReason(stop, None, None, (Evidence(ABSENT, at), seen))
+    return StopReason(stop, None, None, (Evidence(ABSENT, at), _inference(rule, shown_at, note)))
+
+
+@lru_cache(maxsize=64)
+def _inference(rule: str, at: At | None, note: str) -> Evidence:
+    """The evidence of an inference: the same for most answers, so one copy is kept."""
+    return Evidence(f"{INFERRED}{rule}", at, note)
 
 
 def unrecorded_reason(at: At) -> StopReason:
@@ -150,8 +154,14 @@ def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
         shown = f"; the file says: {noted}" if noted else ", and nothing in the file shows how the answer ended"
         told = f"the stop reason was not recorded{shown}"
         return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
-    told = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
-    return Finding("transcript.inferred", Severity.INFO, intern(told), seen.at)
+    return _inferred(stop.normalized, seen)
+
+
+@lru_cache(maxsize=64)
+def _inferred(stop: Stop, seen: Evidence) -> Finding:
+    """The finding about an inference, of which one copy is kept too."""
+    told = f"the stop reason was not recorded; {stop.value} is inferred: {seen.note}"
+    return Finding("transcript.inferred", Severity.INFO, told, seen.at)
 
 
 # -- Of a response whose body is missing, or none of its format ------------------------------------------------------

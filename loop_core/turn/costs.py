@@ -284,7 +284,9 @@ def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
     evaluation = turn.evaluation
     if evaluation is None:
         raise TransitionError("tool results without a response")
-    results = batch_of(turn).all_results(event.results)
+    results = event.results
+    if any(verdict.admission is not Admission.READY for verdict in evaluation.verdicts):
+        results = batch_of(turn).all_results(results)  # of a batch that is released whole they are all there
     chars = sum(each.size for each in results)
     # Another loop's history is built as that loop builds it, held calls included, since a what-if has to show what its
     # model would have received. Ours leaves every held call out.

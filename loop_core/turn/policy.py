@@ -260,7 +260,8 @@ loop."""
 
 def dispatched_calls(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """The calls that a loop runs or answers in a batch; a phantom gets no result except under `present`."""
-    return tuple([verdict for verdict in verdicts if MAY_RUN[policy.dispatch](verdict)])
+    may_run = MAY_RUN[policy.dispatch]
+    return tuple([verdict for verdict in verdicts if may_run(verdict)])
 
 
 def is_runnable(policy: Policy, verdicts: Sequence[Verdict]) -> bool:

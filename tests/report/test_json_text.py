@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from inspector.report.explain_document import MANY, document_text, indent_value
+from inspector.report.explain_document import MANY, document_text, indent_value, members
 from loop_core.values import Stop
+from tests.scenes.transcripts import block, claude, prompt, shown, text, use
 
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -7, 1.5, 1e-9, float("inf"), "", 'a "quote"\n\t\x7f\x00\\', "Prüfung 結果 😀 \ud800",
@@ -30,3 +33,17 @@ def test_the_items_of_an_iterator_are_written_one_after_the_other(items: list[An
 
 def test_an_empty_document_is_an_object() -> None:
     assert "".join(document_text({})) == "{}"
+
+
+def test_writing_leaves_nothing_with_the_texts_of_a_session(tmp_path: Path) -> None:
+    # The encoder stores the UTF-8 form of a text in the text itself; `sys.getsizeof` counts it.
+    words = "結果は正しい " * 40
+    thought = {"type": "thinking", "thinking": f"think {words}", "signature": "s"}
+    rows = claude(prompt("go"), block(thought), block(text(f"say {words}")), block(use(content=words)))
+    view = shown(rows, tmp_path)
+    response = view.responses[0].exchange.response
+    held = [response.text, response.reasoning_content, response.tool_calls[0].arguments, view.turns[0].joined_text.text]
+    sizes = [sys.getsizeof(each) for each in held]
+    written = "".join(document_text(members(view), MANY))
+    assert json.loads(written)["responses"][0]["text"] == f"say {words}"
+    assert [sys.getsizeof(each) for each in held] == sizes

@@ -289,6 +289,16 @@ def inferred(rule: str) -> list[str]:
     return ["transcript.absent", f"transcript.inferred.{rule}"]
 
 
+def test_equal_inferences_are_one_value(tmp_path):
+    calls = [(block(use(f"toolu_{number}", **WHOLE), f"msg_{number}"), result("ok", f"toolu_{number}"))
+             for number in range(2)]
+    first, second = (facts.exchange.response for facts in shown(
+        claude(prompt("write"), *calls[0], *calls[1], block(text("Done."), "msg_02", "end_turn")), tmp_path,
+    ).responses[:2])
+    assert first.stop_reason.evidence[1] is second.stop_reason.evidence[1]
+    assert first.findings[0] is second.findings[0]
+
+
 def test_a_call_that_is_answered_asked_for_tools(tmp_path):
     seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("File created"),
                         block(text("Done."), "msg_02", "end_turn")), tmp_path)
