@@ -387,7 +387,7 @@ def test_simulated_turns_are_counted_beside_the_recorded_ones() -> None:
     assert [word for word, _ in view.counts()] == ["COMPLETE", f"SIMULATED {word}"]
     assert text_of(header.counts(view)) == f"1 ✓ COMPLETE · 1 {view.turns[1].verdict.glyph} SIMULATED {word}"
     assert f"turns: 1 complete, 1 simulated {word.lower()}" in text(view)
-    counts = turn_rows.counts_of(rows_of(view))
+    counts = counts_of(rows_of(view))
     assert (counts.turns, counts.simulated, counts.attention, counts.complete) == (1, 1, 0, 1)
     assert next(turn_table.overview(rows_of(view), True)) == "1 turn + 1 SIMULATED in 1 session"
     (worst,) = turn_table.worst_of_sessions(rows_of(view))
