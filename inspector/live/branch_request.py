@@ -30,6 +30,7 @@ from inspector.replay.edits import TurnInput, edited_request, pending_edits
 from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
 from inspector.report.lines.spans import count_of, one_line
 from inspector.sessions.recording import Exchange
+from loop_core.client.exchange import Retries
 from loop_core.client.outgoing import LiveRequest, ability, body_of, outgoing
 from loop_core.errors import CallerError
 from loop_core.turn.history import Ability
@@ -188,7 +189,10 @@ def cost_lines(request: BranchRequest) -> list[str]:
         "a bound, not a forecast: only if every limit is used up",
         *_sum_lines(found.parts)]
     if found.raised is not None:
-        lines.append(f"{found.raised:,}: the cap doubled, as a repair or a retry may ask for it")
+        lines.append(f"{found.raised:,}: the cap of {found.cap or 0:,}, doubled by each repair or retry")
+    again = Retries().most
+    lines.append(f"each up to {again} times again if no answer comes: {found.requests * (1 + again):,} requests")
+    lines.append("what came of an answer that broke may be charged on top")
     if not request.target.profile.reasoning_under_cap:
         lines.append("thinking may come on top: it may not count under max_tokens")
     return lines

@@ -291,11 +291,13 @@ class Driver(Observer):
         if self._edited:
             self._recording().note(f"edited by the operator: {' and '.join(self._edited)}", ask.number)
         self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
+        self.live.heard = monotonic()
         self._to(Phase.ASKING)
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of its answer arrived."""
         self._recording().on_head(number, status, headers)
+        self.live.heard = monotonic()
         if self.live.flow is not None:
             self.live.flow.take_head(status, headers)
         self._to(Phase.STREAMING)
@@ -303,6 +305,7 @@ class Driver(Observer):
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the answer arrived."""
         self._recording().on_data(number, data, ms)
+        self.live.heard = monotonic()
         if self.live.flow is not None:
             self.live.flow.came(data, ms)
 

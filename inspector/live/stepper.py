@@ -332,6 +332,8 @@ class RunState:
     """A failed answer that the machine has not got yet: its request can be sent again first."""
     until: float = 0.0
     """When a request is sent again, by the monotonic clock."""
+    heard: float = 0.0
+    """When a request left, or the last piece of its answer came, by the same clock."""
     running: bool = False
     """Whether effects are carried out without waiting."""
     problem: str = ""
@@ -346,3 +348,8 @@ class RunState:
     def seconds_left(self) -> float:
         """Seconds until the request is sent again."""
         return max(0.0, self.until - monotonic())
+
+    @property
+    def silent(self) -> int:
+        """Whole seconds for which the server has sent nothing; 0 while none is waited for."""
+        return int(monotonic() - self.heard) if self.phase in (Phase.ASKING, Phase.STREAMING) else 0

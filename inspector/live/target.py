@@ -215,7 +215,9 @@ class Cost:
     parts: tuple[CostPart, ...] = ()
     """What the requests and the output are the sums of."""
     raised: int | None = None
-    """The cap of a request whose cap was raised; None if none can be."""
+    """The cap of a request whose cap was raised as often as it can be; None if none can be."""
+    cap: int | None = None
+    """The cap of a request whose cap was not raised."""
 
 
 def left_of(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
@@ -293,7 +295,7 @@ def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost
                  "max_empty_retries"),
     )
     return Cost(requests, output * answers, sent, parts=tuple(part for part in parts if part.requests),
-                raised=raised if most > remaining.cap else None)
+                raised=raised if most > remaining.cap else None, cap=cap)
 
 
 def estimate(chars: int) -> int:

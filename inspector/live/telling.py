@@ -129,7 +129,7 @@ def _asking(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
     number = 0 if flow is None else flow.number
     return (Span(f"{GLYPH} ASKED", Tone.WARN), Span("  "), Span(f"request {number} was sent, no answer yet"),
-            *_meanwhile(driver, key))
+            *_silence(driver), *_meanwhile(driver, key))
 
 
 def _streaming(driver: Driver, key: Keys) -> Line:
@@ -137,7 +137,16 @@ def _streaming(driver: Driver, key: Keys) -> Line:
     assert flow is not None  # noqa: S101 - `Driver.on_request` sets it before this phase begins
     return (Span(f"{GLYPH} STREAMING", Tone.WARN), Span("  "),
             Span(f"the answer to request {flow.number}, HTTP {flow.status}, its tokens not reported yet"),
-            *_meanwhile(driver, key))
+            *_silence(driver), *_meanwhile(driver, key))
+
+
+LONG_SILENCE = 2
+"""Seconds of silence that are shown while an answer is waited for."""
+
+
+def _silence(driver: Driver) -> Line:
+    seconds = driver.live.silent
+    return (Span(f", silent for {seconds} s", Tone.WARN),) if seconds >= LONG_SILENCE else ()
 
 
 def _retrying(driver: Driver, key: Keys) -> Line:

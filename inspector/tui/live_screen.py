@@ -71,6 +71,7 @@ class LiveScreen(SessionScreen):
         self._frames: Timer | None = None
         self._due = False
         self._left_to_wait = ""
+        self._silent = 0
         self._drawn: tuple[object, ...] = ()
         super().__init__(self._as_it_stands(), ScreenPlace(()))
         if self._scripted is not None:
@@ -186,6 +187,9 @@ class LiveScreen(SessionScreen):
         if live.phase is Phase.RETRYING:
             self._count_down()
             return
+        if live.silent != self._silent:
+            self._silent = live.silent
+            self._say_now()
         streams = self._streams
         if streams is None or live.phase is not Phase.STREAMING:
             return

@@ -150,6 +150,8 @@ class Observers(Observer):
             each.on_interrupt(number, answered=answered)
 
 
+NOTICEABLE = 2.0
+"""Seconds of silence that are named where something ends an answer after them."""
 CONTEXT = 64
 """Bytes before a piece that are looked at, where credentials are searched in it."""
 
@@ -174,21 +176,27 @@ class ResponseReader:
         self._shown = self._decoded_bytes = b""  # the last bytes that the observer and the decoder got, unmasked
         self._waiting: list[bytes] = []  # pieces that are not decoded yet, and their bytes
         self._unread = 0
-        self._last, self._ending = b"", False
+        self._last, self._ending, self._heard = b"", False, 0.0
         observer.on_request(self.ask)
 
-    def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        """Reads status and headers."""
-        self._status = status
+    def begin(self, status: int, headers: Iterable[tuple[str, str]], ms: float = 0.0) -> None:
+        """Reads status and headers, which came `ms` after the request was sent."""
+        self._status, self._heard = status, ms
         self._headers = tuple((name, self._mask.text(value)) for name, value in headers)
         self._decoder = self._new_decoder()
         self._observer.on_head(self.ask.number, status, self._headers)
 
     def feed(self, data: bytes, ms: float) -> bool:
         """Reads the next bytes, received `ms` after the request was sent; False if nothing more is to be read."""
+        self._heard = ms
         self._take(self._mask.feed(data), ms)
         # Some servers keep the connection open behind the end mark (wire notes).
         return not self._decoder.saw_done and self._size <= MOST_BYTES
+
+    def silence_until(self, ms: float) -> str:
+        """How long the server was silent before something ended the answer, as words for it; empty for a moment."""
+        seconds = (ms - self._heard) / 1000
+        return f"was silent for {seconds:.0f} s, and then " if seconds >= NOTICEABLE else ""
 
     def close(self, end: TransportEnd, ms: float, problem: str = "", may_have_left: bool = True) -> LiveResponse:
         """Judges the answer as far as it arrived; `may_have_left`: whether the request may have reached the server."""

@@ -201,12 +201,10 @@ class _Reading:
     def failed(self, why: Exception, url: str) -> None:
         """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""
         host = urlsplit(url).netloc.rpartition("@")[2]  # without the name and password that an address may hold
-        for kind, end, words in FAILURES:
-            if isinstance(why, kind):
-                left = not isinstance(why, _NEVER_LEFT)
-                self.close(end, words.format(host=host, silence=self.timeouts.silence, why=str(why)), left)
-                return
-        raise why
+        end, words = next((end, words) for kind, end, words in FAILURES if isinstance(why, kind))
+        silent = self.hearing.silence_until(self.ms)
+        said = words.format(host=host, silence=self.timeouts.silence, silent=silent, why=str(why))
+        self.close(end, said, not isinstance(why, _NEVER_LEFT))
 
 
 # The particular first: a ConnectTimeout is a TimeoutException too, a ProxyError and a ConnectError are TransportErrors.
@@ -216,7 +214,7 @@ FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}"),
     (httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}"),
     (httpx.DecodingError, TransportEnd.RESET, "{host} sent content whose coding is broken"),
-    (httpx.TransportError, TransportEnd.RESET, "{host} broke the connection"),
+    (httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
 )
 """What httpx raises -> how the bytes ended, and in which words; the first that fits."""
@@ -272,7 +270,7 @@ class Live(_Source):
     def _exchange(self, request: LiveRequest) -> LiveResponse:
         http = self._http(request)
         with self._reading(request) as reading, self._client.stream(**http) as response:
-            reading.hearing.begin(response.status_code, response.headers.multi_items())
+            reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
             for data in response.iter_bytes() if _coded(response) else response.iter_raw():
                 if not reading.take(data):
                     break
@@ -377,7 +375,7 @@ class AsyncLive(_Source):
         http = self._http(request) if self.server.sign is None else await asyncio.to_thread(self._http, request)
         with self._reading(request) as reading:
             async with self._client.stream(**http) as response:
-                reading.hearing.begin(response.status_code, response.headers.multi_items())
+                reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
                 async for data in response.aiter_bytes() if _coded(response) else response.aiter_raw():
                     if not reading.take(data):
                         break

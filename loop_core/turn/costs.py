@@ -7,7 +7,7 @@ request is sent once more without the refused field. The functions are pure; the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.errors import TransitionError
@@ -23,6 +23,7 @@ from loop_core.turn.state import (
     CallAnswer,
     Evaluation,
     Event,
+    NotRecorded,
     ProviderResponse,
     RequestPlace,
     RunTools,
@@ -126,7 +127,27 @@ def cost(turn: Turn, event: Event, signal: Signal) -> Change:
         return _received(turn, event)
     if turn.state is State.EVALUATE_STOP:
         return _spent_on_response(turn, signal)
+    if isinstance(event, NotRecorded):
+        return _unsent(turn)
     return _spent_on_tools(turn, event) if isinstance(event, ToolResults) else {}
+
+
+UNSENT: Mapping[State, tuple[str, ...]] = {
+    State.REQUEST: ("requests",),
+    State.REQUEST_CONTINUATION: ("requests", "attempts", "continuations"),
+    State.REQUEST_TOOL_REPAIR: ("requests", "repairs"),
+    State.RESUME: ("requests", "resumes"),
+    State.REQUEST_NUDGE: ("requests", "empty_retries"),
+}
+"""State -> the counts of the request that it makes."""
+
+
+def _unsent(turn: Turn) -> Change:
+    """The request under way was never sent, since nothing was recorded for its place: it counts for nothing."""
+    spent = turn.spend
+    names = UNSENT.get(turn.state, ()) if turn.last_send is not None else ()  # a resumption may wait for its guard
+    counts = {name: getattr(spent, name) - 1 for name in names}
+    return {"spend": spent._replace(**counts)} if counts else {}
 
 
 def _received(turn: Turn, event: ProviderResponse) -> Change:

@@ -117,8 +117,8 @@ CONTINUATION_LIMITS = (
 
 
 class Spend(NamedTuple):
-    """What a turn has used so far. Every count only grows, except `attempts` under the scope `response`, and by one if
-    the server refused to make a continuation."""
+    """What a turn has used so far. Every count only grows, except `attempts` under the scope `response`, by one if the
+    server refused to make a continuation, and by one each count of a request that a recording shows was never sent."""
 
     requests: int = 0
     attempts: int = 0

@@ -17,14 +17,16 @@ import pytest
 
 from inspector.live.recorder import Recorder
 from inspector.sessions import open_paths
+from loop_core.client import exchange
 from loop_core.client.address import Server, expected_speaker, key_header, public_url, url_of
-from loop_core.client.exchange import Connection, Retries, Timeouts, retry_after
+from loop_core.client.exchange import Connection, Observer, ResponseReader, Retries, Timeouts, retry_after
 from loop_core.client.mask import Mask
+from loop_core.client.outgoing import LiveRequest
 from loop_core.client.streaming import MaskedText
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
-from loop_core.turn.state import RunTools, ToolResults, Turn
+from loop_core.turn.state import RequestPlace, RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, Role, Stop, TextPart, Tool, ToolCall, TransportEnd, Usage
 from loop_core.wire import wire
@@ -278,6 +280,32 @@ def test_what_httpx_raises_is_told_in_our_words(
         run("t", request("openai_chat"), source, plan("openai_chat"))
     (heard,) = told.of("ended")
     assert (heard.response.transport_end, heard.problem) == (end, said)
+
+
+def test_what_broke_after_a_silence_is_told_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*words: Any, **more: Any) -> Any:
+        raise httpx.RemoteProtocolError("x")
+
+    told = Told()
+    monkeypatch.setattr(exchange, "NOTICEABLE", 0.0)
+    line = Connection(QUICK.timeouts, Retries(0))
+    with Live(server("openai_chat", "http://127.0.0.1:9"), told, None, line) as source:
+        monkeypatch.setattr(source._client, "stream", fail)
+        run("t", request("openai_chat"), source, plan("openai_chat"))
+    (heard,) = told.of("ended")
+    assert heard.problem == "127.0.0.1:9 was silent for 0 s, and then broke the connection"
+
+
+def test_a_connection_that_breaks_after_a_silence_says_how_long_it_was() -> None:
+    ask = LiveRequest(0, request("openai_chat"), RequestPlace.REQUEST, 0, "POST", "http://127.0.0.1:9", (), {}, None)
+    reader = ResponseReader(ask, server("openai_chat", "http://127.0.0.1:9"), Observer())
+    assert reader.silence_until(1_900) == ""
+    assert reader.silence_until(30_000) == "was silent for 30 s, and then "
+    reader.begin(200, (), 4_000)
+    assert reader.silence_until(7_000) == "was silent for 3 s, and then "
+    reader.feed(b"data: {}\n\n", 9_000)
+    assert reader.silence_until(10_000) == ""
+    assert reader.silence_until(14_000) == "was silent for 5 s, and then "
 
 
 # -- cancelling ------------------------------------------------------------------------------------------------------

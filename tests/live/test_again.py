@@ -156,13 +156,15 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     # Four times 20 tokens bound the answer and its three continuations, whatever their caps: 80. A repair and one more
     # request after an empty answer: 80 each, which is twice the cap of a retry of twice the cap, as the bound allows.
     assert lines[3] == "greatest possible cost: 6 requests, 240 tokens out, about 3,000 in"
-    assert lines[4:10] == [
+    assert lines[4:12] == [
         "  a bound, not a forecast: only if every limit is used up",
         "  = 20: 1 first request (max_tokens)",
         "  + 60: 3 continuations (continuation_max_total_completion_tokens)",
         "  + 80: 1 repair (continuation_tool_repair_attempts)",
         "  + 80: 1 retry of an empty answer (max_empty_retries)",
-        "  80: the cap doubled, as a repair or a retry may ask for it",
+        "  80: the cap of 20, doubled by each repair or retry",
+        "  each up to 3 times again if no answer comes: 24 requests",
+        "  what came of an answer that broke may be charged on top",
     ]
     assert lines[-1] == ("inspector: nothing was sent: standard input is not a terminal that could confirm it; "
                          "--yes sends at once")

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from inspector.live.answers import CallDecision, How
 from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, start
 from inspector.live.scripted import scenario_turn
-from inspector.live.stepper import Phase
+from inspector.live.stepper import Flow, Phase
 from inspector.live.telling import live_view, now, waiting
 from inspector.provider import all_stories
 from inspector.replay import replay
@@ -103,6 +104,30 @@ def test_nothing_is_sent_or_written_before_the_operator_says_so(fake: Fake, tmp_
     assert fake.got == []
     assert not (tmp_path / "s.jsonl").exists()
     assert driver.path is None
+
+
+def test_a_silence_is_shown_for_as_long_as_it_lasts(fake: Fake, tmp_path: Path) -> None:
+    async def play(driver: Driver) -> None:
+        live = driver.live
+        for phase in (Phase.ASKING, Phase.STREAMING):
+            live.flow, live.phase, live.heard = Flow("openai_chat", 0), phase, monotonic() - 5.2
+            assert ", silent for 5 s" in said(driver)
+            live.heard = monotonic()
+            assert "silent" not in said(driver), "a moment is none"
+        live.phase, live.heard, live.flow = Phase.WAITING, 0.0, None
+        assert live.silent == 0, "nothing is waited for"
+
+    played(fake, tmp_path, play)
+
+
+def test_a_piece_of_an_answer_ends_a_silence(fake: Fake, tmp_path: Path) -> None:
+    async def play(driver: Driver) -> None:
+        before = monotonic()
+        await driver.act()
+        assert before < driver.live.heard <= monotonic()
+
+    fake.answers = [END]
+    played(fake, tmp_path, play)
 
 
 @pytest.mark.parametrize(("scenario", "second"), [

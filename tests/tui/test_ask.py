@@ -74,7 +74,8 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
                      "= 20: 1 first request (max_tokens)", "+ 60: 3 continuations",
                      "+ 80: 1 repair (continuation_tool_repair_attempts)",
                      "+ 80: 1 retry of an empty answer (max_empty_retries)",
-                     "80: the cap doubled, as a repair or a retry may ask for it", "nothing is sent yet",
+                     "80: the cap of 20, doubled by each repair or retry",
+                     "each up to 3 times again if no answer comes: 24 requests", "nothing is sent yet",
                      "y asks the provider now", "model          as it was recorded"):
             assert said in shown, said
         assert fake.got == []

@@ -704,3 +704,28 @@ def test_a_prefill_that_is_refused_becomes_an_anchor() -> None:
 def test_a_refusal_of_anything_else_is_an_error() -> None:
     assert last(drive([ALONE, refused("no such model")])).terminal == "error"
     assert last(drive([refused("max_tokens is too large")])).terminal == "error"
+
+
+@pytest.mark.parametrize("events", [
+    [], [CALL, TICK, RAN], [TEXT, TICK, TICK], [CUT_CALL, TICK, TICK], [PAUSED, TICK], [NOTHING, TICK, TICK],
+], ids=["request", "after tools", "continuation", "repair", "resume", "nudge"])
+def test_a_request_that_no_recording_answers_was_never_sent_and_counts_for_nothing(events: list[Event]) -> None:
+    turns = walk([*events, GONE])
+    asking, ended = turns[-2].spend, turns[-1].spend
+    assert turns[-1].state is State.UNRECORDED
+    assert asking.requests == sum(isinstance(event, ProviderResponse) for event in events) + 1
+    assert ended.requests == asking.requests - 1
+    sent = next((turn.spend for turn in reversed(turns[:-2]) if turn.spend.requests == ended.requests), None)
+    if sent is not None:  # what is left is what was spent before it, but for what its answer and the tools brought
+        asked_for = ("attempts", "continuations", "repairs", "resumes", "empty_retries")
+        assert [getattr(ended, name) for name in asked_for] == [getattr(sent, name) for name in asked_for]
+
+
+def test_a_resumption_that_its_guard_stops_was_not_counted_and_is_not_taken_back() -> None:
+    turns = walk([PAUSED, TICK, GONE], {"max_resumes": 0})
+    assert (turns[-1].spend.requests, turns[-1].spend.resumes) == (1, 0)
+
+
+def test_tools_without_recorded_results_take_no_request_back() -> None:
+    turns = walk([CALL, TICK, GONE])
+    assert turns[-1].spend.requests == turns[-2].spend.requests == 1

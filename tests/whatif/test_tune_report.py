@@ -291,6 +291,16 @@ def test_an_outcome_that_the_recording_does_not_hold_is_unknown_and_no_failure(i
     assert text_of(headline(blocked, knee(blocked))).startswith("NONE COMPLETES")
 
 
+def test_a_request_that_was_never_sent_is_counted_nowhere(inspector):
+    told = " ".join(inspector("tune", FIRST, "--grid", "attempts=0,5").out.split())
+    assert "in the largest cell: 1 segment · 40 output tokens · 1 request · RECORDED" in told, "its repair is a wish"
+    cells = inspector("tune", FIRST, "--grid", "attempts=5", "--csv", "-").out
+    (row,) = [row for row in csv.DictReader(io.StringIO(cells)) if row["turn"] == "2"]
+    assert (row["requests"], row["repairs"], row["final_state"]) == ("1", "0", "Unrecorded")
+    shown = inspector("replay", FIRST, "--set", "continuation_tool_repair_attempts=0").out
+    assert "repairs 0 of 0" in shown
+
+
 def test_what_is_the_same_in_all_cells_can_be_set(inspector):
     said = inspector("tune", FIRST, "--grid", "attempts=5", "--set", "continuation_max_output_chars=100")
     told = " ".join(said.out.split())
