@@ -7,8 +7,7 @@ not once per step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
@@ -48,36 +47,36 @@ class FilterPlace(Protocol):
         """The text, in lower case, in which a word that is no term is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
 class StepContext:
-    """One step of a session, as a filter tests it."""
+    """One step of a session, as a filter tests it. Each term asks for the step or its response, so both are looked up
+    once."""
 
-    view: View
-    index: int
-    marks: frozenset[int] = frozenset()
-    """Steps that the operator marked."""
+    def __init__(self, view: View, index: int, marks: frozenset[int] = frozenset()) -> None:
+        self.view, self.index = view, index
+        self.marks = marks
+        """Steps that the operator marked."""
 
-    @property
+    @cached_property
     def step(self) -> Step:
         """The step, with the limits in force at it."""
         return self.view.effective_step(self.index)
 
-    @property
+    @cached_property
     def answer(self) -> int | None:
         """The current response: its index, or a negative number for the step of a simulated one; None before any."""
-        recorded = self.view.steps[self.index].response
+        recorded = self.step.response
         if recorded is not None:
             return recorded
         at = answering_step(self.view, self.index)
         # `~at` is negative for every step, also for step 0, so it never equals the index of a recorded response.
         return None if at is None else ~at
 
-    @property
+    @cached_property
     def response(self) -> ResponseFacts | None:
         """The current response; None before the first of a turn."""
         return answer_at(self.view, self.index)
 
-    @property
+    @cached_property
     def turn(self) -> TurnFacts:
         """The turn of the step."""
         return self.view.turn_of(self.index)
