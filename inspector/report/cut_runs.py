@@ -42,7 +42,7 @@ CLAUSES: Mapping[CutRun, str] = {
     CutRun.RAN_OBJECT: "{} known by the stop reason alone: in arguments sent as a whole object a cut cannot be seen",
     CutRun.NOT_RUN: "{} refused, or without a result in what the agent sent next",
     CutRun.FAILED: "{} answered with an error: it may have run",
-    CutRun.UNSEEN: "{} cut where the recording ends: nothing shows whether it ran",
+    CutRun.UNSEEN: "{} where the recording ends",
     CutRun.RAN_BROKEN: "{} ran on arguments that are not whole; nothing shows a cut",
     CutRun.RAN_WHOLE: "{} ran on whole arguments, although its answer was cut",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on, work
@@ -241,15 +242,13 @@ class LoopInspector(KeysInOrderApp):
                 self.push_screen(begun)
                 remember(paths if keep else ())
             else:
-                self.tell(f"reading {os.path.basename(paths[0])}…")
                 self._read_behind(paths, first=False, keep=keep)
         except LoopError as why:
             self.tell(one_line(str(why)))
 
     @on(TurnsRead)
     def _turns_read(self, message: TurnsRead) -> None:
-        named = [f"{row.file}: {row.why}" for row in message.unread if row.file in self._paths]
-        self.errors = tuple(named)
+        self.errors = tuple([f"{row.file}: {row.why}" for row in message.unread if row.file in self._paths])
         if not message.any_turn and self._paths and len(self.screen_stack) == 1:
             every = [f"{row.file}: {row.why}" for row in message.unread]
             more = [f"and {len(every) - TOLD:,} files more"] if len(every) > TOLD else []
@@ -290,15 +289,18 @@ class LoopInspector(KeysInOrderApp):
     def _live_wanted(self, message: LiveWanted) -> None:
         self.push_screen(self._live_screen(message.turn))
 
-    @work(thread=True, exclusive=True)
     def _read_behind(self, paths: Sequence[str], *, first: bool, keep: bool = True) -> None:
-        """Reads the files in a thread, so that keys are answered meanwhile."""
+        self.open_behind(paths)
+        self._read(paths, first, keep)
+
+    @work(thread=True, exclusive=True)
+    def _read(self, paths: Sequence[str], first: bool, keep: bool) -> None:
         try:
             read = load(paths, self.reading)
         except LoopError as why:
-            self.call_from_thread(self._failed, str(why), first)
+            self.call_from_thread(self.arrive, paths, partial(self._failed, str(why), first), keys=False)
             return
-        self.call_from_thread(self._show, read, first=first, keep=keep)
+        self.call_from_thread(self.arrive, paths, partial(self._show, read, first=first, keep=keep))
 
     def _failed(self, why: str, first: bool) -> None:
         if first:
@@ -395,4 +397,4 @@ class LoadingScreen(PassingScreen):
         yield note("Reading", Tone.TITLE)
         for path in self._paths[:20]:
             yield note(f"  {one_line(path)}", Tone.PLAIN)
-        yield note("q leaves; the other keys work once it is read", Tone.DIM)
+        yield note("q leaves; other keys wait until it is read", Tone.DIM)

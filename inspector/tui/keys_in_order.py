@@ -2,11 +2,14 @@
 
 Textual sends a key to the widget that has the focus when the key arrives. In a paste, over a slow connection or on a
 busy machine that is before the key in front of it has opened a screen or moved the focus. Such a key waits here until
-the one in front is done and the screen that it goes to has been drawn.
+the one in front is done and the screen that it goes to has been drawn. Keys that are struck while a large file is read
+wait for the screen of that file.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from textual import on
@@ -15,6 +18,7 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
+from inspector.report.lines.spans import one_line
 from inspector.tui.key_words import name_of
 from inspector.tui.keys import why_unused
 from inspector.tui.leaving import LeavingApp, PassingScreen
@@ -27,6 +31,11 @@ LOST = 1.0
 """Seconds after which a key is taken for done whose follower is lost, as its widget was removed meanwhile."""
 ASKING = frozenset({"ask", "live_do", "live_run", "live_again"})
 """The actions that send a request. Their key counts only if it was struck when the screen could be seen."""
+
+
+GIVING_UP = frozenset({"back", "close"})
+LEAVING = GIVING_UP | {"quit", "interrupt"}
+"""The actions that do not wait for a file that is being read; of them those that give it up."""
 
 
 class Follower(Message):
@@ -44,6 +53,8 @@ class KeysInOrderApp(LeavingApp):
     """The keys that wait."""
     _follower: Follower | None = None
     """What follows the key under way; None if no key is under way."""
+    opening: tuple[str, ...] = ()
+    """The paths that are being read, whose screen the keys wait for; empty if none are."""
     _sent = 0.0
     """When the follower was sent, on the monotonic clock."""
     _seen: tuple[Screen[object], float] | None = None
@@ -57,15 +68,22 @@ class KeysInOrderApp(LeavingApp):
     async def on_event(self, event: Event) -> None:
         """Keeps a key until it can be sent; goes on when a key has come back to the app."""
         if isinstance(event, (Key, Paste)) and not event.is_forwarded:
-            self._struck = (*self._struck, event)
-            await self._send_next()
+            action = self._leaving(event)
+            if self.opening and action in GIVING_UP and not isinstance(self.screen, PassingScreen):
+                self.arrive(self.opening, lambda: self.tell("given up: the file is not opened"), keys=False)
+            elif self.opening and action:
+                await super().on_event(event)
+            else:
+                self._struck = (*self._struck, event)
+                await self._send_next()
             return
         await super().on_event(event)
         if isinstance(event, Key) and self._follower is not None and self._follower.passes == PASSES:
             self._follow(PASSES - 1)  # the key may have closed the screen, and its follower with it
 
     async def _send_next(self) -> None:
-        if not self._struck or self._seen is None or (self._follower and monotonic() - self._sent < LOST):
+        busy = self._follower is not None and monotonic() - self._sent < LOST
+        if not self._struck or self.opening or self._seen is None or busy:
             return
         event, *rest = self._struck
         self._struck = tuple(rest)
@@ -75,6 +93,27 @@ class KeysInOrderApp(LeavingApp):
         else:
             await super().on_event(event)
         self._follow(PASSES)
+
+    def _leaving(self, event: Key | Paste) -> str:
+        """The action of a key that leaves something; empty for any other."""
+        found = self.screen.active_bindings.get(event.key) if isinstance(event, Key) else None
+        action = found.binding.action.removeprefix("app.") if found is not None else ""
+        return action if action in LEAVING else ""
+
+    def open_behind(self, paths: Sequence[str]) -> None:
+        """Notes that these paths are being read; keys wait for their screen."""
+        self.opening = tuple(paths)
+        if not isinstance(self.screen, PassingScreen):
+            self.tell(f"reading {one_line(os.path.basename(paths[0]))}… keys wait for it · esc gives up")
+
+    def arrive(self, paths: Sequence[str], act: Callable[[], None], keys: bool = True) -> None:
+        """Does what follows the reading of these paths, unless it was given up meanwhile; `keys`: the keys that were
+        struck meanwhile go to the screen that this opens, else nowhere."""
+        if self.opening == tuple(paths):
+            self.opening = ()
+            self._struck = self._struck if keys else ()
+            act()
+            self.call_later(self._send_next)
 
     def _unseen(self, event: Key) -> bool:
         """Whether a key would send a request that its screen had not shown yet when the key was struck."""

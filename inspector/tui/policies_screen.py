@@ -47,9 +47,9 @@ class Cells(CursorTable):
         Binding("h,left", "policy(-1)", "Policy before", show=False, tooltip="The policy before", id="policies.left"),
         Binding("l,right", "policy(1)", "Next policy", show=False, tooltip="The next policy", id="policies.right"),
         Binding("}", "differing(1)", "next that differs", id="policies.next",
-                tooltip="The next cell that is decided otherwise than by strict"),
+                tooltip="The next cell in which a policy does something else than strict"),
         Binding("{", "differing(-1)", "Differs before", show=False, id="policies.previous",
-                tooltip="The cell before that is decided otherwise than by strict"),
+                tooltip="The cell before in which a policy does something else than strict"),
         Binding("e", "each", "unfold", id="policies.each",
                 tooltip="Every turn on its own line, or those in which all policies agree in one"),
     ]
@@ -137,7 +137,7 @@ class Cells(CursorTable):
         found = self.made is not None and self.go(lines.differing(self.made, self.here, by))
         if not found and isinstance(self.screen, TableScreen):
             where = "after" if by > 0 else "before"
-            self.screen.note = f"no policy decides otherwise than strict {where} this cell"
+            self.screen.note = f"every policy does the same as strict {where} this cell"
 
     def on_click(self, event: Click) -> None:
         """Selects the clicked policy; the list moves to the row, and a second click opens it."""

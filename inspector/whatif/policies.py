@@ -183,6 +183,13 @@ class Decision(NamedTuple):
     severity: Severity
     holds: Callable[[PolicyRun], bool]
     why: Callable[[PolicyRun], str]
+    older: str = ""
+    """The word in documents for programs, where people read a plainer one."""
+
+    @property
+    def id(self) -> str:
+        """The word for programs."""
+        return self.older or self.word
 
 
 DECISIONS: tuple[Decision, ...] = (
@@ -205,18 +212,18 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: look.completed and bool(look.lost_calls),
              lambda look: f"{_name(look.lost_calls[0])} is whole and authorised; "
                           "the turn is taken for finished without it"),
-    Decision("missed the reason", "missed", Severity.ERROR,
+    Decision("ignored the stop reason", "ignored", Severity.ERROR,
              lambda look: look.completed and look.last not in FINISHED,
-             _taken),
+             _taken, "missed the reason"),
     Decision("stopped at a limit", "limit", Severity.WARNING,
              lambda look: look.turn.terminal in _LIMITS,
              lambda look: f"{look.turn.terminal} after {count_of(look.turn.spend.continuations, 'continuation')}"),
     Decision("goes on", "goes on", Severity.INFO,
              lambda look: look.turn.terminal == "unrecorded",
              lambda look: f"asks for {look.last_request}, never recorded"),
-    Decision("ended with a notice", "ended", Severity.WARNING,
+    Decision("gave up with a notice", "gave up", Severity.WARNING,
              lambda look: not look.completed,
-             lambda look: f"{look.turn.terminal}: {look.turn.notice or 'no notice'}"),
+             lambda look: f"{look.turn.terminal}: {look.turn.notice or 'no notice'}", "ended with a notice"),
     Decision("repaired", "repaired", Severity.INFO,
              lambda look: bool(look.unrun_calls) or look.turn.spend.repairs > 0,
              lambda look: "a call was held, asked for again, and came whole"),

@@ -229,8 +229,8 @@ def sheet(matrix: Matrix, here: Place) -> Listed:
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
         field("policy", Span(policy.title)),
-        field("from strict", Span("no step differs" if cell.step is None else
-                                  f"parts at step {cell.step + 1:,} of this run")),
+        field("differs", Span("from strict in no step" if cell.step is None else
+                              f"from strict first at step {cell.step + 1:,} of this run")),
         (),
         *_beside(matrix, turn),
         (),

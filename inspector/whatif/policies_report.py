@@ -67,7 +67,7 @@ def _parts(cell: Cell) -> str:
 
 
 CELLS: Table[Cell] = Table((
-    Column("decision", lambda cell: cell.decision.word),
+    Column("decision", lambda cell: cell.decision.id),
     Column("severity", lambda cell: cell.decision.severity.value),
     Column("why", lambda cell: cell.why),
     Column("continuations", lambda cell: cell.continuations),
@@ -113,7 +113,7 @@ def values(matrix: Matrix) -> dict[str, Any]:
                 "name": policy.name,
                 "title": policy.title,
                 "cites": list(policy.cites),
-                "decisions": dict(Counter(row[column].decision.word for row in matrix.rows)),
+                "decisions": dict(Counter(row[column].decision.id for row in matrix.rows)),
                 "complete": matrix.complete(column),
             }
             for column, policy in enumerate(matrix.policies)

@@ -226,7 +226,7 @@ def test_merged_text_is_laid_out_whole_with_its_seams(seen: View) -> None:
         assert any(line[2:].startswith(f"segment {number} · 64 tokens") for line in lines)
         assert any(part.strip() in line for line in lines)
     for number in (1, 2, 3):
-        wanted = f"══ seam {number} to {number + 1}: prefill, joined byte for byte · by careful ══"
+        wanted = f"══ seam {number} to {number + 1}: prefill, joined byte for byte · rule: careful ══"
         assert sum(line[2:] == wanted for line in lines) == 1
     assert "ends in AbortPartial, retry_limit" in lines
     gutters = {line[0] for line in lines if line[1:2] == " " and "segment" in line}
@@ -251,7 +251,7 @@ def test_an_anchor_that_was_cut_is_shown(tmp_path: Path) -> None:
                entry([ask, {"role": "assistant", "content": start}, hint], stream(again + "And it ends.", "stop", 8))]
     seen = read(tmp_path, entries)
     lines = said_by(merged_sheet(seen, Outline(seen).blocks[0], 1))
-    assert any("seam 1 to 2: overlap, 40 characters cut · by careful" in line for line in lines)
+    assert any("seam 1 to 2: overlap, 40 characters cut · rule: careful" in line for line in lines)
     assert any(line[2:] == f'− "{again}" cut' for line in lines)
     assert any(line[2:] == "And it ends." for line in lines)
 

@@ -88,14 +88,14 @@ def test_the_greedy_rule_loses_a_letter():
     found = changes(segments, SeamRule.CAREFUL, SeamRule.OVERLAP)
     assert found == [Change(1, False, "k", "")]
     assert [text_of(line) for line in change_lines(found[0], SeamRule.CAREFUL)] == [
-        '−− "k" 1 characters fewer than by careful']
+        '−− "k" 1 characters fewer than by the rule careful']
     assert tried_note(SeamRule.CAREFUL, SeamRule.OVERLAP, found) == (
         "seam overlap: 1 characters differ from careful · branch: --set seam=overlap")
 
 
 def test_a_seam_names_its_segments_its_rule_and_what_was_cut():
     lines = seam_lines(Seam(2, 9, SeamDecision.OVERLAP, "x" * 100, "overlap, 100 characters cut"), SeamRule.CAREFUL)
-    assert text_of(lines[0]) == "══ seam 2 to 3: overlap, 100 characters cut · by careful ══"
+    assert text_of(lines[0]) == "══ seam 2 to 3: overlap, 100 characters cut · rule: careful ══"
     assert text_of(lines[1]) == f'− "{"x" * 30}…{"x" * 30}" cut'
 
 
@@ -166,5 +166,5 @@ def test_a_side_that_is_empty_takes_no_row_below_the_other():
 def test_the_first_seam_says_what_a_seam_and_its_rule_are(rule: SeamRule) -> None:
     first, second = (seam_lines(Seam(index, 5, SeamDecision.AS_SENT, "", "as sent", True), rule) for index in (1, 2))
     told = text_of(first[-1]).strip()
-    assert told == f"a seam is where the answer goes on after a cut; {rule.value} {RULE_MEANS[rule]}"
+    assert told == f"a seam is where the answer goes on after a cut; the rule {rule.value} {RULE_MEANS[rule]}"
     assert len(first) == len(second) + 1

@@ -467,7 +467,7 @@ async def test_v_lays_the_segments_side_by_side(app_on: AppOn, size: tuple[int, 
         await pilot.press("}", "}", "v")
         await pilot.pause()
         assert session(pilot).panes.merged_form == "side by side"
-        assert "seam 1 to 2: prefill, joined byte for byte · by careful" in page(pilot.app)
+        assert "seam 1 to 2: prefill, joined byte for byte · rule: careful" in page(pilot.app)
         rows = seen(pilot.app)
         heads = next(row for row in rows if "segment 1 " in row)
         assert heads.index("segment 1 ") < heads.index("segment 2 ")
@@ -490,7 +490,7 @@ async def test_s_tries_the_seam_rules_and_comes_back(app_on: AppOn) -> None:
         await pilot.press("s")
         assert session(pilot).panes.seam == "concat"
         assert "seam concat: 40 characters differ from careful · branch: --set seam=concat" in page(pilot.app)
-        assert f'++ "{again}" 40 characters more than by careful' in told(pilot.app)
+        assert f'++ "{again}" 40 characters more than by the rule careful' in told(pilot.app)
         assert session(pilot).sheet.copy_text() == first + again + "And it ends."
         await pilot.press("s")
         assert session(pilot).panes.seam == "overlap"

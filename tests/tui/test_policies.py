@@ -176,7 +176,7 @@ async def test_braces_go_to_what_differs_from_strict(app_on: AppOn) -> None:
         for key, here in (("}", (0, 3)), ("}", (0, 4)), ("{", (0, 3)), ("{", (0, 3))):
             await pilot.press(key)
             assert cells.here == here
-        assert "no policy decides otherwise than strict before this cell" in page(pilot.app)
+        assert "every policy does the same as strict before this cell" in page(pilot.app)
 
 
 async def test_a_click_chooses_a_cell_and_a_second_one_opens_it(app_on: AppOn) -> None:
@@ -333,7 +333,7 @@ async def test_the_keys_are_in_the_help_and_in_the_palette(app_on: AppOn) -> Non
         await opened(pilot)
         assert "enter open" in seen(pilot.app)[-1]
         await pilot.press("?")
-        assert "The next cell that is decided otherwise than by strict" in told(pilot.app)
+        assert "The next cell in which a policy does something else than strict" in told(pilot.app)
 
 
 @pytest.mark.parametrize("plain", [False, True])

@@ -217,6 +217,50 @@ async def test_a_large_file_is_read_behind_a_screen_that_says_so(
     assert app.return_value == 0
 
 
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Every file is large, and is read once this is set."""
+    released = threading.Event()
+    monkeypatch.setattr(intake, "HEAVY", 10)
+    monkeypatch.setattr("inspector.tui.app.remember", lambda paths: None)
+    monkeypatch.setattr("inspector.tui.app.load", lambda *given: (released.wait(20), session_files.load(*given))[1])
+    return released
+
+
+async def test_keys_struck_while_a_large_file_is_read_act_on_its_table(tmp_path: Path, slow: threading.Event) -> None:
+    app = LoopInspector([str(story(tmp_path))], as_table=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert isinstance(app.screen, LoadingScreen)
+        await pilot.press("j", "enter", "4")
+        assert isinstance(app.screen, LoadingScreen)
+        slow.set()
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen) and app.screen.panes.tab == "calls")
+        assert app.screen.run.view.number(app.screen.run.view.turn_of(app.screen.step)) == 1, "the second row"
+
+
+async def test_keys_struck_while_a_file_is_opened_wait_for_it_and_esc_gives_it_up(
+    tmp_path: Path, slow: threading.Event
+) -> None:
+    path = str(story(tmp_path))
+    app = LoopInspector()
+    async with app.run_test(size=(80, 24)) as pilot:
+        home = app.screen
+        await pilot.press("o", *path, "enter", "enter")
+        await until(pilot, lambda: "keys wait for it · esc gives up" in " ".join(page(app).split()))
+        await pilot.press("escape")
+        assert "given up: the file is not opened" in page(app)
+        slow.set()
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert app.screen is home, "neither the file nor the keys behind it"
+        slow.clear()
+        await pilot.press("o", *path, "enter", "enter")
+        slow.set()
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await pilot.press("q", "q")
+        assert app.screen is home
+
+
 async def test_a_large_file_that_is_none_ends_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "none.har"
     path.write_text(json.dumps({"log": {"version": "1.2", "creator": {}, "entries": []}}))

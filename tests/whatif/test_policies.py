@@ -67,7 +67,7 @@ def decided(made: Matrix, turn: int = 0) -> dict[str, str]:
 
 
 CUT_RUN, LOST, HELD, STUCK, GOES_ON, ENDED, MISSED = (
-    "ran a cut call", "lost text", "held", "stuck", "goes on", "ended with a notice", "missed the reason")
+    "ran a cut call", "lost text", "held", "stuck", "goes on", "gave up with a notice", "ignored the stop reason")
 FAILED = "request failed"
 EXPECTED: dict[str, tuple[str, str, str, str, str, str, str]] = {
     # a sample session -> what each loop did with its last turn, in the order of NAMES; read off the documents
@@ -92,6 +92,13 @@ EXPECTED: dict[str, tuple[str, str, str, str, str, str, str]] = {
     "16": (GOES_ON, LOST, LOST, LOST, LOST, LOST, LOST),
     "17": (GOES_ON, GOES_ON, GOES_ON, LOST, LOST, LOST, LOST),
 }
+
+
+def test_programs_read_the_words_that_they_know() -> None:
+    assert {row.word: row.id for row in DECISIONS if row.word != row.id} == {
+        ENDED: "ended with a notice", MISSED: "missed the reason"}
+    made = policies_report.values(matrix(sample("12")))
+    assert {each["decision"] for each in made["turns"][0]["decisions"]} == {"ended with a notice", "missed the reason"}
 
 
 @pytest.mark.parametrize("number", EXPECTED)

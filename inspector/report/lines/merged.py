@@ -119,12 +119,12 @@ def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
     what the words mean."""
     why = safe(seam.why or seam.decision.value, Tone.SEAM if seam.sure else Tone.WARN)
     where = f"══ seam {seam.index} to {seam.index + 1}: "
-    lines: list[Line] = [(Span(where, Tone.SEAM), why, Span(f" · by {rule.value} ══", Tone.SEAM))]
+    lines: list[Line] = [(Span(where, Tone.SEAM), why, Span(f" · rule: {rule.value} ══", Tone.SEAM))]
     for left_out in (seam.cut, *(text for _, text in seam.removals)):
         if left_out:
             lines.append((Span("− ", Tone.REMOVED), quote(shorten(left_out), Tone.REMOVED), Span(" cut", Tone.DIM)))
     if seam.index == 1:
-        means = f"   a seam is where the answer goes on after a cut; {rule.value} {RULE_MEANS[rule]}"
+        means = f"   a seam is where the answer goes on after a cut; the rule {rule.value} {RULE_MEANS[rule]}"
         lines.append((Span(means, Tone.DIM),))
     return lines
 
@@ -136,7 +136,7 @@ def change_lines(change: Change, rule: SeamRule) -> list[Line]:
         ("−− ", change.removed, Tone.REMOVED, "fewer"), ("++ ", change.added, Tone.ADDED, "more"),
     ):
         if text:
-            size = f" {len(text):,} characters {word} than by {rule.value}"
+            size = f" {len(text):,} characters {word} than by the rule {rule.value}"
             lines.append((Span(mark, role), quote(shorten(text), role), Span(size, Tone.DIM)))
     return lines
 
