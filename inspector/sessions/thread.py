@@ -80,19 +80,20 @@ class _Threader:
         """Ids of missing responses that requests refer to."""
         self.alone = False
         """Whether an exchange has no request, or is part of a ring of references."""
-        self.group = [(index, exchanges[index]) for index in group]
-        self.when, self.ordered = _times(self.group)
+        self.exchanges, self.group = exchanges, group
+        self.when, self.ordered = _times(exchanges, group)
 
     def run(self) -> list[_Turn]:
         """Assigns every exchange to a turn; one that names its parent by id comes after it, one without a request
         last."""
-        waiting: list[tuple[int, Exchange]] = []
+        waiting: list[int] = []
         free: list[SeatedExchange] = []
-        answers = {exchange.response.id for _, exchange in self.group if exchange.response.id}
-        for index, exchange in self.group:
+        answers = {name for index in self.group if (name := self.exchanges[index].response.id)}
+        for index in self.group:
+            exchange = self.exchanges[index]
             request = exchange.request
             if request is not None and request.previous_id is not None and request.previous_id in answers:
-                waiting.append((index, exchange))
+                waiting.append(index)
             elif request is not None:
                 self.unknown.update(() if request.previous_id is None else (request.previous_id,))
                 free.append(seat(index, exchange, self.tree.history(request), self.when[index]))
@@ -101,9 +102,9 @@ class _Threader:
             self._seat(one, self._step(one))
             self.index.add_answer(one)  # only those that come here look for their parents by what was answered
         self._by_previous_id(waiting)
-        for index, exchange in sorted(self.group, key=lambda each: (self.when[each[0]], each[0])):
-            if exchange.request is None:
-                self._alone(index, exchange)
+        unasked = [index for index in self.group if self.exchanges[index].request is None]
+        for index in sorted(unasked, key=lambda each: (self.when[each], each)):
+            self._alone(index, self.exchanges[index])
         return self.turns
 
     # -- a file that grows ---------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ class _Threader:
             return False
         while len(self.seats) > same:
             self._unseat(self.seats.pop())
-        self.group = list(enumerate(exchanges))
+        self.exchanges, self.group = exchanges, range(len(exchanges))
         self.when |= {index: moment or 0.0 for index, moment in when.items()}
         for index in range(same, len(exchanges)):
             exchange = exchanges[index]
@@ -282,20 +283,21 @@ class _Threader:
         number = next((link.ordinal for link in reversed(links) if link.place is where), 0) + 1
         links.append(Link(index, where, number, intern(why), ambiguous, follows, gap))
 
-    def _by_previous_id(self, waiting: list[tuple[int, Exchange]]) -> None:
+    def _by_previous_id(self, waiting: list[int]) -> None:
         """Assigns requests that name the response they continue, each after the exchange with that response."""
         while waiting:
-            later: list[tuple[int, Exchange]] = []
-            for index, exchange in waiting:
+            later: list[int] = []
+            for index in waiting:
+                exchange = self.exchanges[index]
                 request = exchange.request
                 parents = self.index.ids.get(request.previous_id or "", ()) if request is not None else ()
                 if parents and request is not None:
                     self._seat_by_id(index, exchange, parents)
                 else:
-                    later.append((index, exchange))
+                    later.append(index)
             if len(later) == len(waiting):  # they refer to one another in a ring
-                for index, exchange in later:
-                    self._alone(index, exchange)
+                for index in later:
+                    self._alone(index, self.exchanges[index])
                 return
             waiting = later
 
@@ -375,14 +377,14 @@ def _token(exchange: Exchange) -> str | None:
     return exchange.request.continuation_token if exchange.request is not None else None
 
 
-def _times(group: Sequence[tuple[int, Exchange]]) -> tuple[dict[int, float], bool]:
+def _times(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[int, float], bool]:
     """The start of each exchange, and whether that order is reliable; without any times it is the file's order."""
-    stated = {exchange.started for _, exchange in group}
+    stated = {exchanges[index].started for index in group}
     if stated == {None}:
-        return {index: float(index) for index, _ in group}, True
+        return {index: float(index) for index in group}, True
     if len(stated) == 1:  # a converter's default says nothing
-        return {index: 0.0 for index, _ in group}, False
-    moments = {index: _moment(exchange.started) for index, exchange in group}
+        return dict.fromkeys(group, 0.0), False
+    moments = {index: _moment(exchanges[index].started) for index in group}
     known = all(moment is not None for moment in moments.values())  # one unknown may be anywhere
     return {index: moment or 0.0 for index, moment in moments.items()}, known
 
