@@ -100,17 +100,19 @@ def open_view(
 ) -> tuple[Loaded, View]:
     """The recording, and the view of its replay under these settings.
 
-    Without `keep_steps` each turn's steps are made again when somebody looks at them, as in a long recording.
+    Without `keep_steps` it is for a report alone: each turn's steps are made again when somebody looks at them, as in a
+    long recording, and what only a further request needs is not kept.
     """
     from inspector.report.facts import view_of_case
 
-    loaded, case = read_case(paths, api, profile, stdin, keep_steps)
+    loaded, case = read_case(paths, api, profile, stdin, keep_steps, keep_steps or settings.simulate)
     return loaded, view_of_case(case, settings)
 
 
 @without_collector
 def read_case(
-    paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None, keep_steps: bool = True
+    paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None, keep_steps: bool = True,
+    signed: bool = True,
 ) -> tuple[Loaded, Case]:
     """The recording with every response judged."""
     from inspector.replay.case import LONG, open_case
@@ -118,7 +120,7 @@ def read_case(
 
     paths = located_all(paths)
     stdin = stdin_of(paths) if stdin is None else stdin
-    loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin)
+    loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin, signed=signed)
     return loaded, open_case(loaded, long_from=LONG if keep_steps else 0)
 
 

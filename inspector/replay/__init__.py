@@ -63,9 +63,9 @@ class StepMaker:
             self.keep(record, found)
         return found
 
-    def keep(self, record: TurnRecord, steps: tuple[Step, ...]) -> None:
-        """Keeps the steps of a turn for whoever looks at them next."""
-        if len(self._recent) >= RECENT:
+    def keep(self, record: TurnRecord, steps: tuple[Step, ...], beside: int = RECENT) -> None:
+        """Keeps the steps of a turn for whoever looks at them next, beside those of fewer than `beside` others."""
+        if len(self._recent) >= beside:
             self._recent.clear()
         self._recent[record.links[0].index] = steps
 
@@ -218,7 +218,7 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
             steps = tuple(play_runs(case, record, seen_by_loop(case, record), settings))
             turn = place_steps(record, steps, ends[-1] if ends else 0)
             if maker is not None:
-                maker.keep(record, steps)
+                maker.keep(record, steps, 1)
                 turn = replace(turn, made=maker)
             turns.append(turn)
             ends.append(turn.end)

@@ -37,13 +37,15 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
 
 
 def open_paths(
-    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
+    signed: bool = True,
 ) -> Loaded:
-    """Reads files and folders; `-` is standard input, whose bytes are given.
+    """Reads files and folders; `-` is standard input, whose bytes are given. Without `signed` no further request can be
+    made of them: the tokens that go back with reasoning are not kept.
 
     Raises:
         CallerError: there is no such API or profile.
     """
     from inspector.sessions.open import open_paths as read  # listing the samples needs no importer
 
-    return read(paths, api=api, profile=profile, stdin=stdin)
+    return read(paths, api=api, profile=profile, stdin=stdin, signed=signed)

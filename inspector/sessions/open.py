@@ -52,14 +52,15 @@ class FileGroup(NamedTuple):
 
 
 def open_paths(
-    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
+    signed: bool = True,
 ) -> Loaded:
-    """Reads files and folders; `-` is standard input, whose bytes are given.
+    """Reads files and folders; `-` is standard input, whose bytes are given. `signed` as in `Options`.
 
     Raises:
         CallerError: there is no such API or profile.
     """
-    options = options_of(api, profile)
+    options = options_of(api, profile)._replace(signed=signed)
     return join_files([one for path in paths for one in _open(path, options, stdin)])
 
 
@@ -285,12 +286,8 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
         yield Input(path, "folder", 0, tuple(skipped)), []
         yield from sessions
     else:
-        yield (
-            _failed(
-                path, f"no session in this folder (files looked at: {looked}): {EXPECTED}", "folder", tuple(skipped)
-            ),
-            [],
-        )
+        why = f"no session in this folder (files looked at: {looked}): {EXPECTED}"
+        yield _failed(path, why, "folder", tuple(skipped)), []
 
 
 def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, list[OpenedFile]]:

@@ -291,6 +291,8 @@ class Options(NamedTuple):
     profile: str | None = None
     room: Room | None = None
     """How much may still be unpacked; None: as much as the bound allows for one body."""
+    signed: bool = True
+    """Whether the tokens are kept that go back with reasoning: only a further request needs them."""
     growth: "Callable[[Any, Any], FileReading] | None" = None
     """Reads the records of a followed transcript in place of its reader (`following.RecordGrowth`); None: not
     followed."""

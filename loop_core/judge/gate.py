@@ -95,8 +95,11 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
     problems = arguments.schema_problems(tool, reading.value or {})
     if problems:
         return Verdict(call, Admission.REJECTED, "gate.schema", "; ".join(problems), problems=problems)
-    checked = "its schema accepts it" if arguments.is_usable(tool) else "no usable schema is known"
-    return Verdict(call, Admission.READY, "gate.ready", f"closed and complete; {checked}")
+    return Verdict(call, Admission.READY, "gate.ready", _CHECKED if arguments.is_usable(tool) else _UNCHECKED)
+
+
+# Why nearly every call is ready: two texts, not one for each call of a recording.
+_CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema accepts it", "no usable schema is known"))
 
 
 def _refused(call: ToolCall, declared: Collection[str]) -> tuple[str, str] | None:

@@ -94,6 +94,9 @@ def test_a_document_makes_the_steps_of_each_turn_once_and_keeps_none(
     assert len(json.loads(capsys.readouterr().out)["turns"]) == 3 * RECENT
     assert len(played) == len(set(played)) == 3 * RECENT
     assert all(isinstance(turn.made, StepMaker) for turn in shown[1].replay.turns)
+    maker = shown[1].replay.turns[0].made
+    assert isinstance(maker, StepMaker)
+    assert len(maker._recent) == 1  # a report never comes back to a turn
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])

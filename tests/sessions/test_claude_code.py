@@ -739,3 +739,22 @@ def test_a_file_that_begins_with_records_of_another_kind_is_known(tmp_path):
     seen = shown(state + claude(prompt("hi"), block(text("Hello."), stop="end_turn")), tmp_path)
     assert seen.inputs[0].format == "claude-code"
     assert len(seen.responses) == 1
+
+
+def test_without_signatures_equal_ones_stay_equal(tmp_path):
+    thoughts = [{"type": "thinking", "thinking": "Hm.", "signature": sign * 600} for sign in "aab"]
+    hidden = {"type": "redacted_thinking", "data": "x" * 600}
+    path = tmp_path / "s.jsonl"
+    path.write_text(claude(prompt("go"), *[block(each) for each in (*thoughts, hidden)], block(text("Done."))), "utf-8")
+    signed, unsigned = (open_paths([str(path)], signed=kept).exchanges[0].response.parts for kept in (True, False))
+    assert [part.signature for part in signed[:2]] == ["a" * 600, "b" * 600]
+    assert [part.text for part in unsigned[:2]] == ["Hm.", "Hm."]
+    assert unsigned[0].signature != unsigned[1].signature
+    assert max(len(part.signature or part.data) for part in unsigned[:3]) < 24
+    assert unsigned[3:] == signed[3:]
+
+
+def test_the_id_of_a_result_is_the_text_that_its_call_has(tmp_path):
+    seen = shown(claude(prompt("write"), block(use(**WHOLE)), result("ok"), block(text("Done."), "msg_02")), tmp_path)
+    first, second = (facts.exchange for facts in seen.responses)
+    assert second.request.messages[0].results[0].call_id is first.response.tool_calls[0].id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from inspector.sessions.traffic import http_status
@@ -18,7 +19,7 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.member_values import object_of
 from inspector.sessions.wordings import interruption, interruption_in
-from loop_core.values import At, ProviderError, ToolResultPart, Usage
+from loop_core.values import At, ProviderError, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS
 from loop_core.wire.failures import PASSING
 
@@ -118,9 +119,9 @@ def _most(before: int | None, now: Any) -> int | None:
     return before if type(now) is not int or (before is not None and before >= now) else now
 
 
-def interim_rows(line: TranscriptLine) -> tuple[InterimRow, ...]:
+def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall] = ()) -> tuple[InterimRow, ...]:
     """The rows of a user message: results, texts, or an interruption with the text after it; empty if it is no such
-    row."""
+    row. The id of a result is the text that its call has, so that it is stored once."""
     message = line.value.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
@@ -133,6 +134,7 @@ def interim_rows(line: TranscriptLine) -> tuple[InterimRow, ...]:
             texts.append(block)
         elif isinstance(block, dict) and block.get("type") == "tool_result":
             key = block.get("tool_use_id")
+            key = next((call.id for call in calls if call.id == key), key)
             text = text_of(block.get("content"))
             part = ToolResultPart(key if isinstance(key, str) else None, None, text, block.get("is_error") is True)
             results.append(store_result(part, line, number, result_text))

@@ -34,7 +34,7 @@ from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_name
 _BOM = b"\xef\xbb\xbf"
 _NAMED = 5
 """The most damaged lines that are named."""
-_PIECE = 1 << 18
+_PIECE = 1 << 17
 """Bytes of a file of lines that are read and searched at once: with 1 MB a large file takes 2 MB more of memory."""
 
 Kinds = Mapping[str, tuple[type, ...]]

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 
 from inspector.sessions.reasons import STOPPED, is_unrecorded, reason_finding, unrecorded_reason
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
-from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes
+from inspector.sessions.stored_rows import (
+    SHORT,
+    RowPlace,
+    StoredBody,
+    StoredResult,
+    StoredText,
+    row_bytes,
+    stored_body,
+)
 from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
 from loop_core.values import (
     EMPTY,
@@ -221,8 +229,8 @@ class TranscriptAnswer:
 
     def _content(self) -> bytes | StoredBody:
         """Its body. The rows of a file are all in memory, or all stay in the file."""
-        places = tuple([row for row in self.rows if isinstance(row, RowPlace)])
-        return StoredBody(places) if places else b"\n".join([row_bytes(row) for row in self.rows])
+        places = [row for row in self.rows if isinstance(row, RowPlace)]
+        return stored_body(places) if places else b"\n".join([row_bytes(row) for row in self.rows])
 
     def _opens(self, steered: bool) -> bool:
         """Whether its request begins a turn, even if the answer before it asked for tools."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from sys import intern
 from typing import Any, NamedTuple
 
 from loop_core.values import (
@@ -314,7 +315,7 @@ def _call(
     id_, name = fields.get("id"), fields.get("name")
     return ToolCall(
         id_ if isinstance(id_, str) else None,
-        name if isinstance(name, str) else "",
+        intern(name) if isinstance(name, str) else "",  # a recording calls the same tools all the time
         arguments,
         closed,
         kind,
