@@ -91,7 +91,7 @@ class EndingRow(NamedTuple):
     holds: Callable[[EndingCase], EndingSign | None]
 
 
-def _leaked(case: EndingCase) -> EndingSign | None:
+def _markup_call(case: EndingCase) -> EndingSign | None:
     leak = case.leak
     if leak is None:
         return None
@@ -134,7 +134,7 @@ def _empty(case: EndingCase) -> EndingSign | None:
 
 ENDINGS: tuple[EndingRow, ...] = (
     # First, since the text or the reasoning that holds the call would fit other rows as well.
-    EndingRow(Ending.CALL_LEAKED, _leaked),
+    EndingRow(Ending.CALL_LEAKED, _markup_call),
     EndingRow(Ending.NO_CALL, _no_call),
     EndingRow(Ending.COMMENTARY_ONLY, _commentary),
     EndingRow(Ending.REASONING_ONLY, _reasoning),
@@ -188,7 +188,7 @@ def _shows(part: ResponsePart) -> bool:
     if type(part) is OpaquePart:
         return part.type not in INVISIBLE and not part.type.endswith(_FIELDS)
     if type(part) is ToolCall:
-        return part.kind is CallKind.SERVER and _brought(part)
+        return part.kind is CallKind.SERVER and _has_output(part)
     return False
 
 
@@ -196,7 +196,7 @@ def _besides_text(response: ChatResponse) -> list[ResponsePart]:
     return [part for part in response.parts if type(part) is not TextPart]
 
 
-def _brought(call: ToolCall) -> bool:
+def _has_output(call: ToolCall) -> bool:
     """Whether a call that the provider ran carries its output with it (Responses items do)."""
     try:
         value: Any = from_json((call.arguments or "").encode())
