@@ -82,7 +82,7 @@ class TurnEnd(NamedTuple):
     """Answers without a count of tokens."""
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether the answer of the turn was lost: cut, broken or empty, or with a held call or one that ran cut."""
         return self.severity == "error"
 
@@ -195,7 +195,7 @@ def _report(view: View, recording: Loaded, ids: Sequence[str], only: set[int] | 
         path = view.path_of(turn)
         numbers[path] += 1
         problems.setdefault(path, []).extend(_problems(view, turn, ids, name or path, numbers[path]))
-        turns.setdefault(path, []).append(_ended(view, turn))
+        turns.setdefault(path, []).append(_turn_end(view, turn))
     listed = [given for given in recording.inputs if given.format != "folder"]
     return Report(tuple(
         FileProblems(name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
@@ -251,7 +251,7 @@ def _print(rule: str, body: bytes, count: int) -> str:
     return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
 
 
-def _ended(view: View, turn: TurnFacts) -> TurnEnd:
+def _turn_end(view: View, turn: TurnFacts) -> TurnEnd:
     facts = deciding(view, turn)
     answers = [view.responses[link.index] for link in turn.run.record.links]
     counts = [each.exchange.response.usage.output_tokens if each.exchange.response.usage else None for each in answers]

@@ -102,7 +102,7 @@ def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
         seen += 1
         if name in agents or name in paths or is_session(name):
             rows.append({"path": name, "agent": agents.get(name, ""), "size": about.st_size})
-    return _masked({"sessions": rows, "more": len(stats) - seen})
+    return _mask_texts({"sessions": rows, "more": len(stats) - seen})
 
 
 def why_did_it_stop(path: SessionPath, most: RowCount = MOST_ROWS) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def why_did_it_stop(path: SessionPath, most: RowCount = MOST_ROWS) -> dict[str, 
     shown = _view(path)
     # The worst first: a long session is cut, and what matters must be in it.
     order = sorted(range(len(shown.turns)), key=lambda at: shown.turns[at].verdict.rank)
-    return _masked({"headline": _line(shown.headline()),
+    return _mask_texts({"headline": _line(shown.headline()),
                     "turns": [_turn(shown, at) for at in order[:most]], "more": max(0, len(order) - most)})
 
 
@@ -147,7 +147,7 @@ def findings(paths: Paths, rules: RuleIds = (), most: RowCount = MOST_ROWS) -> d
     order = ("error", "warning", "info")
     problems = sorted(whole["problems"], key=lambda each: order.index(each["severity"]))
     bad = [{"path": file.path, "error": file.error} for file in report.files if file.error]
-    return _masked({
+    return _mask_texts({
         "files": len(report.files), "turns": len(report.turns), "skipped": report.skipped,
         "unreadable": bad[:MOST_NOTES], "problems": problems[:most], "more": max(0, len(problems) - most)})
 
@@ -183,7 +183,7 @@ def response(
                       "why": _line(verdict.why), "arguments": arguments, "arguments_characters": whole})
     text, text_whole = _part(answer.text or "", offset, characters)
     reasoning, reasoning_whole = _part(answer.reasoning_content or "", offset, characters)
-    return _masked({
+    return _mask_texts({
         "api": facts.exchange.api, "model": facts.exchange.model, **_reason(facts),
         "evidence": [{"rule": seen.rule, "note": _line(seen.note), **({} if seen.at is None else {
             "part": seen.at.part.value, "start": seen.at.start, "end": seen.at.end, "pointer": seen.at.pointer})}
@@ -219,7 +219,7 @@ def what_if(
     made = branch(before, settings)
     wanted = range(len(before.turns)) if turn is None else [turn - 1]
     places = [at for at in wanted if turn is not None or _differs(before.turns[at], made.view.turns[at])]
-    return _masked({
+    return _mask_texts({
         "summary": branch_report.summary(made), "fidelity": branch_report.trust(made),
         "token_boundaries": [_line(line) for line in branch_report.boundaries(made)],
         "turns": len(before.turns), "complete_before": before.complete, "complete_after": made.view.complete,
@@ -340,6 +340,6 @@ def _part(text: str, offset: int | None, most: int) -> tuple[str, int]:
     return f"{plain[:start]}\n[{len(plain) - most:,} characters left out]\n{plain[len(plain) - end:]}", len(plain)
 
 
-def _masked(value: dict[str, Any]) -> dict[str, Any]:
+def _mask_texts(value: dict[str, Any]) -> dict[str, Any]:
     masked: dict[str, Any] = redact.texts(value)
     return masked

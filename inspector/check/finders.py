@@ -52,13 +52,13 @@ def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
             if found.rule in but:
                 continue
             if found.rule in rules or (begins and found.severity is not Severity.INFO):
-                sure = found.severity is Severity.ERROR and not _suspected(view, noted)
+                sure = found.severity is Severity.ERROR and not _is_suspicion(view, noted)
                 yield RuleHit(found.message, noted.response, found.at, sure)
 
     return find
 
 
-def _suspected(view: View, reported_finding: ReportedFinding) -> bool:
+def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
     """Whether a finding is about a call of whole arguments of which nothing but a spent budget says that it is cut."""
     if reported_finding.call is None or reported_finding.response is None:
         return False
@@ -243,14 +243,14 @@ def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         if parent is None or parent >= len(view.responses) or parent < 0:
             continue
         before = view.responses[parent]
-        cached, now = (_cached(each) for each in (before, facts))
+        cached, now = (_cached_tokens(each) for each in (before, facts))
         changed = changed_at(before.exchange.request_json, facts.exchange.request_json)
         if cached is not None and now is not None and cached >= CACHED and now * 2 < cached and changed is not None:
             yield RuleHit(f"{changed} differs from the request before: {cached:,} tokens came from the cache, and now "
                           f"{now:,}", facts.index)
 
 
-def _cached(facts: ResponseFacts) -> int | None:
+def _cached_tokens(facts: ResponseFacts) -> int | None:
     usage = facts.exchange.response.usage
     return usage.cached_tokens if usage else None
 

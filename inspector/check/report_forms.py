@@ -109,11 +109,11 @@ def junit(report: Report) -> str:
             failures = "".join(
                 f"<failure type={_attribute(problem.rule)} message={_attribute(problem.message)}>"
                 # Jenkins reads the first alone; `system-out` has all
-                f"{_escaped(place(problem))}</failure>" for problem in found.get(number, ())[:1])
+                f"{_escape_xml(place(problem))}</failure>" for problem in found.get(number, ())[:1])
             more = "\n".join(f"{problem.severity} {problem.rule}: {problem.message} ({place(problem)})"
                              for problem in found.get(number, ()))
             failed += bool(failures)
-            out = f"<system-out>{_escaped(more)}</system-out>" if more else ""
+            out = f"<system-out>{_escape_xml(more)}</system-out>" if more else ""
             cases.append(f"<testcase classname={_attribute(file.path)} name={_attribute(f'turn {number}')}>"
                          f"{failures}{out}</testcase>")
         if file.error:
@@ -124,7 +124,7 @@ def junit(report: Report) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="loop-inspector">{"".join(suites)}</testsuites>\n'
 
 
-def _escaped(value: str) -> str:
+def _escape_xml(value: str) -> str:
     """A text for XML, without the characters that XML 1.0 has no way to write."""
     from html import escape  # JUnit alone needs it, and its table of entities takes 2 ms to load
 
@@ -134,7 +134,7 @@ def _escaped(value: str) -> str:
 
 def _attribute(value: str) -> str:
     # A parser turns plain line breaks and tabs of an attribute into spaces (XML 1.0, section 3.3.3).
-    return f'"{_escaped(value).replace(chr(10), "&#10;").replace(chr(13), "&#13;").replace(chr(9), "&#9;")}"'
+    return f'"{_escape_xml(value).replace(chr(10), "&#10;").replace(chr(13), "&#13;").replace(chr(9), "&#9;")}"'
 
 
 def sarif(report: Report) -> str:

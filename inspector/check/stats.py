@@ -65,7 +65,7 @@ def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
 
 
 def _row(name: str, turns: Sequence[TurnEnd]) -> GroupRow:
-    lost = [turn for turn in turns if turn.lost]
+    lost = [turn for turn in turns if turn.is_lost]
     return GroupRow(name, len(turns), sum(turn.complete for turn in turns), len(lost),
                     sum(turn.output for turn in turns), sum(turn.output for turn in lost),
                     dict(Counter(turn.verdict for turn in turns).most_common()))

@@ -99,7 +99,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
         if given.get(variable):
             dotted = name if name in NAMES else f"{AGENT}.{name}"
             found[dotted] = Value(given[variable], f"${variable}")
-    _checked(found)
+    _check_values(found)
     return Config(found)
 
 
@@ -114,7 +114,7 @@ def every(config: Config) -> list[tuple[str, Value]]:
                     if name.startswith((f"{KEYS}.", f"{PRICES}."))]
 
 
-def _checked(values: Mapping[str, Value]) -> None:
+def _check_values(values: Mapping[str, Value]) -> None:
     """Reads every value once, by the engine's own rules, so that a mistake is told with the place it stands at."""
     for name, each in values.items():
         try:

@@ -204,7 +204,7 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
         if name not in LIMITS:
             raise CallerError(f"unknown setting {name!r}{_nearest(name, (*CHOICES, *LIMITS))}")
     others = {name: CHOICES[name].parse(value) for name, value in assignments.items() if name in CHOICES}
-    others = _answered(others, base)
+    others = _with_simulation(others, base)
     limits = base.limits.with_values(named_limits)
     every = {edit.name: edit for edit in base.edits} | edits
     explicit = base.explicit | named_limits.keys()
@@ -228,7 +228,7 @@ def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:
     return settings_of({"simulate": "yes" if base.simulate else "no", **assignments}, base)
 
 
-def _answered(others: dict[str, Any], base: Settings) -> dict[str, Any]:
+def _with_simulation(others: dict[str, Any], base: Settings) -> dict[str, Any]:
     """Who answers follows from max_tokens: a recording was made at its own, so another is answered by a simulation."""
     cap, simulate = others.get(INITIAL), others.get("simulate")
     if cap is not None and simulate is None and "live" not in others:
@@ -260,7 +260,7 @@ def name_of(before: Settings, after: Settings) -> str:
         if getattr(before.limits, name) != value or name in after.explicit - before.explicit
     ]
     words += [
-        f"{name}={_written(name, after)}" for name in CHOICES
+        f"{name}={_write(name, after)}" for name in CHOICES
         if name not in ("simulate", "live") and getattr(before, name) != getattr(after, name)
     ]
     implied = after.simulate and after.max_tokens is not None and before.max_tokens != after.max_tokens
@@ -279,7 +279,7 @@ def assignments(settings: Settings, before: Settings | None = None) -> dict[str,
     before = before or Settings()
     found = {name: str(value) for name, value in _limits(settings)
              if name in settings.explicit - before.explicit or value != getattr(before.limits, name)}
-    found |= {name: _written(name, settings) for name in CHOICES if getattr(settings, name) != getattr(before, name)}
+    found |= {name: _write(name, settings) for name in CHOICES if getattr(settings, name) != getattr(before, name)}
     found |= {edit.name: edit.text for edit in settings.edits if edit not in before.edits}
     if INITIAL in found and settings.max_tokens is not None and "live" not in found:
         found.pop("simulate", None)  # which another max_tokens brings along
@@ -368,7 +368,7 @@ def _limits(settings: Settings) -> list[tuple[str, Any]]:
     return [(name, getattr(settings.limits, name)) for name in LIMITS]
 
 
-def _written(name: str, settings: Settings) -> str:
+def _write(name: str, settings: Settings) -> str:
     value = getattr(settings, name)
     return "default" if value is None else CHOICES[name].write(value)
 

@@ -210,24 +210,24 @@ class Clock:
         """The times of the next exchange."""
         start, took = moment(exchange.started), length(exchange)
         if start is not None and took is not None:
-            return self._moved(When(start, start + took, Times.RECORDED))
+            return self._advance(When(start, start + took, Times.RECORDED))
         if start is not None:
-            return self._moved(When(start, start, Times.START))
+            return self._advance(When(start, start, Times.START))
         if took is not None:
-            return self._moved(When(self.at, self.at + took, Times.LENGTH))
-        return self._moved(When(self.at, self.at, Times.ORDER))
+            return self._advance(When(self.at, self.at + took, Times.LENGTH))
+        return self._advance(When(self.at, self.at, Times.ORDER))
 
     def tool(self, since: int | None, until: str | None) -> When:
         """The times of a tool run, after `since` and before `until`, as far as these are known."""
         end = moment(until)
         if end is None:
-            return self._moved(When(self.at, self.at, Times.ORDER))
+            return self._advance(When(self.at, self.at, Times.ORDER))
         if since is None or since - end > SKEW:  # the answer's end is unknown, or contradicts the result's time
-            return self._moved(When(end, end, Times.ORDER))
+            return self._advance(When(end, end, Times.ORDER))
         # within the tolerance: a span must not end before it starts
-        return self._moved(When(min(since, end), end, Times.BATCH))
+        return self._advance(When(min(since, end), end, Times.BATCH))
 
-    def _moved(self, when: When) -> When:
+    def _advance(self, when: When) -> When:
         self.at = max(self.at, when.end) + (0 if when.basis in (Times.RECORDED, Times.BATCH) else STEP)
         return when
 

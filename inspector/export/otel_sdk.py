@@ -65,7 +65,7 @@ def measure(points: Sequence[OtelPoint], meter: Meter) -> None:
         takes[point.name](point.value, dict(point.attributes))
 
 
-class _Ended(SpanProcessor):
+class _SampledSpans(SpanProcessor):
     """Keeps the spans that were sampled."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Sink:
             CallerError: one of them is not known, not installed, or cannot be made.
         """
         resource = Resource.create({"service.name": _service(environment), "service.version": __version__})
-        self._ended = _Ended()
+        self._ended = _SampledSpans()
         # `send` shuts it down, and reports a failure
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         # Not the SDK's BatchSpanProcessor: it does not return an exporter's result, and a failure has to be told.
@@ -101,7 +101,7 @@ class Sink:
         emit(spans, self._tracers.get_tracer(SERVICE, __version__))
         measure(points, self._meters.get_meter(SERVICE, __version__))
         with _warnings() as said:
-            taken = all(self._exported(exporter) for exporter in self._spans)
+            taken = all(self._export(exporter) for exporter in self._spans)
             self._meters.force_flush()  # a reader without an interval collects when it is told to
             self._meters.shutdown()
             self._tracers.shutdown()
@@ -110,7 +110,7 @@ class Sink:
         why = redact.url(said[-1].partition("\n")[0]) if said else "an exporter did not take the spans"
         return f"--otel: {why}"
 
-    def _exported(self, exporter: SpanExporter) -> bool:
+    def _export(self, exporter: SpanExporter) -> bool:
         ended = self._ended.spans
         taken = all(exporter.export(ended[at : at + BATCH]) is SpanExportResult.SUCCESS
                      for at in range(0, len(ended), BATCH))
@@ -134,11 +134,11 @@ def _exporters(signal: str, environment: Mapping[str, str]) -> list[Any]:
             found.append(ConsoleSpanExporter(out=sys.stderr) if signal == "traces"
                          else ConsoleMetricExporter(out=sys.stderr))
         elif name and name != "none":
-            found.append(_made(name, signal, variable, environment))
+            found.append(_load_exporter(name, signal, variable, environment))
     return found
 
 
-def _made(name: str, signal: str, variable: str, environment: Mapping[str, str]) -> Any:
+def _load_exporter(name: str, signal: str, variable: str, environment: Mapping[str, str]) -> Any:
     registered: dict[str, EntryPoint] = {
         point.name: point for point in entry_points(group=f"opentelemetry_{signal}_exporter")}
     asked = (environment.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL")

@@ -120,7 +120,7 @@ def spans(
     """
     made: list[OtelSpan] = []
     clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
-    noted = _noted(view)
+    noted = _recorded_results(view)
     for index, turn in enumerate(view.turns):
         if only is None or index in only:
             clock.at = first_moment(view.responses[each].exchange for each in turn.responses) or clock.at
@@ -128,7 +128,7 @@ def spans(
     return tuple(made)
 
 
-def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Noted, with_content: bool) -> list[OtelSpan]:
+def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Results, with_content: bool) -> list[OtelSpan]:
     answers = [view.responses[index] for index in turn.responses]
     below: list[OtelSpan] = []
     ends: dict[int, int] = {}
@@ -294,11 +294,11 @@ def _of_call(verdict: Verdict) -> Attributes:
 # -- tools -----------------------------------------------------------------------------------------------------------
 
 
-_Noted = Mapping[tuple[str, int | None], Sequence[ToolAnswer]]
+_Results = Mapping[tuple[str, int | None], Sequence[ToolAnswer]]
 """File and entry of an answer -> the results that were recorded beside it."""
 
 
-def _noted(view: View) -> _Noted:
+def _recorded_results(view: View) -> _Results:
     found: dict[tuple[str, int | None], list[ToolAnswer]] = defaultdict(list)
     for source in view.inputs:
         for answer in source.answers:
@@ -307,7 +307,7 @@ def _noted(view: View) -> _Noted:
 
 
 def _ran(
-    notes: _Noted, facts: ResponseFacts, following: ResponseFacts | None
+    notes: _Results, facts: ResponseFacts, following: ResponseFacts | None
 ) -> Iterator[tuple[ToolResultPart, Verdict | None, str | None]]:
     """The results that the calls of an answer got, each with its call and when it was there.
 
@@ -352,12 +352,12 @@ def _tool(part: ToolResultPart, verdict: Verdict | None, when: When, parent: int
 
 def _clean(span: OtelSpan) -> OtelSpan:
     """The same span, with well-known keys in its texts masked once more."""
-    events = tuple(SpanEvent(event.name, event.at, _masked(event.attributes)) for event in span.events)
-    return OtelSpan(_text(span.name), span.kind, span.start, span.end, _masked(span.attributes), span.parent, events,
+    events = tuple(SpanEvent(event.name, event.at, _mask(event.attributes)) for event in span.events)
+    return OtelSpan(_text(span.name), span.kind, span.start, span.end, _mask(span.attributes), span.parent, events,
                     span.error, span.seed)
 
 
-def _masked(attributes: Attributes) -> Attributes:
+def _mask(attributes: Attributes) -> Attributes:
     return {name: _text(value) if isinstance(value, str)
             else tuple(_text(each) for each in value) if isinstance(value, tuple) else value
             for name, value in attributes.items()}

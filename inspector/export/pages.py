@@ -129,7 +129,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     if turn.joined_text.text:
         fidelity = fidelity_of(view, turn)
         yield Heading(3, "Merged text" + ("" if fidelity is Fidelity.RECORDED else f", {fidelity.value}"))
-        yield from _merged(turn)
+        yield from _answer_blocks(turn)
     found = [f"{note.finding.severity.value}: {note.finding.message} [{note.finding.rule}]"
              for note in view.findings if note.turn == turn.id]
     if found:
@@ -172,7 +172,7 @@ def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[Block]:
         yield QuotedBytes(tuple(rows), f"{excerpt.title} · {excerpt.where}")
 
 
-def _merged(turn: TurnFacts) -> Iterator[Block]:
+def _answer_blocks(turn: TurnFacts) -> Iterator[Block]:
     text, seams = turn.joined_text.text, turn.joined_text.seams
     starts = [0, *(seam.at for seam in seams), len(text)]
     if redact.text(text) != text:  # a key that lies across a seam: masked in the whole, which has no parts then

@@ -64,7 +64,7 @@ def application(
     `observer` is called with every request, in order. Waits are multiplied by `pace`. Pages of the origin `cors` may
     read the answers; without one no page may.
     """
-    served = _Served(tuple(stories), profile, pace, observer)
+    served = _Handlers(tuple(stories), profile, pace, observer)
     app = web.Application(client_max_size=MOST_BYTES)
     app.router.add_get("/", served.greet)
     app.router.add_get("/{version:v1|v1beta}/models", served.models)
@@ -105,7 +105,7 @@ def _allowing(origin: str) -> Callable[[web.Request, web.StreamResponse], Any]:
 METHODS = "GET, POST, OPTIONS"
 
 
-class _Served:
+class _Handlers:
     """The handlers, and what they share."""
 
     def __init__(
@@ -180,7 +180,7 @@ class _Served:
         counting_api = None if DOUBLED.search(path) else counting_format(path)
         # Counting tokens has no place in a scenario: it moves nothing forward.
         if counting_api is not None:
-            return await self._counted(http, counting_api)
+            return await self._count_tokens(http, counting_api)
         api = api_of(path)
         if api is None or polled_response(path) is not None or DOUBLED.search(path):
             return await self.nothing(http)
@@ -203,7 +203,7 @@ class _Served:
         self._note(http, api, body, request, story, reply)
         return await self._send(http, api, reply, sent)
 
-    async def _counted(self, http: web.Request, api: str) -> web.StreamResponse:
+    async def _count_tokens(self, http: web.Request, api: str) -> web.StreamResponse:
         sent = await http.read()
         try:
             request, document = count_request(api, read_body(sent), http.raw_path)

@@ -41,7 +41,7 @@ def check(api: str, body: Body, *, optional: frozenset[str] = frozenset(), path:
     for holder, names in demands.names.items():
         found = found or unknown_member(body, holder, names)
     if found is not None:
-        raise _told(found, demands.telling)
+        raise _member_error(found, demands.telling)
     for rule in demands.rules:
         error = rule.find(body) if rule.name not in optional else None
         if error is not None:
@@ -171,7 +171,7 @@ def _flaw(field: Member, value: Any) -> Flaw | None:
 
 def flaw_in_words(member: BadMember) -> str:
     """An error in words that all formats share."""
-    field, value = member.field, _shown(member.value)
+    field, value = member.field, _short_repr(member.value)
     kinds = " or ".join(field.types.split("|"))
     words = {
         Flaw.MISSING: f"expected {kinds or 'a value'}, and it is missing",
@@ -191,7 +191,7 @@ def _kind(value: Any) -> str:
     return "null" if value is None else next(name for name, fits in TYPES.items() if fits(value))
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
 
@@ -222,7 +222,7 @@ def _code(member: BadMember) -> str | None:
     return CODES.get(member.flaw)
 
 
-def _told(member: BadMember, telling: Telling) -> RequestError:
+def _member_error(member: BadMember, telling: Telling) -> RequestError:
     if telling is Telling.DOTS:
         return RequestError(f"{dots(member.where)}: {flaw_in_words(member)}")
     at = brackets(member.where)

@@ -158,7 +158,7 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
         grid.append(((Span("  "), *name_of(entry, short=True)), raw, reason(entry.row), call, decision))
         beneath.append((_why(entry.row, seen, differ), _blind(entry.row)))
     made, *stacks = _columns(grid, NARROW, beneath, width) or [
-        [], *(_stacked(row, under, width) for row, under in zip(grid, beneath, strict=True))]
+        [], *(_stack_row(row, under, width) for row, under in zip(grid, beneath, strict=True))]
     api = ""
     for entry, stack in zip(entries, stacks, strict=True):
         if entry.row.dialect.api != api:
@@ -168,7 +168,7 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
     return made
 
 
-def _stacked(row: Sequence[Line], beneath: Sequence[Line], width: int) -> list[Line]:
+def _stack_row(row: Sequence[Line], beneath: Sequence[Line], width: int) -> list[Line]:
     """One row below its name and raw word."""
     name, raw, way, call, decision = row
     below = [join_groups([way, call, decision])] if way else []
@@ -333,12 +333,12 @@ def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) 
     for far in range(again, len(lines) + again):  # `again`: begins behind the current line, and comes to it last
         at = (start + far * by) % len(lines)
         each = lines[at]
-        if isinstance(each, TableEntry) and wanted in _said(each).lower():
+        if isinstance(each, TableEntry) and wanted in _search_text(each).lower():
             return at
     return None
 
 
-def _said(entry: TableEntry) -> str:
+def _search_text(entry: TableEntry) -> str:
     words = [text_of(cell) for cell in cells(entry.row)]
     return " ".join([*words, entry.row.dialect.title, *(like.name for like in entry.like)])
 

@@ -69,10 +69,10 @@ def _row(row: TableRow) -> dict[str, Any]:
     dialect = row.dialect
     head = {"dialect": dialect.name, "api": dialect.api, "profile": dialect.profile, "habit": dialect.habit or None,
             "does": dialect.title or None, "source": dialect.source, "moment": row.play.moment.value}
-    return {**head, "told": True, **_told(row)} if isinstance(row, DialectRow) else {**head, "told": False}
+    return {**head, "told": True, **_judged_members(row)} if isinstance(row, DialectRow) else {**head, "told": False}
 
 
-def _told(row: DialectRow) -> dict[str, Any]:
+def _judged_members(row: DialectRow) -> dict[str, Any]:
     response, judged = row.exchange.response, row.judgement
     usage = response.usage
     return {
@@ -119,7 +119,7 @@ def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
         last.append(field("says the same", Span(", ".join(other.name.partition("/")[2] for other in like))))
     if isinstance(row, SilentRow):
         return Listed([*lines, field("here", Span(row.why, Tone.WARN)), *last])
-    return Listed([*lines, *_words(row), *_calls(row), *_decided(row), *_peers(row), *last])
+    return Listed([*lines, *_words(row), *_calls(row), *_decision(row), *_peers(row), *last])
 
 
 def _words(row: DialectRow) -> list[Line]:
@@ -152,7 +152,7 @@ def _calls(row: DialectRow) -> list[Line]:
     return lines
 
 
-def _decided(row: DialectRow) -> list[Line]:
+def _decision(row: DialectRow) -> list[Line]:
     last = row.run.trace.steps[-1].turn
     lines: list[Line] = [(), field("decision", *cells(row)[6], Span(f"  by {last.policy.name}", Tone.DIM))]
     return [*lines, more(safe(last.notice, Tone.DIM))] if last.notice else lines
@@ -215,11 +215,11 @@ def records(row: DialectRow) -> Iterator[dict[str, Any]]:
     yield {"type": "response", "request": "r1", "status": exchange.response.http_status, "simulated": True,
            "headers": [list(pair) for pair in exchange.headers]}
     for number, piece in enumerate(row.pieces, 1):
-        yield {"type": "bytes", "request": "r1", **_packed(piece), "ms": MS * number}
+        yield {"type": "bytes", "request": "r1", **_pack(piece), "ms": MS * number}
     yield {"type": "end", "request": "r1", "end": "eof"}
 
 
-def _packed(piece: bytes) -> dict[str, str]:
+def _pack(piece: bytes) -> dict[str, str]:
     try:
         return {"text": piece.decode("utf-8")}
     except UnicodeDecodeError:

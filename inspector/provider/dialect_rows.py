@@ -175,7 +175,7 @@ def rows(
 ) -> tuple[TableRow, ...]:
     """One row per dialect, in the order of the table; None is the scenario's own budget, and the default settings."""
     settings = settings or Settings()
-    return tuple(_told(dialect, play(scenario, budget, dialect.free_thinking), settings) for dialect in dialects)
+    return tuple(_table_row(dialect, play(scenario, budget, dialect.free_thinking), settings) for dialect in dialects)
 
 
 def row_view(row: DialectRow) -> View:
@@ -185,7 +185,7 @@ def row_view(row: DialectRow) -> View:
     return view(row.run)
 
 
-def _told(dialect: Dialect, play: PlayedScenario, settings: Settings) -> TableRow:
+def _table_row(dialect: Dialect, play: PlayedScenario, settings: Settings) -> TableRow:
     spelling, no_tools = dialect.spelling(play.moment), wire(dialect.api).no_tools
     if no_tools and _calls(play.scenario.parts):
         return SilentRow(dialect, play, no_tools)

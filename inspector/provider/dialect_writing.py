@@ -118,14 +118,14 @@ def _parts(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: M
         number += 1
         # a budget cuts the last call
         unsound = number == calls and (play.inside is not None or play.moment is Moment.MALFORMED)
-        sent = _carried(part, dialect.carries(play.moment)) if unsound else part
+        sent = _carried_part(part, dialect.carries(play.moment)) if unsound else part
         if isinstance(sent, ToolCall):
-            yield _identified(dialect, spelling, play, sent, f"{manner.call}{number}", number == calls, unsound)
+            yield _identify_call(dialect, spelling, play, sent, f"{manner.call}{number}", number == calls, unsound)
         elif sent is not None:
             yield sent
 
 
-def _carried(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
+def _carried_part(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
     """What is sent of a call that is not a whole one."""
     if carried in (CutCallForm.DROPPED, CutCallForm.VALUES):
         return None
@@ -147,7 +147,7 @@ def _complete_members(text: str) -> dict[str, object]:
     return members
 
 
-def _identified(
+def _identify_call(
     dialect: Dialect, spelling: Spelling, play: PlayedScenario, call: ToolCall, number: str, last: bool, unsound: bool
 ) -> ToolCall:
     """The call with its id, its status, and whether the server says that it is closed.

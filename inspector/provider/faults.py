@@ -85,7 +85,7 @@ class Fault:
     """Where it has no meaning in any format (`stream` or `whole`) -> why; a format says what it cannot."""
     stop_word: StopWord = field(kw_only=True)
 
-    def refused(self, api: str, stream: bool) -> str:
+    def why_impossible(self, api: str, stream: bool) -> str:
         """Why the fault is impossible there; empty if it is possible."""
         mode = "stream" if stream else "whole"
         own = wire(api).serving.cannot
@@ -109,7 +109,7 @@ def _happens(moment: Moment) -> Change:
     return lambda draft, tokens: replace(draft, event=moment, at=tokens)
 
 
-def _malformed(draft: Draft, value: Any) -> Draft:
+def _drop_quotes(draft: Draft, value: Any) -> Draft:
     """The arguments without any quotes, a frequent error of small models."""
     parts = tuple(part._replace(arguments=(part.arguments or "").replace('"', "")) if type(part) is ToolCall else part
                   for part in draft.parts)
@@ -131,14 +131,14 @@ def _reasoning_only(draft: Draft, value: Any) -> Draft:
     return replace(draft, parts=(ReasoningPart(thought),) if thought else (), prefix="")
 
 
-def _leaked(draft: Draft, value: Any) -> Draft:
+def _leak_calls(draft: Draft, value: Any) -> Draft:
     said = "".join(part.text for part in draft.parts if type(part) is TextPart)
-    said += "".join(_marked(part) for part in draft.parts if type(part) is ToolCall)
+    said += "".join(_call_markup(part) for part in draft.parts if type(part) is ToolCall)
     rest = tuple(part for part in draft.parts if type(part) not in (TextPart, ToolCall))
     return replace(draft, parts=(*rest, TextPart(said)))
 
 
-def _marked(call: ToolCall) -> str:
+def _call_markup(call: ToolCall) -> str:
     """A call as the model's own markup, which stays in the text if the server does not parse it."""
     return f'\n<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments or "{}"}}}\n</tool_call>'
 
@@ -165,29 +165,29 @@ def _fallback(draft: Draft, value: Any) -> Draft:
 # -- words about the end ---------------------------------------------------------------------------------------------
 
 
-def _spelled(draft: Draft, **changes: Any) -> Draft:
+def _change_spelling(draft: Draft, **changes: Any) -> Draft:
     return replace(draft, spelling=replace(draft.spelling or Spelling(None), **changes))
 
 
 def _done(draft: Draft, value: Any) -> Draft:
-    draft = _spelled(draft, raw=None, native={}, error=None, token=None)
+    draft = _change_spelling(draft, raw=None, native={}, error=None, token=None)
     return replace(draft, manner=replace(draft.manner, counts=False, done=True))
 
 
 def _wrong(draft: Draft, value: Any) -> Draft:
     called = any(type(part) is ToolCall for part in draft.parts)
     usual = wire(draft.api).serving.says[Moment.CALLED if called else Moment.ENDED]
-    return _spelled(draft, raw=value if isinstance(value, str) else usual.raw, native={}, call_form=None)
+    return _change_spelling(draft, raw=value if isinstance(value, str) else usual.raw, native={}, call_form=None)
 
 
 def _unknown(draft: Draft, value: Any) -> Draft:
     word = value if isinstance(value, str) else "ran_dry"
-    return _spelled(draft, raw=wire(draft.api).serving.unknown.format(word), native={})
+    return _change_spelling(draft, raw=wire(draft.api).serving.unknown.format(word), native={})
 
 
 def _commentary(draft: Draft, value: Any) -> Draft:
     native = draft.spelling.native if draft.spelling is not None else {}
-    return _spelled(draft, native={**native, "phase": "commentary"})
+    return _change_spelling(draft, native={**native, "phase": "commentary"})
 
 
 # -- frames ----------------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def _as_quirk(quirk: frames.Quirk) -> Change:
 # -- sending ---------------------------------------------------------------------------------------------------------
 
 
-def _sent(name: str) -> Change:
+def _sending(name: str) -> Change:
     return lambda draft, value: replace(draft, sending=replace(draft.sending, **{name: value}))
 
 
@@ -254,7 +254,7 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           stop_word=_TRUE),
     Fault("error_frame", _A, Takes.TOKENS, "an error comes under HTTP 200, after so many tokens",
           _happens(Moment.FAILED), 12, ends="error", stop_word=_NONE),
-    Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is not JSON", _malformed, base="call",
+    Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is not JSON", _drop_quotes, base="call",
           stop_word=_TRUE),
     Fault("restarted", _A, Takes.TRUE, "a continuation begins the answer again from its start",
           lambda draft, _: replace(draft, parts=draft.answer.parts, prefix=""), cap=24,
@@ -270,14 +270,14 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("reasoning_only", _A, Takes.TRUE, "the answer is all reasoning, and ends as if it were whole",
           _reasoning_only, stop_word=_FALSE),
     Fault("leaked_call", _A, Takes.TRUE, "calls come as markup in the text, and the answer ends as if it made none",
-          _leaked, base="call", ends="no_answer", stop_word=_FALSE),
+          _leak_calls, base="call", ends="no_answer", stop_word=_FALSE),
     Fault("no_call", _A, Takes.TRUE, "the stop reason is that of calls, and none is sent", _no_call, base="call",
           ends="no_answer", stop_word=_FALSE),
     Fault("fallback", _A, Takes.WORD, "another model goes on in the middle of the text", _fallback, stop_word=_TRUE),
     Fault("commentary", _W, Takes.TRUE, "every message is commentary: it announces what does not come", _commentary,
           ends="no_answer", stop_word=_FALSE),
     Fault("empty_choices", _W, Takes.TRUE, "the last chunk has usage and no choices, and no reason was sent",
-          lambda draft, _: _spelled(draft, raw=None, native={}, error=None), cap=24,
+          lambda draft, _: _change_spelling(draft, raw=None, native={}, error=None), cap=24,
           without={"whole": "a whole body has its choice"}, stop_word=_NONE),
     Fault("done_without_reason", _W, Takes.TRUE, "the end is marked, and neither a stop reason nor usage was sent",
           _done, ends="error", stop_word=_NONE),
@@ -300,15 +300,16 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           _as_quirk(frames.wandering_index), base="call", without=_PIECES, stop_word=_TRUE),
     Fault("fresh_ids", _F, Takes.TRUE, "every piece of a call has an id of its own", _as_quirk(frames.fresh_ids),
           base="call", without=_PIECES, stop_word=_TRUE),
-    Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sent("slow"), 0.001, stop_word=_TRUE),
+    Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sending("slow"), 0.001,
+          stop_word=_TRUE),
     Fault("stalled", _S, Takes.STALL, "the server falls silent before a frame, and closes the connection",
-          lambda draft, value: _sent("stall")(draft, (value["frame"], value["seconds"])),
+          lambda draft, value: _sending("stall")(draft, (value["frame"], value["seconds"])),
           {"frame": 2, "seconds": 30}, ends="interrupted", stop_word=_NONE),
-    Fault("reset", _S, Takes.FRAME, "the connection is reset inside a frame", _sent("reset"), 3, ends="interrupted",
+    Fault("reset", _S, Takes.FRAME, "the connection is reset inside a frame", _sending("reset"), 3, ends="interrupted",
           stop_word=_NONE),
-    Fault("dropped", _S, Takes.FRAME, "the connection is closed before a frame", _sent("drop"), 3,
+    Fault("dropped", _S, Takes.FRAME, "the connection is closed before a frame", _sending("drop"), 3,
           ends="interrupted", without={"whole": "a whole body is one frame; `reset` breaks it"}, stop_word=_NONE),
-    Fault("torn", _S, Takes.BYTES, "the bytes come in pieces of this size, cut anywhere", _sent("torn"), 7,
+    Fault("torn", _S, Takes.BYTES, "the bytes come in pieces of this size, cut anywhere", _sending("torn"), 7,
           stop_word=_TRUE),
     Fault("rate_limited", _S, Takes.REFUSAL, "the same request is refused that often, then answered",
           lambda draft, value: replace(draft, refusal=value), {"times": 2, "retry_after": 0.0, "status": 429},
@@ -328,4 +329,4 @@ def meaningless(story: Story, api: str, stream: bool) -> str:
     no_tools = wire(api).no_tools
     if no_tools and any(answer.calls for answer in story.answers):
         return no_tools
-    return next((why for fault in story.faults if (why := FAULTS[fault.name].refused(api, stream))), "")
+    return next((why for fault in story.faults if (why := FAULTS[fault.name].why_impossible(api, stream))), "")

@@ -113,10 +113,10 @@ def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[byt
     ends = wire(api).serving.stop_place.events
     if stream and ends:
         return tuple(frame for frame in frames if (read(api, frame) or ("", {}))[0] not in ends)
-    return change_values(api, stream, frames, lambda value: _silenced(api, value))
+    return change_values(api, stream, frames, lambda value: _remove_reason(api, value))
 
 
-def _silenced(api: str, value: Event) -> bool:
+def _remove_reason(api: str, value: Event) -> bool:
     """Takes the reason out, as far as it stands there; whether it did."""
     told = wire(api).serving.stop_place
     found = [(holder, key) for holder in told.holders(value) for key in told.keys if holder.get(key) is not None]

@@ -75,7 +75,7 @@ def locate(story: Story, request: Request) -> StoryPlace:
     if messages and is_repair(messages[-1]):  # what came with the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
         place = replace(place, whole_calls=())  # and all of them are asked for, those that came whole too
-    failed = {result.call_id for message in messages for result in message.results if _failed(result)}
+    failed = {result.call_id for message in messages for result in message.results if _is_failure(result)}
     for before, message in zip((None, *messages), messages, strict=False):
         if before is not None and message.role is not Role.ASSISTANT and _silent(story, place, before):
             place = replace(place, segments=place.segments + 1)
@@ -83,7 +83,7 @@ def locate(story: Story, request: Request) -> StoryPlace:
     if place.answer >= len(story.answers):
         count = f"{len(story.answers)} answer{'s' * (len(story.answers) > 1)}"
         raise CallerError(f"the scenario {story.name} has {count}, and this asks for one more")
-    return _asked(story, place, request)
+    return _place_of_request(story, place, request)
 
 
 def with_turns(story: Story, request: Request) -> Request:
@@ -137,7 +137,7 @@ def _asking(text: str) -> Iterator[Message]:
         yield whole[at]
 
 
-def _asked(story: Story, place: StoryPlace, request: Request) -> StoryPlace:
+def _place_of_request(story: Story, place: StoryPlace, request: Request) -> StoryPlace:
     last = request.messages[-1] if request.messages else None
     begun = bool(place.text_length or place.segments or place.whole_calls or place.asks)
     choice = request.tool_choice
@@ -158,7 +158,7 @@ def _after(story: Story, place: StoryPlace, message: Message, failed: Container[
         return place
     answer = story.answers[place.answer]
     if message.role is Role.ASSISTANT:
-        return _heard(answer, place, message, failed)
+        return _after_model(answer, place, message, failed)
     if message.results and place.whole_calls and not missing_calls(answer, place.whole_calls):
         place = StoryPlace(place.answer + 1)
     ours = _ours(message)
@@ -174,7 +174,7 @@ def _silent(story: Story, place: StoryPlace, message: Message) -> bool:
         return False
     reasoning = story.answers[place.answer].reasoning
     return not message.text.strip() or (len(reasoning) >= SURE and reasoning in message.text
-                                        and _heard(story.answers[place.answer], place, message) == place)
+                                        and _after_model(story.answers[place.answer], place, message) == place)
 
 
 def _ours(message: Message) -> bool:
@@ -187,11 +187,11 @@ FAILURES = re.compile(r"\W*(?:[a-z]*error|[a-z]*exception|traceback|invalid|fail
 """How the result of a call begins that was not run, in formats that have no mark for it."""
 
 
-def _failed(result: ToolResultPart) -> bool:
+def _is_failure(result: ToolResultPart) -> bool:
     return result.is_error or FAILURES.match(result.text) is not None
 
 
-def _heard(answer: Intent, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
+def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
     """The place after a message of the model; the same place if the message contains nothing of the answer."""
     left = missing_calls(answer, place.whole_calls)
     names = {answer.calls[number].name for number in left}

@@ -146,7 +146,7 @@ def story(model: ScenarioModel) -> Story:
     tools = tuple(DeclaredTool(Tool(tool.name, tool.parameters, tool.description), tool.result) for tool in model.tools)
     return Story(
         model.name, model.story, tuple(_answer(answer) for answer in model.answers), tools,
-        tuple(_placed(fault) for fault in model.faults), model.prompt, model.max_tokens, model.profile, model.seed,
+        tuple(_place_fault(fault) for fault in model.faults), model.prompt, model.max_tokens, model.profile, model.seed,
         model.ends, dict(model.ends_in),
     )
 
@@ -156,7 +156,7 @@ def fault_names(fault: Any) -> list[str]:
     return [name for name in FAULTS if getattr(fault, name) is not None]
 
 
-def _placed(fault: Any) -> PlacedFault:
+def _place_fault(fault: Any) -> PlacedFault:
     (name,) = fault_names(fault)
     value = getattr(fault, name)
     return PlacedFault(name, value.model_dump() if isinstance(value, BaseModel) else value, fault.answer, fault.segment,
@@ -193,7 +193,7 @@ class _Lines:
             known = known[:-1]
         line = self.of.get(known)
         where = f"{self.name}:{line}" if line is not None else self.name
-        return CallerError(f"{where}: {_spelled(place)}: {why}" if place else f"{where}: {why}")
+        return CallerError(f"{where}: {_write_place(place)}: {why}" if place else f"{where}: {why}")
 
 
 @cache
@@ -352,19 +352,19 @@ def _first(failure: ValidationError, value: Mapping[str, Any], lines: _Lines) ->
     # messages have no links, and no content of the file
     errors = failure.errors(include_url=False, include_input=False)
     # the first one in the file, as an editor shows errors
-    error = min(errors, key=lambda each: lines.of.get(_known(tuple(each["loc"]), value), 0))
-    place = _known(tuple(error["loc"]), value)
+    error = min(errors, key=lambda each: lines.of.get(_document_place(tuple(each["loc"]), value), 0))
+    place = _document_place(tuple(error["loc"]), value)
     if error["type"] == "missing":
         return lines.error((*place, str(error["loc"][-1])), "expected, but missing")
     if error["type"] == "extra_forbidden":
         return lines.error(place, "no field has this name")
     said = "; ".join(dict.fromkeys(  # a union reports the same value once for each of its types
         each["msg"].replace("Input should be", "expected").replace("String should", "expected to")
-        for each in errors if _known(tuple(each["loc"]), value) == place))
+        for each in errors if _document_place(tuple(each["loc"]), value) == place))
     return lines.error(place, said if said.startswith("expected") else f"not permitted: {said}")
 
 
-def _known(loc: Sequence[str | int], value: Any) -> Place:
+def _document_place(loc: Sequence[str | int], value: Any) -> Place:
     """The part of a place that stands in the document: pydantic adds which kind of value it tried."""
     place: list[str | int] = []
     for key in loc:
@@ -377,6 +377,6 @@ def _known(loc: Sequence[str | int], value: Any) -> Place:
     return tuple(place)
 
 
-def _spelled(place: Place) -> str:
+def _write_place(place: Place) -> str:
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in place)
     return text.lstrip(".")

@@ -83,7 +83,7 @@ def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: s
 
 def _lasts(fault: Fault, api: str) -> bool:
     """Whether what a fault did to an answer is still seen when the answer is fetched."""
-    said = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.refused(api, False)
+    said = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.why_impossible(api, False)
     return said and fault.name not in ("paused", "error_frame")  # the one is over, of the other there is no whole body
 
 
@@ -107,16 +107,16 @@ def reply_at(
     why = meaningless(replace(story, answers=(answer,), faults=faults), request.api, stream)
     if why:
         raise CallerError(f"the scenario {story.name} cannot be played in {request.api}: {why}")
-    draft = Draft(request.api, stream, dialect, answer, place, _left(answer, place, request), place.anchor, cap,
+    draft = Draft(request.api, stream, dialect, answer, place, _parts_left(answer, place, request), place.anchor, cap,
                   ident=ident)
-    draft = _changed(draft, faults, Layer.ANSWER)
-    draft = _played(draft, story, request, number)
-    draft = _changed(draft, faults, Layer.WORDS)
-    draft = _written(draft)
+    draft = _apply_faults(draft, faults, Layer.ANSWER)
+    draft = _play_answer(draft, story, request, number)
+    draft = _apply_faults(draft, faults, Layer.WORDS)
+    draft = _write_frames(draft)
     if draft.status < 400:
         draft = replace(draft, frames=with_times(draft.api, draft.streams, draft.frames))
     for layer in (Layer.FRAMES, Layer.SENDING):
-        draft = _changed(draft, faults, layer)
+        draft = _apply_faults(draft, faults, layer)
     return _reply(draft, number, faults)
 
 
@@ -167,7 +167,7 @@ def dialect_for(api: str, stream: bool, name: str | None) -> Dialect:
 # -- what is meant ---------------------------------------------------------------------------------------------------
 
 
-def _left(answer: Intent, place: StoryPlace, request: Request) -> tuple[ResponsePart, ...]:
+def _parts_left(answer: Intent, place: StoryPlace, request: Request) -> tuple[ResponsePart, ...]:
     """What of the answer is still to be said."""
     open_calls = _calls(answer, place, request)
     choice = request.tool_choice
@@ -188,7 +188,7 @@ def _calls(answer: Intent, place: StoryPlace, request: Request) -> tuple[ToolCal
     return tuple(call for call in left if forced_tool(choice) in (None, call.name))
 
 
-def _prefixed(draft: Draft) -> tuple[ResponsePart, ...]:
+def _prefix_text(draft: Draft) -> tuple[ResponsePart, ...]:
     """The parts with what is said again before their text."""
     for at, part in enumerate(draft.parts):
         if draft.prefix and type(part) is TextPart:
@@ -199,7 +199,7 @@ def _prefixed(draft: Draft) -> tuple[ResponsePart, ...]:
 # -- what comes of it ------------------------------------------------------------------------------------------------
 
 
-def _changed(draft: Draft, faults: tuple[PlacedFault, ...], layer: Layer) -> Draft:
+def _apply_faults(draft: Draft, faults: tuple[PlacedFault, ...], layer: Layer) -> Draft:
     for fault in faults:
         row = FAULTS[fault.name]
         if row.layer is layer:
@@ -207,8 +207,8 @@ def _changed(draft: Draft, faults: tuple[PlacedFault, ...], layer: Layer) -> Dra
     return draft
 
 
-def _played(draft: Draft, story: Story, request: Request, number: int) -> Draft:
-    parts, string = until_stop(_prefixed(draft), stop_strings(request))
+def _play_answer(draft: Draft, story: Story, request: Request, number: int) -> Draft:
+    parts, string = until_stop(_prefix_text(draft), stop_strings(request))
     event = None if string is not None and draft.at is None else draft.event  # what comes at the end never comes
     meant = Scenario(story.name, story.story, parts, UNLIMITED, event, draft.at)
     played = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
@@ -251,7 +251,7 @@ def request_tokens(request: Request) -> int:
     return max(1, texts + calls + sum(tokens(f"{tool.name}{tool.description}") for tool in request.tools))
 
 
-def _written(draft: Draft) -> Draft:
+def _write_frames(draft: Draft) -> Draft:
     played, spelling = draft.play, draft.spelling
     if played is None:
         return draft

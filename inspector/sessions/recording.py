@@ -269,9 +269,8 @@ def common_beginning(before: Sequence[Exchange], after: Sequence[Exchange]) -> i
 
 
 # -- The result of an importer ---------------------------------------------------------------------------------------
-# Exchanges as bytes and text, before anything is decoded, and the interface itself.
-# An importer knows one file format and no wire format. What it cannot read is a `Skipped`, a notice, or the one
-# `error`.
+# Exchanges as bytes and text, before anything is decoded, and the interface itself. An importer knows one file format
+# and no wire format. What it cannot read is a `Skipped`, a notice, or the one `error`.
 
 Headers = list[tuple[str, str]]
 ODD = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
@@ -294,8 +293,7 @@ class Options(NamedTuple):
     signed: bool = True
     """Whether the tokens are kept that go back with reasoning: only a further request needs them."""
     growth: "Callable[[Any, Any], FileReading] | None" = None
-    """Reads the records of a followed transcript in place of its reader (`following.RecordGrowth`); None: not
-    followed."""
+    """Reads the records of a followed transcript in place of its reader (`following.RecordGrowth`)."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -207,7 +207,7 @@ class AppServer:
         self.tabs[tab] = asyncio.create_task(self._see_out(tab))
         if self._closing:
             tab.over.set()
-        await self._shown(tab, socket, request)
+        await self._show_until_end(tab, socket, request)
         return True
 
     def _place_left(self, name: str) -> str:
@@ -224,9 +224,9 @@ class AppServer:
         with suppress(ConnectionError):
             await tab.attach(socket.send_bytes, socket.send_str, _cells(request, "width", 80),
                              _cells(request, "height", 24))
-        await self._shown(tab, socket, request)
+        await self._show_until_end(tab, socket, request)
 
-    async def _shown(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
+    async def _show_until_end(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
         """Until the process ends, which ends the socket, or the browser goes, which leaves the process a while."""
         closing = asyncio.create_task(self._ends_socket(tab, request, socket))
         entrance, gone = self._entrance, False
@@ -250,7 +250,7 @@ class AppServer:
         """Ends what a page shows when the token expires that let it in; its tab is left, for a page with a new one."""
         if entrance.until < inf:
             await asyncio.sleep(max(0.0, entrance.until - self._clock()))
-            await _expired(request, socket)
+            await _dismiss_expired(request, socket)
 
     def _ends_idle(self, tab: Tab) -> None:
         """Ends a tab that nobody came back to; the next one begins at its place."""
@@ -314,7 +314,7 @@ async def _listen(request: web.Request, socket: web.WebSocketResponse, tab: Tab,
     """Hands on what the page says, until one of the two ends; whether it was the page, in order."""
     async for message in socket:
         if not in_time():
-            await _expired(request, socket)
+            await _dismiss_expired(request, socket)
             return True
         try:
             if message.type is not WSMsgType.TEXT:
@@ -343,7 +343,7 @@ async def _act(frame: browser.Frame, socket: web.WebSocketResponse, tab: Tab) ->
             await socket.send_json(["pong", text])
 
 
-async def _expired(request: web.Request, socket: web.WebSocketResponse) -> None:
+async def _dismiss_expired(request: web.Request, socket: web.WebSocketResponse) -> None:
     await _dismiss(request, socket, "open the address that the server prints at SIGUSR1", EXPIRED)
 
 

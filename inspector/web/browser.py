@@ -171,7 +171,7 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _resized(value: Any) -> SizeFrame:
+def _size_frame(value: Any) -> SizeFrame:
     if not isinstance(value, dict):
         raise FrameError("resize: expected an object with width and height")
     return SizeFrame(cells(value.get("width"), "width"), cells(value.get("height"), "height"))
@@ -179,7 +179,7 @@ def _resized(value: Any) -> SizeFrame:
 
 FRAMES: Mapping[str, Callable[[Any], Frame]] = {
     "stdin": lambda value: InputFrame(_text(value, "stdin").encode("utf-8", "replace")),
-    "resize": _resized,
+    "resize": _size_frame,
     "ping": lambda value: PingFrame(_text(value, "ping")[:64]),  # it is sent back, so it is bounded
     "focus": lambda value: FocusFrame(True),
     "blur": lambda value: FocusFrame(False),

@@ -215,11 +215,11 @@ class Tab(AppService):
                     os.killpg(process.pid, number)  # also to all that it started
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE / 3):
-                    await _ended(process, self._hearing)
+                    await _wait_for_end(process, self._hearing)
                     return
 
 
-async def _ended(process: Process, hearing: asyncio.Task[None] | None) -> None:
+async def _wait_for_end(process: Process, hearing: asyncio.Task[None] | None) -> None:
     """Waits for the end of it and of all that holds its output; what is still written is read, or it could not end."""
     while process.stdout is not None and await process.stdout.read(65_536):
         pass

@@ -22,14 +22,14 @@ def whole_packets(write: Callable[[bytes], int]) -> Callable[[bytes], int]:
     """
     lock = Lock()
 
-    def written(data: bytes) -> int:
+    def write_packet(data: bytes) -> int:
         with lock:
             left = memoryview(data)
             while left:
                 left = left[write(left) :]  # type: ignore[arg-type]  # any buffer is written
         return len(data)
 
-    return written
+    return write_packet
 
 
 class TabDriver(WebDriver):

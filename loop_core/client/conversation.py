@@ -163,7 +163,7 @@ class Answer:
     @property
     def usage(self) -> Usage | None:
         """The token counts of all responses together; None if none of them reported any."""
-        counted = [event.response.usage for _, event in self._heard() if event.response.usage is not None]
+        counted = [event.response.usage for _, event in self._responses() if event.response.usage is not None]
         if not counted:
             return None
         return Usage(*(_sum([getattr(usage, name) for usage in counted]) for name in Usage.__match_args__))
@@ -171,10 +171,10 @@ class Answer:
     @property
     def calls(self) -> tuple[Verdict, ...]:
         """Every tool call of the turn, in order, each with the gate's verdict; only `ready` calls were run."""
-        return tuple(verdict for step, _ in self._heard() if step.turn.evaluation for verdict in
+        return tuple(verdict for step, _ in self._responses() if step.turn.evaluation for verdict in
                      step.turn.evaluation.verdicts)
 
-    def _heard(self) -> list[tuple[Step, ProviderResponse]]:
+    def _responses(self) -> list[tuple[Step, ProviderResponse]]:
         """The responses; of one that was fetched again while it was made, the last."""
         found: list[tuple[Step, ProviderResponse]] = []
         for step in self.trace.steps:

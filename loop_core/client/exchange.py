@@ -209,7 +209,7 @@ class ResponseReader:
         # Behind an address that nobody knows the answer itself may show whose server it is.
         if self._server.profile is None and chosen.profile.name == "generic":
             chosen = choose(self._server.api, self.ask.url, self._headers, body, request.model)
-        response = self._mask.response(self._decoded(chosen, body, end))
+        response = self._mask.response(self._close_decoder(chosen, body, end))
         if problem:
             problem = self._mask.text(problem)
             told = Finding(f"transport.{end.value}", Severity.WARNING, problem)
@@ -258,7 +258,7 @@ class ResponseReader:
         return decoder(self._server.api, http_status=self._status, headers=self._headers, n=asked.n,
                        background=asked.background, words=self._speaker.profile.words)
 
-    def _decoded(self, choice: ProfileChoice, body: bytes, end: TransportEnd) -> ChatResponse:
+    def _close_decoder(self, choice: ProfileChoice, body: bytes, end: TransportEnd) -> ChatResponse:
         asked = self.ask.request
         try:
             if self._problem is not None:

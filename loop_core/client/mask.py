@@ -31,7 +31,7 @@ class Mask:
         # A continuation may go on in the middle of a key. Neither answer then holds all of it, but one holds a half.
         halves = [half for secret in long if len(secret) >= 3 * SHORTEST
                   for half in (secret[: len(secret) // 2], secret[len(secret) // 2 :])]
-        spelled = {form for secret in (*long, *halves) for form in _spelled(secret)}
+        spelled = {form for secret in (*long, *halves) for form in _spellings(secret)}
         # The longest first: one form may hold another, whose mask would hide only a part of it.
         self._secrets = [form.encode() for form in sorted(spelled, key=len, reverse=True)]
         self._inside = frozenset(b"".join(self._secrets))
@@ -46,7 +46,7 @@ class Mask:
             for secret in self._secrets:
                 data = data.replace(secret, b"*" * len(secret))
             if data and data[-1] in self._inside:
-                keep = max(_begun(data, secret) for secret in self._secrets)
+                keep = max(_prefix_length(data, secret) for secret in self._secrets)
                 data, self._held = data[: len(data) - keep], data[len(data) - keep :]
         return data
 
@@ -80,7 +80,7 @@ class Mask:
         return replace(
             value,
             parts=tuple(self._part(part) for part in value.parts),
-            refusal=self._given(value.refusal),
+            refusal=self._optional_text(value.refusal),
             error=None if error is None else error._replace(message=self.text(error.message)),
             native={name: self.text(word) for name, word in value.native.items()},
             findings=tuple(found._replace(message=self.text(found.message)) for found in value.findings),
@@ -90,13 +90,13 @@ class Mask:
         if type(part) is OpaquePart:
             return part._replace(json=self.text(part.json))
         if type(part) is ToolCall:
-            return part._replace(name=self.text(part.name), arguments=self._given(part.arguments),
-                                 other_arguments=self._given(part.other_arguments))
+            return part._replace(name=self.text(part.name), arguments=self._optional_text(part.arguments),
+                                 other_arguments=self._optional_text(part.other_arguments))
         if type(part) is ReasoningPart:
             return part._replace(text=self.text(part.text))
         return TextPart(self.text(part.text)) if type(part) is TextPart else part
 
-    def _given(self, value: str | None) -> str | None:
+    def _optional_text(self, value: str | None) -> str | None:
         return None if value is None else self.text(value)
 
     def json(self, value: Any) -> Any:
@@ -108,14 +108,14 @@ class Mask:
         return [self.json(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _spelled(secret: str) -> tuple[str, ...]:
+def _spellings(secret: str) -> tuple[str, ...]:
     """A secret as it stands in a text, in JSON and in an address."""
     addresses = (quote(secret), quote(secret, safe=""), quote_plus(secret))
     # Some JSON encoders (PHP's) escape slashes.
     return (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), *addresses)
 
 
-def _begun(data: bytes, secret: bytes) -> int:
+def _prefix_length(data: bytes, secret: bytes) -> int:
     """How many of the last bytes are the beginning of the secret."""
     at = data.find(secret[:1], max(0, len(data) - len(secret) + 1))
     while at >= 0:

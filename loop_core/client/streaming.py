@@ -56,15 +56,15 @@ class PendingSeam:
         """The answer with this much of the segment: its seams, and what the segment adds to the text before it."""
         if self._settled is None:
             joined = join((*self._before, self._coming._replace(text=text)), self._rule)
-            if len(text) > self._enough and not self._wrapped(joined):
+            if len(text) > self._enough and not self._is_wrapped(joined):
                 self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
             else:
-                return joined, _added(joined, self._before)
+                return joined, _added_text(joined, self._before)
         else:
             joined = JoinedText(self._settled.text + text[self._size :], self._settled.seams)
-        return joined, _added(joined, self._before)
+        return joined, _added_text(joined, self._before)
 
-    def decided(self, text: str) -> str | None:
+    def settled_text(self, text: str) -> str | None:
         """The answer with this much of the segment, as it will begin; None while that can still change."""
         # A seam may still change while the segment is no longer than what a rule compares it with.
         if self._before and len(text) <= self._enough:
@@ -72,7 +72,7 @@ class PendingSeam:
         joined, _ = self.at(text)
         return joined.text if not self._before or self._settled is not None else None
 
-    def _wrapped(self, text: JoinedText) -> bool:
+    def _is_wrapped(self, text: JoinedText) -> bool:
         """Whether more than the bare words was quoted: what closes it may come at the segment's very end."""
         anchor = self._coming.anchor
         return bool(anchor and text.seams) and text.seams[-1].cut != anchor
@@ -83,7 +83,7 @@ def coming_segment(turn: Turn, send: Send) -> Segment:
     return Segment("", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
 
 
-def _added(text: JoinedText, before: Sequence[Segment]) -> str:
+def _added_text(text: JoinedText, before: Sequence[Segment]) -> str:
     return text.text[text.seams[-1].at :] if before and text.seams else text.text
 
 
@@ -129,7 +129,7 @@ class ShownText(Observer):
         except DecodeError:
             self._broken = True  # the judge says so when the answer is over
             return
-        text = self._joining.decided(self._text.of(self._found.text))
+        text = self._joining.settled_text(self._text.of(self._found.text))
         if text is not None:
             self._grow(text)
 

@@ -131,7 +131,7 @@ class _Source:
             yield reading
         except tuple(kind for kind, _, _ in FAILURES) as why:
             if reading.response is None:
-                reading.failed(why, request.url)
+                reading.fail(why, request.url)
         except (KeyboardInterrupt, asyncio.CancelledError):
             reading.close(TransportEnd.ABORTED, "cancelled")
             raise
@@ -149,10 +149,10 @@ class _Source:
         mask = Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
         results = effect.all_results(tool_results.results)
         clean = tool_results._replace(results=tuple(part._replace(text=mask.text(part.text)) for part in results))
-        self.observer.on_tools(self._answered(turn), clean.results)
+        self.observer.on_tools(self._exchange_index(turn), clean.results)
         return clean
 
-    def _answered(self, turn: Turn) -> int:
+    def _exchange_index(self, turn: Turn) -> int:
         """The exchange whose calls are run, which need not be the last that left; -1: one that was not asked here."""
         index = turn.evaluation.index if turn.evaluation is not None else None
         return index if index is not None and index < self.request_count else -1
@@ -198,7 +198,7 @@ class _Reading:
         assert self.response is not None  # noqa: S101  (closed one line above)
         return self.response
 
-    def failed(self, why: Exception, url: str) -> None:
+    def fail(self, why: Exception, url: str) -> None:
         """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""
         host = urlsplit(url).netloc.rpartition("@")[2]  # without the name and password that an address may hold
         end, words = next((end, words) for kind, end, words in FAILURES if isinstance(why, kind))
@@ -271,7 +271,7 @@ class Live(_Source):
         http = self._http(request)
         with self._reading(request) as reading, self._client.stream(**http) as response:
             reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
-            for data in response.iter_bytes() if _coded(response) else response.iter_raw():
+            for data in response.iter_bytes() if _is_encoded(response) else response.iter_raw():
                 if not reading.take(data):
                     break
         return reading.answer()
@@ -281,7 +281,7 @@ class Live(_Source):
         try:
             ran: Event = self.toolbox.run(effect, turn)
         except KeyboardInterrupt:
-            self.observer.on_interrupt(self._answered(turn), answered=True)
+            self.observer.on_interrupt(self._exchange_index(turn), answered=True)
             raise
         return self._ran(effect, turn, ran) if isinstance(ran, ToolResults) else ran
 
@@ -376,7 +376,7 @@ class AsyncLive(_Source):
         with self._reading(request) as reading:
             async with self._client.stream(**http) as response:
                 reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
-                async for data in response.aiter_bytes() if _coded(response) else response.aiter_raw():
+                async for data in response.aiter_bytes() if _is_encoded(response) else response.aiter_raw():
                     if not reading.take(data):
                         break
         return reading.answer()
@@ -393,6 +393,6 @@ class AsyncLive(_Source):
         await self.aclose()
 
 
-def _coded(response: httpx.Response) -> bool:
+def _is_encoded(response: httpx.Response) -> bool:
     """Whether the body has to be unpacked; where it has not, the bytes are taken as they come."""
     return "content-encoding" in response.headers

@@ -125,7 +125,8 @@ def _validator(tool: Tool) -> Any:
     if known is not None and known[0] is declared and known[1] == tool.dialect:
         return known[2]
     plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
-    made = _compiled(json.dumps(plain, sort_keys=True, default=_plain))  # equal schemas of many requests compile once
+    # equal schemas of many requests compile once
+    made = _compile_schema(json.dumps(plain, sort_keys=True, default=_plain))
     if len(_COMPILED) >= _MOST:
         _COMPILED.clear()
     _COMPILED[id(declared)] = (declared, tool.dialect, made)
@@ -133,7 +134,7 @@ def _validator(tool: Tool) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _compiled(text: str) -> Any:
+def _compile_schema(text: str) -> Any:
     import jsonschema_rs
 
     try:

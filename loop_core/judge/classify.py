@@ -229,7 +229,7 @@ def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int
 
 def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
     """Whether a response used all allowed tokens, none of them seen to be reasoning, so that it may be cut."""
-    return spent_cap(response, request) is not None and not (_reasoned(response) or hit_stop_string(response))
+    return spent_cap(response, request) is not None and not (_has_reasoning(response) or hit_stop_string(response))
 
 
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -249,7 +249,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         # Nothing of a call shows that its batch was cut, or that an empty object stands for a lost one (vLLM #46303).
         said = f"{seen}, though the reason is {stop.raw!r}: the batch may be cut"
         return Correction(Stop.MAX_TOKENS, None, None, said, Severity.WARNING)
-    if _reasoned(case.response):
+    if _has_reasoning(case.response):
         return Correction(None, None, None, f"{seen}; reasoning may not count under the cap", Severity.INFO)
     sign = cut_at_cap(case.response, case.request)
     if sign is not None:
@@ -270,14 +270,14 @@ def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
 
     A stop string stops a text anywhere, so that where one may have been hit nothing is shown.
     """
-    if spent_cap(response, request) is None or _reasoned(response) or has_calls(response):
+    if spent_cap(response, request) is None or _has_reasoning(response) or has_calls(response):
         return None
     if hit_stop_string(response) or stop_string_unknown(response, request):
         return None
     return stops_in_the_middle(response.text or "")
 
 
-def _reasoned(response: ChatResponse) -> bool:
+def _has_reasoning(response: ChatResponse) -> bool:
     """Whether reasoning was seen or reported."""
     reported = response.usage is not None and bool(response.usage.reasoning_tokens)
     return reported or any(type(part) is ReasoningPart for part in response.parts)
@@ -348,7 +348,7 @@ def judge(
     found = ending_of(response, request, stop)
     sure = response.stop_reason.normalized is not Stop.END_TURN or not stop_string_unknown(response, request)
     if found is not None:
-        noted = _noted(found.ending, found.sign, sure)
+        noted = _ending_finding(found.ending, found.sign, sure)
         stop = stop._replace(evidence=(*stop.evidence, Evidence(noted.rule, noted.at, noted.message, noted.quote)))
         findings.append(noted)
     findings.extend(remarks(response, stop))
@@ -356,7 +356,7 @@ def judge(
     return Judgement(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
 
 
-def _noted(ending: Ending, sign: EndingSign, sure: bool) -> Finding:
+def _ending_finding(ending: Ending, sign: EndingSign, sure: bool) -> Finding:
     said = sign.text if sure else f"{sign.text}; a stop string of the request may have ended it"
     return Finding(f"ending.{ending.value}", Severity.ERROR if sure else Severity.WARNING, said, sign.at, sign.quote)
 

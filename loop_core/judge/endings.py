@@ -91,7 +91,7 @@ class EndingRow(NamedTuple):
     holds: Callable[[EndingCase], EndingSign | None]
 
 
-def _leaked(case: EndingCase) -> EndingSign | None:
+def _markup_call(case: EndingCase) -> EndingSign | None:
     leak = case.leak
     if leak is None:
         return None
@@ -134,7 +134,7 @@ def _empty(case: EndingCase) -> EndingSign | None:
 
 ENDINGS: tuple[EndingRow, ...] = (
     # First, since the text or the reasoning that holds the call would fit other rows as well.
-    EndingRow(Ending.CALL_LEAKED, _leaked),
+    EndingRow(Ending.CALL_LEAKED, _markup_call),
     EndingRow(Ending.NO_CALL, _no_call),
     EndingRow(Ending.COMMENTARY_ONLY, _commentary),
     EndingRow(Ending.REASONING_ONLY, _reasoning),

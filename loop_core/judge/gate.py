@@ -86,7 +86,7 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
         return Verdict(call, Admission.HELD, "gate.incomplete", why)
     if reason is not Stop.TOOL_CALL:
         return Verdict(call, Admission.HELD, "gate.reason", WHY_REASON[reason])
-    refused = _refused(call, declared)
+    refused = _refusal(call, declared)
     if refused is not None:
         rule, why = refused
         return Verdict(call, Admission.REJECTED, rule, why, problems=(why,))
@@ -102,7 +102,7 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
 _CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema accepts it", "no usable schema is known"))
 
 
-def _refused(call: ToolCall, declared: Collection[str]) -> tuple[str, str] | None:
+def _refusal(call: ToolCall, declared: Collection[str]) -> tuple[str, str] | None:
     """Why nobody could run a complete call: it names no tool, or one that was not declared."""
     if not call.name:
         return NAMELESS, "the call has no name"
@@ -150,7 +150,8 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
         if call.form is ArgsForm.OBJECT and reading.shape is ArgumentShape.COMPLETE:
             return (f"the answer ended in it ({stop.normalized.value}), and in arguments that are sent as a whole "
                     "object a cut cannot be seen")
-        return f"the call was never closed ({_stopped(reading)})" if call.kind is CallKind.FUNCTION else "never closed"
+        said = f"the call was never closed ({_describe_parsing(reading)})"
+        return said if call.kind is CallKind.FUNCTION else "never closed"
     if call.kind is CallKind.CUSTOM:
         return "no input was sent" if call.arguments is None else None
     if reading.shape is ArgumentShape.COMPLETE:
@@ -159,10 +160,10 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
         if means_empty_object(call, tool):
             return None
         return f"{reading.problem}, and the tool is not known to need none"
-    return _stopped(reading)
+    return _describe_parsing(reading)
 
 
-def _stopped(reading: Arguments) -> str:
+def _describe_parsing(reading: Arguments) -> str:
     if reading.shape is ArgumentShape.COMPLETE:
         return "its arguments parse"
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
@@ -225,7 +226,7 @@ def missing_calls(
 
 def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[DistinctArguments]:
     """For each call the arguments in which it differs from another call of its tool."""
-    every = [(call, _arrived(call)) for call in (*calls, *siblings)]
+    every = [(call, _whole_arguments(call)) for call in (*calls, *siblings)]
     found: list[DistinctArguments] = []
     for call, own in every[: len(calls)]:
         others = [each for other, each in every if other is not call and other.name == call.name]
@@ -239,7 +240,7 @@ def _has(call: ToolCall, marks: DistinctArguments) -> bool:
     return all(name in value and _text(value[name]) == _text(mark) for name, mark in marks.items())
 
 
-def _arrived(call: ToolCall) -> dict[str, Any]:
+def _whole_arguments(call: ToolCall) -> dict[str, Any]:
     """The plain, short arguments that had arrived whole."""
     if call.kind is not CallKind.FUNCTION:
         return {}

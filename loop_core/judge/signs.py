@@ -92,7 +92,7 @@ def _all(text: str, tools: Collection[str] | None) -> Iterator[Leak]:
     for mark in CALL_MARKS:
         for opened in islice(re.finditer(mark.opening, text), _TRIES):
             for name, end in _names(mark, opened, text):
-                if tools is None or _declared(name, tools):
+                if tools is None or _is_declared(name, tools):
                     yield Leak(mark.title, name, opened.start(), end)
                     break
 
@@ -107,7 +107,7 @@ def _names(mark: CallMark, match: re.Match[str], text: str) -> Iterator[tuple[st
         yield found[1], found.end(1)
 
 
-def _declared(name: str, tools: Collection[str]) -> bool:
+def _is_declared(name: str, tools: Collection[str]) -> bool:
     return name in tools or name.removeprefix("functions.") in tools
 
 

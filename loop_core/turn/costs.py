@@ -124,11 +124,11 @@ Change = dict[str, Any]
 def cost(turn: Turn, event: Event, signal: Signal) -> Change:
     """The counters of a turn after this move: what it received and spent."""
     if isinstance(event, ProviderResponse):
-        return _received(turn, event)
+        return _response_change(turn, event)
     if turn.state is State.EVALUATE_STOP:
         return _spent_on_response(turn, signal)
     if isinstance(event, NotRecorded):
-        return _unsent(turn)
+        return _unsent_change(turn)
     return _spent_on_tools(turn, event) if isinstance(event, ToolResults) else {}
 
 
@@ -142,7 +142,7 @@ UNSENT: Mapping[State, tuple[str, ...]] = {
 """State -> the counts of the request that it makes."""
 
 
-def _unsent(turn: Turn) -> Change:
+def _unsent_change(turn: Turn) -> Change:
     """The request under way was never sent, since nothing was recorded for its place: it counts for nothing."""
     spent = turn.spend
     names = UNSENT.get(turn.state, ()) if turn.last_send is not None else ()  # a resumption may wait for its guard
@@ -150,7 +150,7 @@ def _unsent(turn: Turn) -> Change:
     return {"spend": spent._replace(**counts)} if counts else {}
 
 
-def _received(turn: Turn, event: ProviderResponse) -> Change:
+def _response_change(turn: Turn, event: ProviderResponse) -> Change:
     """The changes for a received answer: its calls are gated, the policy reads it, and its text joins the segments."""
     response, judged = event.response, event.judgement
     # A replay gates each answer once and hands the verdicts to every policy and limit that it tries.
@@ -219,7 +219,7 @@ def _spent_on_response(turn: Turn, signal: Signal) -> Change:
     if signal is Signal.MAX_TOKENS:
         continuing = send is not None and send.place is RequestPlace.CONTINUATION
         empty = not evaluation.response.text
-        stalled = continuing and not empty and _added(turn) < turn.limits.min_progress_chars
+        stalled = continuing and not empty and _count_added(turn) < turn.limits.min_progress_chars
         # A segment that did not begin with the quotation is requested again and replaced, so its lack of progress does
         # not count.
         stalled = stalled and not misses_anchor(turn)
@@ -282,7 +282,7 @@ def misses_anchor(turn: Turn) -> bool:
     return bool(turn.policy.methods) and should_ask_again(turn.answers[-1], turn.policy.seam)
 
 
-def _added(turn: Turn) -> int:
+def _count_added(turn: Turn) -> int:
     """The number of characters that the last segment added to the answer, without repetitions."""
     return added_chars(turn.answers[-1], turn.policy.seam)
 

@@ -215,7 +215,7 @@ def signal_of(turn: Turn) -> Signal:
     # A cut overrides the provider's word here, before any column is chosen: routers say `tool_calls` over a call that
     # the budget cut (vLLM #58228).
     plain, held, released = policy.signals[Stop.MAX_TOKENS if costs.is_cut(turn) else evaluation.word]
-    if not _counted(turn):
+    if not _has_real_calls(turn):
         signal = plain
     else:
         # Many words lead to the same place whether or not the calls may run: then that is not computed.
@@ -243,7 +243,7 @@ _PEACEFUL = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
 """Signals that would end the turn with a call still held."""
 
 
-def _counted(turn: Turn) -> bool:
+def _has_real_calls(turn: Turn) -> bool:
     """Whether the response holds calls other than phantoms."""
     evaluation = turn.evaluation
     return evaluation is not None and any(verdict.rule != "gate.phantom" for verdict in evaluation.verdicts)

@@ -37,7 +37,7 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
     return JoinedText(made.text, made.seams)
 
 
-class _Joined(NamedTuple):
+class _JoinedSegments(NamedTuple):
     """Segments that are joined, to which a further one can be added."""
 
     text: str
@@ -47,7 +47,7 @@ class _Joined(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _Joined:
+def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
     """The join of segments, made of the join of all but the last.
 
     A turn asks for it several times after each answer, and would find all of its seams each time.
@@ -55,7 +55,7 @@ def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _Joined:
     # Segments are only ever appended, so all joins but the last are in the cache.
     if 1 < len(segments) <= _DEEP:
         return _add(_join(segments[:-1], rule), segments[-2], segments[-1], rule)
-    made = _Joined(segments[0].text)
+    made = _JoinedSegments(segments[0].text)
     for last, segment in pairwise(segments):
         made = _add(made, last, segment, rule)
     return made
@@ -65,7 +65,7 @@ _DEEP = 100
 """The largest number of segments for which the cache is used, since each segment adds a nested call."""
 
 
-def _add(before: _Joined, last: Segment, segment: Segment, rule: SeamRule) -> _Joined:
+def _add(before: _JoinedSegments, last: Segment, segment: Segment, rule: SeamRule) -> _JoinedSegments:
     """The join with a further segment; `last` is the one before it."""
     text, seams, base = before
     if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
@@ -76,7 +76,7 @@ def _add(before: _Joined, last: Segment, segment: Segment, rule: SeamRule) -> _J
     else:
         base, made = text, RULES[rule](text, segment)
     text, seam, rest = _joint(text, segment.text, made, len(seams) + 1)
-    return _Joined(text + rest, (*seams, seam), base)
+    return _JoinedSegments(text + rest, (*seams, seam), base)
 
 
 def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, Seam, str]:
@@ -162,14 +162,14 @@ def _careful(text: str, segment: Segment) -> _Cut:
     if segment.method in (Method.ECHO, Method.TOKEN):
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "the provider goes on by itself")
     if segment.method is Method.POLL:
-        return _polled(text, segment.text)
+        return _poll_cut(text, segment.text)
     if segment.anchor:
-        return _quoted(text, segment)
+        return _quotation_cut(text, segment)
     return _restart(text, segment.text) or _overlapping(text, segment.text) or _Cut(
         SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
 
 
-def _quoted(text: str, segment: Segment) -> _Cut:
+def _quotation_cut(text: str, segment: Segment) -> _Cut:
     """The cut for a segment that was asked to begin with the last words of the text."""
     following = segment.text
     if not following:
@@ -240,7 +240,7 @@ def _is_echo(text: str, echoes: bool | None) -> bool:
     return echoes or (len(text) >= RESTART_CHARS and not _repeats(text, len(text)))
 
 
-def _polled(text: str, following: str) -> _Cut:
+def _poll_cut(text: str, following: str) -> _Cut:
     """The cut for a response that is fetched again, which contains all of its text so far."""
     if following.startswith(text):
         decision = SeamDecision.AS_SENT if not text else SeamDecision.RESTART

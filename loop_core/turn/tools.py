@@ -81,10 +81,10 @@ class Toolbox:
         # The one broad `except` of the engine: a tool is somebody else's code, what it raises cannot be listed, and the
         # model is told of it as of any other result.
         except Exception as why:  # noqa: BLE001
-            return tool_result(call, _whole(f"Failed: {_named(why)}"), is_error=True)
+            return tool_result(call, _whole(f"Failed: {_describe_exception(why)}"), is_error=True)
 
 
-def _named(why: Exception) -> str:
+def _describe_exception(why: Exception) -> str:
     """The type of an exception and its words, if it has any that can be read."""
     try:
         return f"{type(why).__name__}: {why}"

@@ -296,7 +296,7 @@ class Decoder:
             try:
                 event = from_json(payload)
             except ValueError:
-                event = self._unparsed(payload, start, end, last)
+                event = self._parse_leniently(payload, start, end, last)
                 if event is None:
                     continue
             if payload == self._opening and self.raw:
@@ -324,7 +324,7 @@ class Decoder:
         else:
             self.find("frame.no_object", "a frame is not a JSON object", At(ExchangePart.BODY, start, end))
 
-    def _unparsed(self, payload: bytes, start: int, end: int, last: bool) -> Any:
+    def _parse_leniently(self, payload: bytes, start: int, end: int, last: bool) -> Any:
         stripped = payload.strip()
         if stripped == b"[DONE]":  # OpenAI's end mark is no JSON
             self.saw_done = True

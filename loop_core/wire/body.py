@@ -257,7 +257,7 @@ def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The history with the tool's name in every result whose call is in the history."""
     names = {call.id: call.name for call in calls_of(messages) if call.id is not None}
     return tuple(
-        _mapped(message, lambda part: part._replace(name=part.name or names.get(part.call_id)))
+        _map_results(message, lambda part: part._replace(name=part.name or names.get(part.call_id)))
         if message.results else message
         for message in messages
     )
@@ -301,7 +301,7 @@ def _answers(part: ToolResultPart, call: ToolCall) -> bool:
     return part.call_id == call.id if part.call_id else part.name in (None, call.name)
 
 
-def _mapped(message: Message, change: Any) -> Message:
+def _map_results(message: Message, change: Any) -> Message:
     return Message(message.role, tuple(change(p) if isinstance(p, ToolResultPart) else p for p in message.parts))
 
 

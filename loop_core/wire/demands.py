@@ -143,7 +143,7 @@ class RoleTurn(NamedTuple):
     blocks: Sequence[tuple[Where, Mapping[str, Any]]]
 
 
-class Unpaired(NamedTuple):
+class UnpairedIds(NamedTuple):
     """Calls without results, or a result without its call."""
 
     where: Where
@@ -172,7 +172,7 @@ def _blocks(content: Any, where: Where) -> Iterable[tuple[Where, Mapping[str, An
             yield (*where, "content", number), block
 
 
-def first_unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> Unpaired | None:
+def first_unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> UnpairedIds | None:
     """The first turn whose calls the next turn does not answer, or that answers a call that was not made.
 
     Calls that end the history are unanswered too.
@@ -183,7 +183,7 @@ def first_unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> U
         stray = next(((where, name) for where, block in turn.blocks
                       if (name := result(block)) is not None and name not in called), None)
         if stray is not None:
-            return Unpaired(stray[0], [stray[1]], True)
+            return UnpairedIds(stray[0], [stray[1]], True)
         after = history[number + 1].blocks if number + 1 < len(history) else ()
         answers = set[str]()
         for _, block in after:
@@ -193,5 +193,5 @@ def first_unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> U
             answers.add(name)
         left = [name for _, block in turn.blocks if (name := call(block)) and name not in answers]
         if left:
-            return Unpaired(turn.where, left, False)
+            return UnpairedIds(turn.where, left, False)
     return None

@@ -131,7 +131,7 @@ class SSE:
             elif line == b"data":
                 data.append(b"")
             elif line[:6] == b"event:":
-                name = self._named(line[6:].strip())
+                name = self._event_name(line[6:].strip())
             elif line[:6] == b"error:":
                 error = line[6:].strip()
         if error is not None:
@@ -164,13 +164,13 @@ class SSE:
                 continue
             begin = found.start() if begin is None else begin
             if key == b"event":
-                name = self._named(value.strip())
+                name = self._event_name(value.strip())
                 continue
             payload = _as_error(value.strip()) if key == b"error" else value[value[:1] == b" " :]
             frames.append((payload, name, start + begin, start + found.end()))
             name, begin = None, None
 
-    def _named(self, key: bytes) -> str | None:
+    def _event_name(self, key: bytes) -> str | None:
         name = self._names.get(key)
         if name is None and key:
             name = self._names[key] = key.decode("utf-8", "replace")

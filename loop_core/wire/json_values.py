@@ -224,7 +224,7 @@ class JSONArray:
         while not self.closed and (self._start >= 0 or self._begin()):
             wrong = False
             if self._scan == self._start + 1 and self._guesses > 0 and len(self._buffer) <= _AGAIN * len(data):
-                yield from self._guessed()
+                yield from self._guess_values()
                 if self._start < 0:
                     continue
                 if self._waits:
@@ -243,7 +243,7 @@ class JSONArray:
             return []
         return [(bytes(self._buffer), None, self._offset, self._offset + len(self._buffer))]
 
-    def _guessed(self) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
+    def _guess_values(self) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
         """The values from the one that is open on, as long as each ends before its first key comes again."""
         buffer, offset, start = bytes(self._buffer), self._offset, self._start
         last = max(buffer.rfind(b"}", start), buffer.rfind(b"]", start)) + 1

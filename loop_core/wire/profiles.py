@@ -77,7 +77,7 @@ def choose(
         found = ProfileChoice(GENERIC, (Evidence("profile.generic"),))
     if model is None and (found.profile.prefill_models or found.profile.contexts):
         model = _model(_values(body))
-    return ProfileChoice(for_model(found.profile, model), _shared(found.evidence))
+    return ProfileChoice(for_model(found.profile, model), _intern_evidence(found.evidence))
 
 
 def for_model(profile: Profile, model: str | None) -> Profile:
@@ -115,7 +115,7 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
 
 
 @lru_cache(maxsize=256)
-def _shared(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+def _intern_evidence(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     """The same object for equal evidence: all answers of one server share theirs."""
     return evidence
 
@@ -248,12 +248,12 @@ def _values(body: bytes | dict[str, Any] | None) -> list[Any]:
         return [] if body is None else [body]
     text = body.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text[:1] in (b"{", b"["):
-        value = _parsed(text)
+        value = _parse_or_none(text)
         if value is not None:
             return value[:1] if isinstance(value, list) else [value]  # elements of an array repeat the same marks
     # 0x1E begins an event of a JSON text sequence (RFC 7464)
     lines = (line.removeprefix(b"\x1e").removeprefix(b"data:") for line in event_lines(text))
-    return [value for line in lines if (value := _parsed(line)) is not None]
+    return [value for line in lines if (value := _parse_or_none(line)) is not None]
 
 
 _EVENT = re.compile(rb"(?:\A|(?<=[\r\n]))\x1e?(?:data:|\{)[^\r\n]*")
@@ -274,7 +274,7 @@ def event_lines(text: bytes) -> list[bytes]:
     return [each[0] for each in first] + last[::-1]
 
 
-def _parsed(text: bytes) -> Any:
+def _parse_or_none(text: bytes) -> Any:
     try:
         return from_json(text)
     except ValueError:

@@ -101,7 +101,7 @@ def find(
         _visit(text, _solid(text, 3 if text.startswith("\xef\xbb\xbf") else 0), node, (), hits)
     except (ValueError, RecursionError, IndexError, StopIteration):  # the C scanner's word for a value that is missing
         return []
-    return [found for hit in hits if (found := _found(payload, inner, base, *hit)) is not None]
+    return [found for hit in hits if (found := _fact_value(payload, inner, base, *hit)) is not None]
 
 
 @lru_cache(maxsize=256)
@@ -183,7 +183,7 @@ def _solid(text: str, at: int) -> int:
     return _space(text, at).end() if text[at] in _BLANK else at  # type: ignore[union-attr]
 
 
-def _found(
+def _fact_value(
     payload: bytes, event: Mapping[str, Any], base: int, row: FactRow, path: tuple[str | int, ...], start: int, end: int
 ) -> FactValue | None:
     written = payload[start:end]

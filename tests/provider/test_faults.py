@@ -90,7 +90,7 @@ TOLD = {
 def test_a_fault_is_refused_where_a_format_has_no_place_for_it(fault: Fault) -> None:
     for api, stream in sorted(ALL):
         told = (api, stream) in TOLD.get(fault.name, ALL) and ("stream" if stream else "whole") not in fault.without
-        assert bool(fault.refused(api, stream)) is not told, (api, stream)
+        assert bool(fault.why_impossible(api, stream)) is not told, (api, stream)
 
 
 @pytest.fixture(scope="module")
@@ -210,8 +210,8 @@ def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> No
 @pytest.mark.parametrize("name", ["malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index",
                                   "wandering_index", "fresh_ids", "paused", "fallback", "commentary"])
 def test_a_format_of_texts_alone_refuses_what_it_cannot_say(api: str, name: str) -> None:
-    assert FAULTS[name].refused(api, True)
-    assert FAULTS[name].refused(api, False)
+    assert FAULTS[name].why_impossible(api, True)
+    assert FAULTS[name].why_impossible(api, False)
 
 
 def test_a_format_speaks_of_faults_that_there_are() -> None:

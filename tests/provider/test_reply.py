@@ -161,5 +161,5 @@ def test_a_fault_without_a_meaning_is_refused() -> None:
     story = replace(STORY, faults=(PlacedFault("no_index"),))
     with pytest.raises(CallerError, match=r"the scenario all cannot be played in \w+: parts"):
         reply(story, asked("gemini_generate"), True)
-    assert FAULTS["no_index"].refused(CHAT, False) == "a list needs no index"
-    assert FAULTS["no_index"].refused(CHAT, True) == ""
+    assert FAULTS["no_index"].why_impossible(CHAT, False) == "a list needs no index"
+    assert FAULTS["no_index"].why_impossible(CHAT, True) == ""

@@ -3,9 +3,7 @@
 This package is shared by the importers of such files (`inspector.sessions.importers`). It has the records of a file
 (`TranscriptRows`, or `TranscriptLines` for lines) and the reader that makes exchanges of them (`TranscriptReader`).
 `answer` has an answer with the rows before it, `ending_rules` the rules for an end without a stop word. An exchange
-that was made here names its `recorder`.
-
-A record that is cut, broken, repeated or of an unknown type never hides the others: it is counted and reported.
+that was made here names its `recorder`. A record that is cut, broken, repeated or unknown is counted and reported.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def _message_delta(response: ChatResponse, raw: str, usage: dict[str, Any]) -> s
     edits = _native(response, "context_management")
     return (
         '{"type":"message_delta","delta":{' + ",".join(members) + "}"
-        + (f',"usage":{_counted(response, usage)}' if response.usage is not None else "")
+        + (f',"usage":{_write_counts(response, usage)}' if response.usage is not None else "")
         + (f',"context_management":{edits}' if edits else "")
         + "}"
     )
@@ -219,7 +219,7 @@ def _message(
         names = ("stop_details", "container", "context_management")
         members += [f'"{name}":{text}' for name in names if (text := _native(response, name))]
     if response.usage is not None:
-        members.append(f'"usage":{_counted(response, usage) if native else compact(usage)}')
+        members.append(f'"usage":{_write_counts(response, usage) if native else compact(usage)}')
     return "{" + ",".join(members) + "}"
 
 
@@ -241,7 +241,7 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
                     output_tokens=usage.output_tokens, output_tokens_details=details)
 
 
-def _counted(response: ChatResponse, usage: dict[str, Any]) -> str:
+def _write_counts(response: ChatResponse, usage: dict[str, Any]) -> str:
     """The counts with what each iteration spent, where that is known."""
     by_iteration = response.native.get("usage.iterations")
     if by_iteration is None:

@@ -55,7 +55,7 @@ Remark = tuple[str, str, At]
 
 def worth_keeping(iterations: Any) -> bool:
     """Whether usage per iteration differs from the total usage."""
-    return isinstance(iterations, list) and (len(iterations) > 1 or bool(_served(iterations)))
+    return isinstance(iterations, list) and (len(iterations) > 1 or bool(_fallback_models(iterations)))
 
 
 def declined_calls(parts: Sequence[ResponsePart]) -> list[ToolCall]:
@@ -87,11 +87,11 @@ def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At]
         begin = seams[number - 1] + 1 if number else 0
         said = sum(len(part.text) for part in parts[begin:at] if type(part) is TextPart)
         whose = f"{said:,} characters before this seam are its, what follows is by {after}"
-        spent = _spent(iterations) if number == len(seams) - 1 else ""
+        spent = _describe_iterations(iterations) if number == len(seams) - 1 else ""
         yield BLOCK, f"{before} gave way to {after}{_trigger(block)}: {whose}{spent}", place
     if not seams:
-        for model in _served(iterations)[-1:]:
-            yield BLOCK, f"the answer is by the fallback model {model}{_spent(iterations)}", end
+        for model in _fallback_models(iterations)[-1:]:
+            yield BLOCK, f"the answer is by the fallback model {model}{_describe_iterations(iterations)}", end
     for call in declined_calls(parts):
         yield "fallback_call", f"the call {call.name} is of a model that gave way, and is left out", call.at or end
 
@@ -134,13 +134,13 @@ def _trigger(block: Mapping[str, Any]) -> str:
     return f" ({named})" if named else ""
 
 
-def _served(iterations: Any) -> list[str]:
+def _fallback_models(iterations: Any) -> list[str]:
     """The fallback models that made an answer."""
     given = iterations if isinstance(iterations, list) else []
     return [str(each.get("model")) for each in given if isinstance(each, dict) and each.get("type") == ITERATION]
 
 
-def _spent(iterations: Any) -> str:
+def _describe_iterations(iterations: Any) -> str:
     given = iterations if isinstance(iterations, list) else []
     counts = [each.get("output_tokens") for each in given if isinstance(each, dict)]
     told = " + ".join(f"{count:,}" for count in counts if type(count) is int)

@@ -188,7 +188,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     system = [block for message in said for block in _blocks(message.parts)]
     if system:
         body["system"] = system[0]["text"] if len(system) == 1 and system[0].keys() == {"type", "text"} else system
-    body["messages"] = [_write_message(message) for message in _joined(history)]
+    body["messages"] = [_write_message(message) for message in _join_results(history)]
     if request.tools:
         body["tools"] = [_write_tool(tool) for tool in request.tools]
     if request.tool_choice is not None:
@@ -198,7 +198,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     return merge(body, request.extra)
 
 
-def _joined(history: Iterable[Message]) -> Iterator[Message]:
+def _join_results(history: Iterable[Message]) -> Iterator[Message]:
     """Results and what the user says after them as one message: a result must stand in the message after its call."""
     held: Message | None = None
     for message in history:

@@ -89,7 +89,7 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return (value["delta"], "text") if name == "content_block_delta" else ({}, "")
 
 
-def refused(why: RequestRefusal) -> Event:
+def anthropic_error(why: RequestRefusal) -> Event:
     """The body of an error of Anthropic's."""
     return {"type": "error", "error": {"type": why.kind, "message": why.message}}
 
@@ -254,7 +254,7 @@ SERVING = Serving(
     counts_early=True,  # message_start holds the input tokens
     indexes=by_index,
     errors=ERRORS,
-    error_body=refused,
+    error_body=anthropic_error,
     stops=("stop_sequences",),
     stop_string_word="stop_sequence",
     stopped_field="stop_sequence",
@@ -320,7 +320,7 @@ COMPLETE_SERVING = Serving(
     stop_place=StopPlace(itself, ("stop_reason",), null=True),
     answer_id="compl_{}",
     errors=ERRORS,
-    error_body=refused,
+    error_body=anthropic_error,
     stops=("stop_sequences",),
     stop_string_word="stop_sequence",
     stopped_field="stop",

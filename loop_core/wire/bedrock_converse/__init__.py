@@ -131,7 +131,7 @@ def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterato
     yield "messageStart", '{"role":"assistant"}'
     for index, block in enumerate(blocks):
         closed = not isinstance(block.part, ToolCall) or block.part.closed
-        start, deltas = _streamed(block, chunk)
+        start, deltas = _stream_block(block, chunk)
         if start is not None:
             yield "contentBlockStart", compact({"contentBlockIndex": index, "start": start})
         for delta in deltas:
@@ -147,7 +147,7 @@ def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterato
         yield "metadata", "{" + ",".join([*tail, METRICS]) + "}"
 
 
-def _streamed(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+def _stream_block(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     part = block.part
     if isinstance(part, TextPart):
         # a text block has no start, so even an empty one needs a delta
@@ -164,10 +164,10 @@ def _streamed(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[di
         if part.arguments is None:
             raise EncodeError("a stream has no absent arguments", api=API, what="call.arguments")
         return {"toolUse": _use(part)}, [{"toolUse": {"input": piece}} for piece in pieces(part.arguments, chunk)]
-    return _streamed_opaque(part)
+    return _stream_opaque(part)
 
 
-def _streamed_opaque(part: OpaquePart) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+def _stream_opaque(part: OpaquePart) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     block = opaque_object(part, API)
     value = block[part.type]
     if not isinstance(value, dict):

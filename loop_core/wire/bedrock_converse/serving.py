@@ -97,11 +97,11 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
     return [(value, "contentBlockIndex")] if "contentBlockIndex" in value else []
 
 
-def _refused(refused: RequestRefusal) -> Event:
+def _converse_error(refused: RequestRefusal) -> Event:
     return {"message": refused.message, "__type": refused.kind}
 
 
-def _dated(value: Event) -> bool:
+def _set_times(value: Event) -> bool:
     usage, metrics = value.get("usage"), value.get("metrics")
     if not isinstance(metrics, dict):
         return False
@@ -198,7 +198,7 @@ def _result(block: Mapping[str, Any]) -> str | None:
     return str(ident) if ident is not None and not runs_there else None
 
 
-def _undeclared(body: Body) -> RequestError | None:
+def _tool_config(body: Body) -> RequestError | None:
     used = any("toolUse" in block or "toolResult" in block for turn in turns(body.get("messages"), joined=False)
                for _, block in turn.blocks)
     if used and body.get("toolConfig") is None:
@@ -217,7 +217,7 @@ def _choice(body: Body) -> RequestError | None:
 RULES: tuple[Rule, ...] = (
     Rule("first_role", _first_role, "langchain-aws threads: a conversation starts with the user"),
     Rule("alternation", _alternation, "dify#9294; langchainjs#6724"),
-    Rule("undeclared", _undeclared, "User guide, tool use: toolConfig in every request of a conversation with calls"),
+    Rule("undeclared", _tool_config, "User guide, tool use: toolConfig in every request of a conversation with calls"),
     Rule("pairs", _pairs, "aws-bedrock-js-plugin#664"),
     Rule("choice", _choice, "API reference, SpecificToolChoice: the name of a tool that the model must request"),
 )
@@ -253,7 +253,7 @@ SERVING = Serving(
     names_model=False,
     indexes=_indexes,
     errors=ERRORS,
-    error_body=_refused,
+    error_body=_converse_error,
     error_header="x-amzn-errortype",
     stops=("inferenceConfig", "stopSequences"),
     stop_string_word="stop_sequence",
@@ -262,7 +262,7 @@ SERVING = Serving(
     demands=Demands(MEMBERS, RULES),
     json_shape=_json_shape,
     request_id=RequestId("x-amzn-requestid", _uuid),
-    set_times=_dated,
+    set_times=_set_times,
     count=TokenCount(re.compile(r"/model/(?P<model>[^/?#]+)/count-tokens/?(?=$|[?#])"),
                      lambda count: {"inputTokens": count}, lambda body: inside(body, "input", "converse")),
     near=re.compile(r"/model/"),

@@ -169,7 +169,7 @@ class Decoder(ConverseDecoder):
         if name != "chunk":
             super().on_event(event, name, start, end)
             return
-        inner, text = _opened(event)
+        inner, text = _open_chunk(event)
         metrics = inner.pop(METRICS, None)
         shape = self._shape(inner) or (_COMMAND_R if "event_type" in inner else None)
         if shape is not None:
@@ -264,7 +264,7 @@ class Decoder(ConverseDecoder):
                                 before.output_tokens if counts[1] is None else counts[1])
 
 
-def _opened(event: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
+def _open_chunk(event: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
     """The event inside a chunk, and its bytes."""
     text = base64.b64decode(event["bytes"], validate=True)
     inner = from_json(text)
@@ -277,7 +277,7 @@ def _seen_inside(see: See) -> See:
     def look(event: Any, name: str | None, start: int, end: int) -> None:
         if name != "chunk":
             return
-        inner, _ = _opened(event)
+        inner, _ = _open_chunk(event)
         inner.pop(METRICS, None)
         see(inner, None, start, end)
 

@@ -46,7 +46,7 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return (value["delta"]["message"]["content"], "text") if name == "content-delta" else ({}, "")
 
 
-def _refused(refused: RequestRefusal) -> Event:
+def _cohere_error(refused: RequestRefusal) -> Event:
     return {"message": refused.message}
 
 
@@ -138,7 +138,7 @@ SERVING = Serving(
     calls_last=True,
     indexes=by_index,
     errors={},
-    error_body=_refused,
+    error_body=_cohere_error,
     stops=("stop_sequences",),
     stop_string_word="STOP_SEQUENCE",
     cannot=CANNOT,

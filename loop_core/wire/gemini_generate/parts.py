@@ -154,14 +154,14 @@ def _steps(path: Any) -> list[str | int]:
         step = _STEP.match(path, position)
         if step is None or len(steps) == _DEEPEST:
             raise _UnplacedError("is not a path")
-        steps.append(int(step["index"]) if step["index"] else step["name"] or _unquoted(step["single"], step["double"]))
+        steps.append(int(step["index"]) if step["index"] else step["name"] or _unquote(step["single"], step["double"]))
         position = step.end()
     if not steps or isinstance(steps[0], int):  # arguments are an object: `$[0]` leads nowhere
         raise _UnplacedError("is not a path into an object")
     return steps
 
 
-def _unquoted(single: str | None, double: str | None) -> str:
+def _unquote(single: str | None, double: str | None) -> str:
     quoted = double if single is None else single.replace("\\'", "'").replace('"', '\\"')
     try:
         return str(json.loads(f'"{quoted}"', strict=False))
@@ -329,7 +329,7 @@ class Parts:
         return run
 
     def _call(self, wire_call: Mapping[str, Any], signature: str | None, path: tuple[str | int, ...]) -> None:
-        call = self._continued(wire_call) or self._begin_call(wire_call, path)
+        call = self._continued_call(wire_call) or self._begin_call(wire_call, path)
         if call is None:
             return
         if wire_call.get("args") is not None:
@@ -350,7 +350,7 @@ class Parts:
         if growing is not None:
             (self.append, self.path), self.width = growing, 1
 
-    def _continued(self, wire_call: Mapping[str, Any]) -> _Call | None:
+    def _continued_call(self, wire_call: Mapping[str, Any]) -> _Call | None:
         """The call that this part goes on with: an unnamed part, or one with the same id."""
         same = self._open is not None and wire_call.get("id") is not None and wire_call["id"] == self._open.id
         return self._open if same or not wire_call.get("name") else None

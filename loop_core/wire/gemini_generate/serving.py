@@ -62,7 +62,7 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return value["candidates"][0]["content"]["parts"][0], "text"
 
 
-def _told(value: Event) -> Sequence[Event]:
+def _candidates(value: Event) -> Sequence[Event]:
     return value.get("candidates") or ()
 
 
@@ -213,7 +213,7 @@ SERVING = Serving(
     client='genai.Client(api_key="any", http_options={{"base_url": "{base}"}})',
     says=SAYS,
     text=_text,
-    stop_place=StopPlace(_told, ("finishReason", "finishMessage")),
+    stop_place=StopPlace(_candidates, ("finishReason", "finishMessage")),
     call_form=CutCallForm.DROPPED,
     answer_id="{}",  # ids have no prefix
     frame_end=b"\r\n\r\n",  # Google ends lines so (recorded)

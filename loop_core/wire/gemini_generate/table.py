@@ -267,14 +267,14 @@ def _wrong(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]
     if not isinstance(schema, Mapping):
         return
     for key, value in schema.items():
-        word, at = _SNAKE.get(key, key), f"{pointer}/{_escaped(key)}"
+        word, at = _SNAKE.get(key, key), f"{pointer}/{_escape_pointer(key)}"
         if word not in TAKES[dialect]:
             yield at, key
         elif word == "type" and isinstance(value, list) and dialect == "openapi":
             yield at, "a list of types"
         elif word in _NAMED and isinstance(value, Mapping):
             for name, inner in value.items():
-                yield from _wrong(inner, dialect, f"{at}/{_escaped(name)}")
+                yield from _wrong(inner, dialect, f"{at}/{_escape_pointer(name)}")
         elif word in _SEVERAL and isinstance(value, list):
             for number, inner in enumerate(value):
                 yield from _wrong(inner, dialect, f"{at}/{number}")
@@ -282,7 +282,7 @@ def _wrong(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]
             yield from _wrong(value, dialect, at)
 
 
-def _escaped(key: str) -> str:
+def _escape_pointer(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")  # RFC 6901 section 3
 
 

@@ -62,7 +62,7 @@ def _whole(response: ChatResponse) -> str:
     for part in calls:
         if part.closed is not (raw is not None and (raw in FINISHED or part is not calls[-1])):
             raise EncodeError("a whole body cannot say whether this call was closed", api=API, what="call.closed")
-    steps = [_step(part, notes) for part, notes in _noted(response.parts)]
+    steps = [_step(part, notes) for part, notes in _annotated_parts(response.parts)]
     members = [_member("id", response.id or ""), '"object":"interaction"']
     if response.model is not None:
         members.append(_member("model", response.model))
@@ -73,7 +73,7 @@ def _whole(response: ChatResponse) -> str:
     return "{" + ",".join(members) + "}"
 
 
-def _noted(parts: Sequence[ResponsePart]) -> Iterator[tuple[ResponsePart, str | None]]:
+def _annotated_parts(parts: Sequence[ResponsePart]) -> Iterator[tuple[ResponsePart, str | None]]:
     """The parts, each with the annotations that follow it."""
     for part, follower in zip_longest(parts, parts[1:]):
         if type(part) is OpaquePart and part.type == NOTES:
@@ -93,7 +93,7 @@ def _step(part: ResponsePart, notes: str | None = None) -> str:
     if type(part) is ReasoningPart:
         _check(part)
         summary = {"summary": [{"type": "text", "text": part.text}]} if part.text else {}
-        return compact({"type": THOUGHT, **_signed(part.signature), **summary})
+        return compact({"type": THOUGHT, **_signature_member(part.signature), **summary})
     if type(part) is OpaquePart:
         # Part of a model's output, or a step of its own.
         return f'{{"type":"{OUTPUT}","content":[{part.json}]}}' if part.type.startswith(INSIDE) else _verbatim(part)
@@ -112,7 +112,7 @@ def _check(part: ReasoningPart) -> None:
         raise EncodeError("thinking is not encrypted here", api=API, what="reasoning.data")
 
 
-def _signed(signature: str | None) -> dict[str, str]:
+def _signature_member(signature: str | None) -> dict[str, str]:
     return {} if signature is None else {"signature": signature}
 
 
@@ -124,7 +124,7 @@ def _check_kind(call: ToolCall) -> None:
 def _call(call: ToolCall, identifier: str | None) -> str:
     members = [f'"type":"{CALL}"', _member("id", call.id or ""), _member("name", call.name)]
     members += [f'"arguments":{identifier}'] if identifier is not None else []
-    members += [_member(name, value) for name, value in _signed(call.signature).items()]
+    members += [_member(name, value) for name, value in _signature_member(call.signature).items()]
     return "{" + ",".join(members) + "}"
 
 
@@ -139,7 +139,7 @@ def _events(response: ChatResponse, chunk: int) -> Iterator[tuple[str, str]]:
     pending = '"status":"in_progress"'
     early = _beside(response) if raw is None else []  # a stream that breaks off has its counts in the first event alone
     yield "interaction.created", _with("interaction.created", "interaction", [*begun, pending, *early])
-    for index, (part, notes) in enumerate(_noted(response.parts)):
+    for index, (part, notes) in enumerate(_annotated_parts(response.parts)):
         yield from _step_events(index, part, notes, chunk)
     if response.error is not None:
         yield "error", f'{{"event_type":"error","error":{compact(_error(response))}}}'

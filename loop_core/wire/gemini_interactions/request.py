@@ -86,7 +86,7 @@ def _messages(value: Any) -> Iterator[Message]:
     for item in items:
         # A step is a message of its own; contents that stand alone are one together.
         fresh = isinstance(item, Mapping) and word(item.get("type")) not in CONTENTS
-        for who, part in _said(item):
+        for who, part in _read_item(item):
             if who is not role or (fresh and who is Role.USER):
                 if said:
                     yield Message(role, tuple(said))
@@ -97,7 +97,7 @@ def _messages(value: Any) -> Iterator[Message]:
         yield Message(role, tuple(said))
 
 
-def _said(item: Any) -> Iterator[tuple[Role, MessagePart]]:
+def _read_item(item: Any) -> Iterator[tuple[Role, MessagePart]]:
     if isinstance(item, str):
         yield Role.USER, TextPart(item)
     if not isinstance(item, Mapping):

@@ -51,11 +51,11 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return (value["delta"], "text") if name == "step.delta" else ({}, "")
 
 
-def _told(value: Event) -> Sequence[Event]:
+def _interactions(value: Event) -> Sequence[Event]:
     return (value.get("interaction", value),)
 
 
-def _refused(refused: RequestRefusal) -> Event:
+def _interactions_error(refused: RequestRefusal) -> Event:
     return {"error": {"message": refused.message, "code": refused.kind}}
 
 
@@ -101,14 +101,14 @@ SERVING = Serving(
     client='genai.Client(api_key="any", http_options={{"base_url": "{base}"}}).interactions',
     says=SAYS,
     text=_text,
-    stop_place=StopPlace(_told, ("status",)),
+    stop_place=StopPlace(_interactions, ("status",)),
     calls=CallFraming.BLOCKS,
     answer_id="v1_{}",
     call_id="fc_{}",
     indexes=by_index,
     stops=("generation_config", "stop_sequences"),
     errors=ERRORS,
-    error_body=_refused,
+    error_body=_interactions_error,
     poll=r"/interactions/(?P<id>v1_[^/?#]+)$",
     cannot=CANNOT,
     demands=Demands(MEMBERS, RULES),

@@ -61,12 +61,12 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return value["message"], "content"
 
 
-def refused(why: RequestRefusal) -> Event:
+def ollama_error(why: RequestRefusal) -> Event:
     """The body of an error of Ollama's."""
     return {"error": why.message}
 
 
-def dated(value: Event) -> bool:
+def set_times(value: Event) -> bool:
     """Sets the time at which the answer was made, and at its end how long that took."""
     if "created_at" not in value:
         return False
@@ -148,13 +148,13 @@ SERVING = Serving(
     calls_last=True,
     ends_without=True,
     errors={},
-    error_body=refused,
+    error_body=ollama_error,
     stops=("options", "stop"),
     cannot=CANNOT,
     ends=ENDS,
     demands=Demands(MEMBERS, RULES),
     json_shape=json_shape,
-    set_times=dated,
+    set_times=set_times,
     near=re.compile(r"/api/"),
     peers=PEERS,
 )
@@ -205,11 +205,11 @@ GENERATE_SERVING = Serving(
     stop_place=StopPlace(itself, ("done_reason",)),
     ends_without=True,
     errors={},
-    error_body=refused,
+    error_body=ollama_error,
     stops=("options", "stop"),
     cannot=GENERATE_CANNOT,
     ends=GENERATE_ENDS,
     demands=Demands(GENERATE_MEMBERS, RULES),
     json_shape=json_shape,
-    set_times=dated,
+    set_times=set_times,
 )

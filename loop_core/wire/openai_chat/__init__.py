@@ -192,11 +192,11 @@ def _end(response: ChatResponse) -> dict[str, Any]:
     end: dict[str, Any] = {"finish_reason": response.stop_reason.raw}
     end.update({name: response.native[name] for name in CHOICE_WORDS if name in response.native})
     if FILTERS in response.native:
-        end[FILTERS] = _filtered(response.native[FILTERS])
+        end[FILTERS] = _filter_results(response.native[FILTERS])
     return end
 
 
-def _filtered(names: str) -> dict[str, Any]:
+def _filter_results(names: str) -> dict[str, Any]:
     return {name: {"filtered": True, "severity": "high"} for name in names.split(",")}
 
 
@@ -208,7 +208,7 @@ def _beside(response: ChatResponse) -> dict[str, Any]:
     native = response.native
     beside: dict[str, Any] = {name: _literal(native[name]) for name in BODY_WORDS if name in native}
     if PROMPT_FILTERS in native:
-        beside[PROMPT_FILTERS] = [{"prompt_index": 0, FILTERS: _filtered(native[PROMPT_FILTERS])}]
+        beside[PROMPT_FILTERS] = [{"prompt_index": 0, FILTERS: _filter_results(native[PROMPT_FILTERS])}]
     if response.usage is not None:
         beside["usage"] = write_usage(response.usage)
     return beside

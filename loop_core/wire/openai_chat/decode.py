@@ -280,7 +280,7 @@ class Decoder(Base):
             self._failure(choice, None, at)
 
     def _filters(self, state: GrowingChoice, choice: Any, at: At) -> None:
-        filtered = _filtered(choice[FILTERS])
+        filtered = _filtered_categories(choice[FILTERS])
         if filtered:
             state.filtered |= filtered
             state.filtered_at = at
@@ -291,7 +291,7 @@ class Decoder(Base):
         # vLLM's error is the object itself: {"object": "error", "message": …}.
         if event.get("error") or event.get("object") == "error" or name == "error":
             self._failure(event, name, at)
-        filtered = _filtered(event.get(PROMPT_FILTERS))
+        filtered = _filtered_categories(event.get(PROMPT_FILTERS))
         if filtered:
             self._words[PROMPT_FILTERS] = ",".join(sorted(filtered))
             self.find(f"{API}.prompt_filtered", f"the prompt was filtered: {', '.join(sorted(filtered))}", at)
@@ -387,7 +387,7 @@ def _word(value: Any) -> str:
     return value if type(value) is str else json.dumps(value)
 
 
-def _filtered(value: Any) -> set[str]:
+def _filtered_categories(value: Any) -> set[str]:
     """The categories that a filter says it removed, from `content_filter_results` or a list of prompts' results."""
     found: set[str] = set()
     for results in value if isinstance(value, list) else [{FILTERS: value}]:

@@ -81,7 +81,7 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
     return [(call, "index") for choice in choices(value) for call in choice.get("delta", {}).get("tool_calls", ())]
 
 
-def dated(value: Event) -> bool:
+def set_times(value: Event) -> bool:
     """Sets the time at which the answer was made."""
     if "created" not in value:  # an error
         return False
@@ -163,13 +163,13 @@ def _pairs(body: Body) -> RequestError | None:
             left.pop(str(ident), None)
             continue
         if left:
-            return _unanswered(left, param)
+            return _unanswered_error(left, param)
         left = {str(call.get("id")): None for _, call in items(message.get("tool_calls"))}
         called = set(left)
-    return _unanswered(left, "messages") if left else None
+    return _unanswered_error(left, "messages") if left else None
 
 
-def _unanswered(pending: Iterable[str], param: str) -> RequestError:
+def _unanswered_error(pending: Iterable[str], param: str) -> RequestError:
     return RequestError(
         "messages of the role tool must follow a message with 'tool_calls', one for each 'tool_call_id'; there are "
         f"none for {first_ids(pending)}", param=param)
@@ -241,7 +241,7 @@ SERVING = Serving(
     demands=Demands(MEMBERS, RULES, Telling.CODES),
     json_shape=_json_shape,
     request_id=RequestId("x-request-id", "req_{}".format),
-    set_times=dated,
+    set_times=set_times,
     peers=PEERS,
 )
 
@@ -299,5 +299,5 @@ COMPLETIONS_SERVING = Serving(
     ends=COMPLETIONS_ENDS,
     demands=Demands(COMPLETIONS_MEMBERS, COMPLETIONS_RULES, Telling.CODES),
     request_id=RequestId("x-request-id", "req_{}".format),
-    set_times=dated,
+    set_times=set_times,
 )

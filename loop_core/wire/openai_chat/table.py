@@ -219,7 +219,7 @@ _LEGACY: tuple[tuple[str, str], ...] = (
 )
 
 
-def _held(holder: str) -> tuple[FactRow, ...]:
+def _holder_reads(holder: str) -> tuple[FactRow, ...]:
     at = f"/choices/*/{holder}"
     block = f"{at}/reasoning_details/*"
     return (
@@ -233,11 +233,11 @@ def _held(holder: str) -> tuple[FactRow, ...]:
     )
 
 
-STREAM_READS = _held("delta")
+STREAM_READS = _holder_reads("delta")
 """What a stream adds piece by piece."""
 READS: tuple[FactRow, ...] = (
     *_BESIDE,
     *(FactRow(fact, usage + place) for usage in _USAGES for fact, place in _COUNTS),
     *STREAM_READS,
-    *_held("message"),
+    *_holder_reads("message"),
 )

@@ -102,7 +102,7 @@ class _Stream:
         announced: JSONItem = whole
         steps: list[tuple[str, str, str, str]] = []
         if isinstance(whole, dict):
-            announced, steps = _announced(whole, part)
+            announced, steps = _announce_item(whole, part)
             if type(part) is ReasoningPart and not done:
                 announced.pop("encrypted_content", None)  # it counts only in an item that ended
         yield self.event("response.output_item.added", output_index=index, item=announced)
@@ -138,7 +138,7 @@ def _content(holder: str, text: str) -> dict[str, Any]:
     return {"type": "refusal", "refusal": text} if holder == "refusal" else {"type": "summary_text", "text": text}
 
 
-def _announced(whole: dict[str, Any], part: Piece) -> tuple[dict[str, Any], list[tuple[str, str, str, str]]]:
+def _announce_item(whole: dict[str, Any], part: Piece) -> tuple[dict[str, Any], list[tuple[str, str, str, str]]]:
     """The item as it is announced, and its pieces: (event, key of the repeated whole, text, what holds it)."""
     first = {**whole}
     if first["type"] != "reasoning" and "status" in first:

@@ -162,7 +162,7 @@ class Decoder(BaseDecoder):
                 self.error, self.error_at = error, At(ExchangePart.BODY, at.start, at.end, "/response/error")
         output = response.get("output")
         if isinstance(output, list) and output:  # empty behind chatgpt.com (recorded): the events hold the items
-            self._order = self._merged(output, self.payload, ("response", "output"), at)
+            self._order = self._merge_items(output, self.payload, ("response", "output"), at)
 
     def _end(self, status: str | None, at: At, prefix: str) -> None:
         details = self._last.get("incomplete_details")
@@ -197,9 +197,10 @@ class Decoder(BaseDecoder):
         self._end(status, at, "")
         output = body.get("output")
         if isinstance(output, list):
-            self._order = self._merged(output, self.slice_bytes(), ("output",), At(ExchangePart.BODY, 0, self.size))
+            at = At(ExchangePart.BODY, 0, self.size)
+            self._order = self._merge_items(output, self.slice_bytes(), ("output",), at)
 
-    def _merged(self, output: list[Any], frame: bytes, path: tuple[str, ...], at: At) -> list[GrowingItem]:
+    def _merge_items(self, output: list[Any], frame: bytes, path: tuple[str, ...], at: At) -> list[GrowingItem]:
         """The items of the final response; each keeps the pieces that were streamed for it."""
         by_id: dict[Any, GrowingItem] = {}
         for item in self._order:

@@ -49,7 +49,7 @@ class GrowingItem:
         """Replaces the announced item by the ended one."""
         self.value, self.frame, self.path, self.at, self.done = value, frame, path, at, True
 
-    def streamed(self, *fields: str) -> list[tuple[int, str, str]]:
+    def streamed_values(self, *fields: str) -> list[tuple[int, str, str]]:
         """The streamed values of these fields, as (index, field, text) in order; a repeated whole value wins."""
         keys = sorted({key for key in (*self.pieces, *self.finals) if key[0] in fields}, key=lambda key: key[1])
         return [(key[1], key[0], self.finals.get(key, "".join(self.pieces.get(key, ())))) for key in keys]
@@ -127,7 +127,7 @@ def _message(item: GrowingItem) -> ItemReading:
     if isinstance(content, str):
         return ItemReading((TextPart(content),))
     if not (isinstance(content, list) and content and (item.done or not item.pieces)):
-        found = item.streamed("text", "refusal")
+        found = item.streamed_values("text", "refusal")
         return ItemReading([TextPart(text) for _, field, text in found if field == "text"],
                     "".join(text for _, field, text in found if field == "refusal"))
     parts: list[ResponsePart] = []
@@ -145,7 +145,7 @@ def _message(item: GrowingItem) -> ItemReading:
 
 def _reasoning(item: GrowingItem) -> ReasoningPart:
     value = item.value
-    found = item.streamed("reasoning") or item.streamed("summary")
+    found = item.streamed_values("reasoning") or item.streamed_values("summary")
     streamed = "\n\n".join(piece for _, _, piece in found)  # each part is a paragraph (`Format.joints`)
     whole = "\n\n".join(_texts(value.get("content"))) or "\n\n".join(_texts(value.get("summary")))
     text = (whole or streamed) if item.done else (streamed or whole)
@@ -171,7 +171,7 @@ def _function(item: GrowingItem, ended: bool) -> ItemReading:
         quirk = ("openai_responses.arguments_object", "arguments were sent as an object, not as a string",
                  Severity.INFO)
     else:
-        arguments, other = _agreed(item, string(arguments), "arguments")
+        arguments, other = _agreed_payload(item, string(arguments), "arguments")
         quirk = _differ(value, "arguments", arguments, other)
     call = ToolCall(call_id(value), string(value.get("name")) or "", arguments,
                     other is None and item.done and closes(value, ended), CallKind.FUNCTION, form,
@@ -181,7 +181,7 @@ def _function(item: GrowingItem, ended: bool) -> ItemReading:
 
 def _custom(item: GrowingItem, ended: bool) -> ItemReading:
     value = item.value
-    payload, other = _agreed(item, string(value.get("input")), "input")
+    payload, other = _agreed_payload(item, string(value.get("input")), "input")
     call = ToolCall(call_id(value), string(value.get("name")) or "", payload,
                     other is None and item.done and closes(value, ended), CallKind.CUSTOM, ArgsForm.STRING,
                     string(value.get("status")), string(value.get("id")), other_arguments=other, at=item.at)
@@ -200,7 +200,7 @@ def _differ(
             f"the provider sent two texts of the {field} of {name}: {one!r}, and elsewhere {two!r}", Severity.ERROR)
 
 
-def _agreed(item: GrowingItem, word: str | None, field: str) -> tuple[str | None, str | None]:
+def _agreed_payload(item: GrowingItem, word: str | None, field: str) -> tuple[str | None, str | None]:
     """The payload of a call, and another text of it where its pieces, their repetition and its end do not agree.
 
     A call that they differ on stays open: no one can tell which of them the model meant.

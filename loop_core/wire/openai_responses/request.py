@@ -72,7 +72,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     caps = [body.get(key) for key in CAPS]
     return Request(
         api=API,
-        messages=tuple(_merged(_messages(body))),
+        messages=tuple(_merge_messages(_messages(body))),
         model=string(body.get("model")),
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_choice(body.get("tool_choice")),
@@ -117,7 +117,7 @@ def _message(item: Mapping[str, Any]) -> Message:
                         string(item.get("id")))
         return Message(Role.ASSISTANT, (call,))
     if kind == "reasoning":
-        texts = [text for key in ("content", "summary") if (text := _joined(item.get(key)))]
+        texts = [text for key in ("content", "summary") if (text := _join_texts(item.get(key)))]
         part = ReasoningPart(texts[0] if texts else "", None, string(item.get("encrypted_content")),
                              string(item.get("id")))
         return Message(Role.ASSISTANT, (part,))
@@ -157,12 +157,12 @@ def _result(item: Mapping[str, Any], key: str) -> ToolResultPart:
     return ToolResultPart(string(item.get(key)), string(item.get("name")), text, failed, more)
 
 
-def _joined(value: Any) -> str:
+def _join_texts(value: Any) -> str:
     parts = value if isinstance(value, list) else ()
     return "\n\n".join(part["text"] for part in parts if isinstance(part, dict) and type(part.get("text")) is str)
 
 
-def _merged(messages: Iterator[Message]) -> list[Message]:
+def _merge_messages(messages: Iterator[Message]) -> list[Message]:
     """The items that one answer gave become one message again, as a response has one list of parts."""
     merged: list[Message] = []
     for message in messages:
@@ -187,13 +187,13 @@ def _tools(tools: Any) -> Iterator[Tool]:
             yield Tool(string(told.get("name")) or "", schema if isinstance(schema, dict) else None,
                        string(told.get("description")) or "",
                        CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION, declaration=tool)
-        elif kind in CLIENT_TOOLS and not _contained(tool):  # in a container the provider runs it
+        elif kind in CLIENT_TOOLS and not _is_in_container(tool):  # in a container the provider runs it
             yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declaration=tool)
         else:
             yield Tool(string(tool.get("server_label")) or kind, kind=CallKind.SERVER, declaration=tool)
 
 
-def _contained(tool: Mapping[str, Any]) -> bool:
+def _is_in_container(tool: Mapping[str, Any]) -> bool:
     environment = tool.get("environment")
     return isinstance(environment, dict) and str(environment.get("type")).startswith("container")
 

@@ -67,7 +67,7 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
     return [(value, "output_index")] if "output_index" in value else []
 
 
-def _dated(value: Event) -> bool:
+def _set_times(value: Event) -> bool:
     response = value.get("response", value)
     zeros = [name for name in ("created_at", "completed_at") if isinstance(response, dict) and response.get(name) == 0]
     for name in zeros:
@@ -187,7 +187,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _refused(refused: RequestRefusal) -> Event:
+def _responses_error(refused: RequestRefusal) -> Event:
     """Unlike Chat Completions, the server names the member where the model is not there."""
     return openai_error(refused._replace(param="model") if refused.code == "model_not_found" else refused)
 
@@ -217,10 +217,10 @@ SERVING = Serving(
     cannot=CANNOT,
     ends=ENDS,
     demands=Demands(MEMBERS, RULES, Telling.CODES),
-    error_body=_refused,
+    error_body=_responses_error,
     json_shape=_json_shape,
     request_id=RequestId("x-request-id", "req_{}".format),
-    set_times=_dated,
+    set_times=_set_times,
     count=TokenCount(re.compile(r"/responses/input_tokens/?(?=$|[?#])"), _count,
                      optional=frozenset({"model", "something"})),
     peers=PEERS,
