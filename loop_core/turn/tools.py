@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from traceback import TracebackException
 from typing import Any, Protocol
 
 from loop_core.errors import CallerError, LoopError
@@ -81,15 +82,9 @@ class Toolbox:
         # The one broad `except` of the engine: a tool is somebody else's code, what it raises cannot be listed, and the
         # model is told of it as of any other result.
         except Exception as why:  # noqa: BLE001
-            return tool_result(call, _whole(f"Failed: {_describe_exception(why)}"), is_error=True)
-
-
-def _describe_exception(why: Exception) -> str:
-    """The type of an exception and its words, if it has any that can be read."""
-    try:
-        return f"{type(why).__name__}: {why}"
-    except Exception:  # noqa: BLE001  (its `__str__` is the tool's code too)
-        return type(why).__name__
+            # Not `{why}`: its `__str__` is the tool's code too, and may raise.
+            words = str(TracebackException(type(why), why, None))
+            return tool_result(call, _whole(f"Failed: {type(why).__name__}: {words}"), is_error=True)
 
 
 def _whole(text: str) -> str:

@@ -97,7 +97,7 @@ def test_any_exception_in_a_tool_is_an_error_result_with_its_type_and_the_others
     assert [(part.text, part.is_error) for part in ran.results] == [("Failed: KeyError: 'x'", True), ("noon", False)]
 
 
-def test_an_exception_without_words_is_named_by_its_type() -> None:
+def test_an_exception_whose_words_cannot_be_read_is_named_by_its_type() -> None:
     class MuteError(Exception):
         def __str__(self) -> str:
             raise ValueError("no words")
@@ -105,7 +105,7 @@ def test_an_exception_without_words_is_named_by_its_type() -> None:
     def fail(arguments: Any) -> str:
         raise MuteError
 
-    assert texts(Toolbox({"write": fail}).run(batch(call()), turn())) == ["Failed: MuteError"]
+    assert texts(Toolbox({"write": fail}).run(batch(call()), turn())) == ["Failed: MuteError: <exception str() failed>"]
 
 
 @pytest.mark.parametrize(("made", "text"), [
