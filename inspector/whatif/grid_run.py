@@ -280,16 +280,24 @@ def tune(
         if progress is not None:
             progress(done, parts)
     order = {cell: at for at, cell in enumerate(chain.from_iterable(cells))}
-    alike: dict[tuple[int, bytes], array[int]] = {}
+    alike: dict[bytes, tuple[list[int], array[int]]] = {}
     found: list[TurnGrid] = []
     for record, ended, kept in zip(records, places, codes, strict=True):
-        key = len(ended), b"".join(kept)
+        key = b"".join(kept)
         if key not in alike:
-            unordered = array("I", key[1])
-            alike[key] = array("I", [unordered[order[cell]] for cell in range(grid.size)])
-        path = case.recording.exchanges[record.links[0].index].path
-        found.append(TurnGrid(record.id, path, tuple(ended), alike[key]))
+            unordered = array("I", key)
+            alike[key] = _in_order([unordered[order[cell]] for cell in range(grid.size)])
+        path, ends, (first, cells_ends) = case.recording.exchanges[record.links[0].index].path, tuple(ended), alike[key]
+        found.append(TurnGrid(record.id, path, tuple([ends[code] for code in first]), cells_ends))
     return TunedGrid(grid, tuple(found), done, parts, case, noted)
+
+
+def _in_order(codes: Sequence[int]) -> tuple[list[int], array[int]]:
+    """The codes in the order of the first cells that have them, and for each cell its place in that order: parts come
+    back from their processes in any order, and a report of the same grid is the same text each time."""
+    first = [code for code in dict.fromkeys(codes) if code != UNDONE]
+    place = {UNDONE: UNDONE, **{code: number for number, code in enumerate(first)}}
+    return first, array("I", map(place.__getitem__, codes))
 
 
 def _worked(
