@@ -252,7 +252,7 @@ def replay_of_turns(
         asked = told.steps[0].turn
         records.append(TurnRecord(asked.id, NAME, links, _user_text(asked.request)))
         first, end = len(steps), len(steps) + len(told.steps)
-        runs.append(TurnRun(records[-1], first, end, 1, end - 1, tuple(told.steps)))
+        runs.append(TurnRun(records[-1], first, end, 1, len(told.steps) - 1, tuple(told.steps)))
         steps += told.steps
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)

@@ -74,7 +74,7 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
     old, steps = view.replay, tuple(live_turn.steps)
     turn, first = steps[-1].turn, len(old.trace.steps)
     record = TurnRecord(turn.id, NAME, (), turn.request.messages[-1].text if turn.request.messages else "")
-    run = TurnRun(record, first, first + len(steps), 1, first + len(steps) - 1, steps)
+    run = TurnRun(record, first, first + len(steps), 1, len(steps) - 1, steps)
     replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run),
                     ends=(*old.ends, run.end))
     none = TurnVerdict(0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)

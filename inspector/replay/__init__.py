@@ -79,10 +79,15 @@ class TurnRun:
     end: int
     runs: int
     """The number of runs that examined its responses; more than 1 means that the recorded agent went another way."""
-    decided: int
-    """The step that ends the first run: what our machine decided about this turn."""
+    last: int
+    """The number of the step among its own, from 0, that ends the first run."""
     made: tuple[Step, ...] | StepMaker
     """The steps themselves, or what makes them. A what-if that does not change the turn shares this object."""
+
+    @property
+    def decided(self) -> int:
+        """The step that ends the first run: what our machine decided about this turn."""
+        return self.first + self.last
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -92,7 +97,7 @@ class TurnRun:
     @property
     def final_turn(self) -> Turn:
         """The turn in the state in which the first run left it."""
-        return self.steps[self.decided - self.first].turn
+        return self.steps[self.last].turn
 
     def same_steps(self, other: TurnRun) -> bool:
         """Whether two runs share their steps, so that nothing about them has to be compared."""
@@ -250,21 +255,17 @@ def join_runs(
     case: Case, settings: Settings, turns: Sequence[TurnRun], since: int = 0, earlier: tuple[Stretch, ...] = ()
 ) -> Replay:
     """The runs of all turns, in order."""
-    ends = tuple([turn.end for turn in turns])
-    steps: Sequence[Step]
-    if any(isinstance(turn.made, StepMaker) for turn in turns):
-        steps = StepsOfTurns(turns, ends)
-    else:
-        steps = tuple(chain.from_iterable([turn.steps for turn in turns]))
-    return Replay(case, settings, Trace(steps), tuple(turns), since, earlier, ends)
+    turns, ends = tuple(turns), tuple([turn.end for turn in turns])
+    made = any(isinstance(turn.made, StepMaker) for turn in turns)
+    steps = StepsOfTurns(turns, ends) if made else tuple(chain.from_iterable([turn.steps for turn in turns]))
+    return Replay(case, settings, Trace(steps), turns, since, earlier, ends)
 
 
 def place_steps(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:
     """The steps of a turn, numbered for their position in a trace."""
-    last = len(steps) - 1
     runs = steps[-1].run + 1 if steps else 0
-    decided = last if runs < 2 else next(index for index, step in enumerate(steps) if step.run) - 1
-    return TurnRun(record, first, first + len(steps), runs, first + max(0, decided), steps)
+    last = len(steps) - 1 if runs < 2 else next(index for index, step in enumerate(steps) if step.run) - 1
+    return TurnRun(record, first, first + len(steps), runs, max(0, last), steps)
 
 
 def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, number: int = 0) -> list[Step]:

@@ -219,7 +219,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
             same = False
         else:
             shift = first - old.first  # an earlier turn became longer or shorter
-            turns.append(replace(old, first=first, end=old.end + shift, decided=old.decided + shift) if shift else old)
+            turns.append(replace(old, first=first, end=old.end + shift) if shift else old)
         first = turns[-1].end
     earlier = tuple(stretch for stretch in parent.stretches if stretch.since < since)
     if same:
