@@ -202,7 +202,7 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
         cells = await opened(pilot)
         made = cells.made
         assert made is not None
-        assert (", 0 complete" in seen(pilot.app)[0]) is (size == LARGE)
+        assert (", 0 complete under strict" in seen(pilot.app)[0]) is (size == LARGE)
         assert "complete       0 of 2 turns, by the verdict of each" in told(pilot.app)
         await pilot.press("j", "l", "l", "l", "l", "enter")
         screen = pilot.app.screen
