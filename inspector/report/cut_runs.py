@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.findings import FAILED, RAN, RAN_CUT, RAN_UNSEEN
+from inspector.report.findings import FAILED, RAN, RAN_CUT, RAN_UNSEEN, shows_cut
 from inspector.report.lines.spans import Line, Span, Tone, count_of
 from inspector.report.next_acts import ENDS
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
@@ -53,10 +53,13 @@ def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
     """What the recording shows of a call of a recorded response."""
     rules = {noted.finding.rule for noted in view.turn_of(facts.step).findings
              if noted.response == facts.index and noted.call == verdict}
-    incomplete = verdict.admission is Admission.HELD and verdict.rule == INCOMPLETE
+    shape = parse(verdict.call.arguments).shape
+    # No arguments mean an empty object where a tool needs none; of a cut answer they may be what never came.
+    none_came = shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and shows_cut(facts.judgement, verdict)
+    incomplete = verdict.admission is Admission.HELD and (verdict.rule == INCOMPLETE or none_came)
     if RAN_CUT in rules:
-        whole = parse(verdict.call.arguments).shape is ArgumentShape.COMPLETE
-        return CutRun.RAN_WHOLE if not incomplete else CutRun.RAN_OBJECT if whole else CutRun.RAN
+        ran = CutRun.RAN_OBJECT if shape is ArgumentShape.COMPLETE else CutRun.RAN
+        return ran if incomplete else CutRun.RAN_WHOLE
     if not incomplete:
         return CutRun.WHOLE
     if rules.intersection((*RAN, RAN_UNSEEN)):
