@@ -47,7 +47,7 @@ def _told(scenario: str) -> str:
             continue
         word = raw if row.exchange.response.raw_stop_reason is None else code(raw)
         lines.append((names, word, code(mapped), effective, seen, call, decision, differ))
-    head = ("dialects", "raw word", "mapped", "effective", "seen by", "the call", "`strict` decides",
+    head = ("dialects", "raw word", "mapped", "effective", "seen by", "the call", "a loop under `strict`",
             "libraries that differ")
     return table(head, lines)
 

@@ -228,13 +228,14 @@ def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
     if rows:
         decided = Counter(row.decision for row in rows)
         counts = " · ".join(f"{word} {count}" for word, count in decided.items())
-        lines.append((Span(f"{policy} decides: ", Tone.KEY), Span(counts)))
+        lines.append((Span(f"what a loop does (policy {policy}): ", Tone.KEY), Span(counts)))
     unfinished = [row for row in rows if row.play.moment not in COMPLETE]
     by_word = sum(row.judgement.mapped.normalized in FINISHED for row in unfinished)
     after = sum(row.judgement.stop.normalized in FINISHED for row in unfinished)
     if by_word:
-        said_so = Span(f"{by_word} by their own word, {after} after judging", Tone.WARN if after else Tone.PLAIN)
-        lines.append((Span("finished, it seems: ", Tone.KEY), said_so))
+        words = f"{by_word} by the provider's word, {after} after this program's check"
+        said_so = Span(words, Tone.WARN if after else Tone.PLAIN)
+        lines.append((Span("looks finished: ", Tone.KEY), said_so))
     deceived = Counter(peer.name for row in unfinished for peer in row.peers if peer.means in FINISHED)
     if deceived:
         counts = " · ".join(f"{PEER_VERSIONS[name]} ({count})" for name, count in deceived.items())

@@ -8,11 +8,13 @@ from enum import StrEnum
 from functools import lru_cache
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.findings import FAILED, RAN, RAN_CUT, RAN_UNSEEN
+from inspector.report.findings import FAILED, RAN, RAN_CUT, RAN_UNSEEN, shows_cut
 from inspector.report.lines.spans import Line, Span, Tone, count_of
 from inspector.report.next_acts import ENDS
+from inspector.sessions.reasons import inference_of, is_unrecorded
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.gate import Admission, Verdict
+from loop_core.values import ArgsForm
 
 INCOMPLETE = "gate.incomplete"
 
@@ -34,6 +36,8 @@ class CutRun(StrEnum):
     """It was cut; the agent answered it with an error, which a tool that ran may give."""
     UNSEEN = "unseen"
     """It was cut, and the recording ends there."""
+    UNTOLD = "untold"
+    """The file has neither a stop reason nor the text of its arguments, so a cut could not be seen."""
     NOT_RUN = "not run"
     """It was cut; the agent refused it, or went on without a result of it."""
 
@@ -43,6 +47,7 @@ CLAUSES: Mapping[CutRun, str] = {
     CutRun.NOT_RUN: "{} refused, or without a result in what the agent sent next",
     CutRun.FAILED: "{} answered with an error: it may have run",
     CutRun.UNSEEN: "{} where the recording ends",
+    CutRun.UNTOLD: "{} without a recorded stop reason, sent as a whole object: a cut could not be seen",
     CutRun.RAN_BROKEN: "{} ran on arguments that are not whole; nothing shows a cut",
     CutRun.RAN_WHOLE: "{} ran on whole arguments, although its answer was cut",
 }
@@ -53,12 +58,17 @@ def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
     """What the recording shows of a call of a recorded response."""
     rules = {noted.finding.rule for noted in view.turn_of(facts.step).findings
              if noted.response == facts.index and noted.call == verdict}
-    incomplete = verdict.admission is Admission.HELD and verdict.rule == INCOMPLETE
+    shape = parse(verdict.call.arguments).shape
+    # No arguments mean an empty object where a tool needs none; of a cut answer they may be what never came.
+    none_came = shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and shows_cut(facts.judgement, verdict)
+    incomplete = verdict.admission is Admission.HELD and (verdict.rule == INCOMPLETE or none_came)
     if RAN_CUT in rules:
-        whole = parse(verdict.call.arguments).shape is ArgumentShape.COMPLETE
-        return CutRun.RAN_WHOLE if not incomplete else CutRun.RAN_OBJECT if whole else CutRun.RAN
+        ran = CutRun.RAN_OBJECT if shape is ArgumentShape.COMPLETE else CutRun.RAN
+        return ran if incomplete else CutRun.RAN_WHOLE
     if not incomplete:
-        return CutRun.WHOLE
+        stop = facts.judgement.stop
+        told_of = not is_unrecorded(stop) and inference_of(stop) is None
+        return CutRun.WHOLE if told_of or verdict.call.form is not ArgsForm.OBJECT else CutRun.UNTOLD
     if rules.intersection((*RAN, RAN_UNSEEN)):
         return CutRun.RAN_BROKEN
     if FAILED in rules:
@@ -83,8 +93,8 @@ def told(found: Counter[CutRun]) -> Line:
     checked, ran = found.total(), found[CutRun.RAN] + found[CutRun.RAN_OBJECT]
     if not checked:
         return ()
-    open_ = found[CutRun.FAILED] + found[CutRun.UNSEEN]
-    cut = ran + open_ + found[CutRun.NOT_RUN]
+    maybe = found[CutRun.FAILED] + found[CutRun.UNSEEN]
+    cut, open_ = ran + maybe + found[CutRun.NOT_RUN], maybe + found[CutRun.UNTOLD]
     head = (Span(f"{count_of(ran, 'tool')} ran on cut arguments", Tone.ERROR) if ran else
             Span("not shown: whether a tool ran on cut arguments", Tone.WARN) if open_ else
             Span("no tool ran on cut arguments", Tone.OK))

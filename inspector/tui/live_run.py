@@ -41,6 +41,7 @@ HELD = 0.4
 
 
 KEYS = "y asks the provider now · p asks a stand-in · esc leaves · tab fields"
+KEYS_OF_NONE = "p asks a stand-in · esc leaves · tab fields"
 KEYS_WITHOUT = "a key is missing · p asks a stand-in · esc leaves"
 
 
@@ -146,6 +147,8 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         except LoopError as why:
             self._wanted, lines = None, [field("cannot", safe(str(why), Tone.ERROR))]
         self.query_one(CostLines).lines = lines
+        self.query_one("#ask-keys", Note).line = hint(KEYS, Tone.WARN) if self._wanted else (
+            Span("nothing can be sent · ", Tone.WARN), *hint(KEYS_OF_NONE))
 
 
 def about(request: BranchRequest) -> list[Line]:

@@ -19,6 +19,7 @@ from inspector.live.scripted import ScriptedTurn
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
 from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet, Span, Tone, field, more
+from inspector.tui.delivery import shown_path
 from inspector.tui.key_words import name_of
 from inspector.tui.live_controls import MEANS, TurnControls
 from inspector.tui.live_run import LiveAttempt
@@ -285,7 +286,7 @@ class LiveScreen(SessionScreen):
         self.refresh_bindings()
         if not problem:
             self.restore()
-        self.note = problem or f"recorded in {path}"
+        self.note = problem or f"recorded in {shown_path(str(path))}"
 
     async def _end(self) -> None:
         await self.driver.close()

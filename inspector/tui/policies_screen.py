@@ -186,7 +186,8 @@ class PoliciesScreen(TableScreen):
         if self._past_filter:
             counts = f"  all {count_of(len(made.rows), 'turn')}, {NO_FILTER}"
         elif width >= ROOMY:
-            counts += f", {made.complete(self._cells.policy):,} complete"
+            policy = made.policies[self._cells.policy].name
+            counts += f", {made.complete(self._cells.policy):,} complete under {policy}"
         run = (Span("run ", Tone.DIM), safe(self._run), Span("  "),
                Span(made.fidelity.value, FIDELITY[made.fidelity]))
         return [spread_ends((title, Span(counts, Tone.DIM)), run, width),

@@ -81,6 +81,9 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         self._before = last_typed()
         self._stories: Mapping[str, Story] = {}
         """The scenarios by name; empty until they are read."""
+        self._api = self._shown_api = ""
+        """The wire format that the operator chose, and the one that the form showed last: a scenario that cannot be
+        told in the first has another one meanwhile."""
 
     def compose(self) -> ComposeResult:
         """A row for each field."""
@@ -137,8 +140,10 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         """Shows the fields of a scenario or those of a server."""
         self.set_class(self._scenario is not None, "-scripted")
         story, api = self._stories.get(self._scenario or ""), self.query_one("#api", Cycle)
-        if story is not None and api.value not in formats_of(story):
-            api.value = formats_of(story)[0]
+        if api.value != self._shown_api:
+            self._api = api.value
+        formats = formats_of(story) if story is not None else tuple(FORMATS)
+        api.value = self._shown_api = self._api if self._api in formats else formats[0]
         self._describe()
 
     def _describe(self) -> None:

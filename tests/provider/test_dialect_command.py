@@ -39,7 +39,7 @@ def test_the_first_scenario_is_shown_without_a_name() -> None:
     shown = providers()
     assert shown.exit_code == 0
     assert shown.output.startswith("call-cut: a call that the budget cuts in the middle of a string\n")
-    assert "strict decides: hold, repair 41 · continue 8\n" in shown.output
+    assert "what a loop does (policy strict): hold, repair 41 · continue 8\n" in shown.output
     assert shown.output == providers("call-cut").output
 
 

@@ -168,7 +168,7 @@ def test_the_document_holds_every_row(scenario: str) -> None:
 def test_the_heading_counts_those_who_are_deceived() -> None:
     shown = text(table_rows("call-cut"), STRICT, 120)
     # By their word: vllm, vllm+empty, openrouter, generic+router, dynamo, generic+leak, and two of Responses.
-    assert "finished, it seems: 8 by their own word, 0 after judging" in shown
+    assert "looks finished: 8 by the provider's word, 0 after this program's check" in shown
     narrow = [text_of(line) for line in table(table_rows("call-cut"), 80)]
     assert "openai_chat" in narrow
     assert "ollama_chat" in narrow

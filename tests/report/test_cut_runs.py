@@ -10,6 +10,7 @@ from inspector.report.cut_runs import CutRun, counted, cut_run_lines
 from inspector.report.lines.calls import calls
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
+from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     ASKS,
     CUT,
@@ -65,6 +66,10 @@ ANSWERED = [{"role": "assistant", "content": [OBJECT]},
      "no tool ran on cut arguments (1 call checked, none cut)"),
     ([asked(ASKS, cut(), tools=TOOLS, max_tokens=40)],
      "not shown: whether a tool ran on cut arguments (1 call checked, 1 cut) · 1 where the recording ends"),
+    ([asked(ASKS, chat(None, "length", {**call(""), "function": {"name": "now", "arguments": ""}}, tokens=40),
+            tools=[{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}],
+            max_tokens=40)],
+     "not shown: whether a tool ran on cut arguments (1 call checked, 1 cut) · 1 where the recording ends"),
     (then(cut(WHOLE), assistant(None, call(WHOLE)), result(), max_tokens=40),
      "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on whole arguments, although its answer was cut"),
     (then(cut('{"path": oops}', "tool_calls"), assistant(None, call('{"path": oops}')), result()),
@@ -81,6 +86,16 @@ def test_a_call_that_was_answered_with_an_error_may_have_run() -> None:
                asked([*ASKS, ANSWERED[0], user([failed])], DONE, url=MESSAGES, max_tokens=9)]
     assert lines(entries) == ["this turn  not shown: whether a tool ran on cut arguments (1 call checked, 1 cut) · "
                               "1 answered with an error: it may have run"]
+
+
+def test_a_call_of_a_transcript_without_stop_reasons_cannot_show_a_cut() -> None:
+    """An agent's rows hold the arguments as an object, and this agent writes no stop reason."""
+    rows = [agents.prompt("Write it."), agents.block(agents.use(path="a.md")), agents.result("written"),
+            agents.block(agents.text("Done."), "msg_02")]
+    view = shown(data=agents.claude(*rows).encode())
+    assert [text_of(line) for line in cut_run_lines(view, 0)] == [
+        "this turn  not shown: whether a tool ran on cut arguments (1 call checked, none cut) · 1 without a recorded "
+        "stop reason, sent as a whole object: a cut could not be seen"]
 
 
 def test_a_session_of_several_turns_is_counted_beside_the_turn() -> None:

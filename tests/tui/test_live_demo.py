@@ -88,6 +88,19 @@ async def test_the_form_says_of_a_scenario_whether_its_stop_word_is_true(letter:
         await until(pilot, lambda: word in " ".join(page(app).replace("│", " ").split()))
 
 
+async def test_a_scenario_that_needs_another_wire_format_gives_the_chosen_one_back() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await until(pilot, lambda: "no key" in page(app))
+        scenario, api = (app.screen.query_one(f"#{name}", Cycle) for name in ("scenario", "api"))
+        api.value = "ollama_chat"
+        for name, shown in (("paused", "anthropic_messages"), ("lying-router", "ollama_chat"),
+                            ("commentary", "openai_responses"), ("a real server", "ollama_chat")):
+            scenario.value = name
+            await until(pilot, lambda shown=shown: api.value == shown)
+
+
 async def test_a_key_that_was_struck_before_the_turn_was_shown_sends_nothing() -> None:
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:

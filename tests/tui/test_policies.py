@@ -112,7 +112,7 @@ async def test_the_file_of_a_turn_is_named_where_there_are_several(tmp_path: Pat
         cells = await opened(pilot)
         assert seen(app)[1].split()[:2] == ["turn", "file"]
         assert [row.split()[:2] for row in seen(app)[2:4]] == [["1", "first.har"], ["2", "second.har"]]
-        assert "file           first.har" in page(app)
+        assert "file           first.har · turn 1 of it" in page(app)
         x = seen(app)[2].index("▶")
         await pilot.click(offset=(x + 2, 3))
         assert cells.here == (1, 0)
@@ -202,7 +202,7 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
         cells = await opened(pilot)
         made = cells.made
         assert made is not None
-        assert (", 0 complete" in seen(pilot.app)[0]) is (size == LARGE)
+        assert (", 0 complete under strict" in seen(pilot.app)[0]) is (size == LARGE)
         assert "complete       0 of 2 turns, by the verdict of each" in told(pilot.app)
         await pilot.press("j", "l", "l", "l", "l", "enter")
         screen = pilot.app.screen

@@ -70,7 +70,7 @@ async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, in
         shown = seen(pilot.app)
         assert shown[0].split()[:2] == ["call-cut", "1/13"]
         assert shown[0].rstrip().endswith("32 tokens ESTIMATED  SIMULATED")
-        assert "finished, it seems: 8 by their own word, 0 after judging" in page(pilot.app)
+        assert "looks finished: 8 by the provider's word, 0 after this program's check" in page(pilot.app)
         vllm = next(row for row in shown if row.lstrip(" ▶").startswith("vllm +2"))
         for said in ("tool_calls", "max_tokens", "hold, repair"):
             assert said in vllm
@@ -215,7 +215,7 @@ async def test_a_policy_is_chosen_and_decides() -> None:
         place = [word for word, _ in listed._words.rows].index("pi-presence")
         await pilot.press(*["down"] * place, "enter")
         await settled(pilot)
-        assert "pi-presence decides: " in page(pilot.app)
+        assert "what a loop does (policy pi-presence): " in page(pilot.app)
         assert "run held call" in page(pilot.app)
         await pilot.press("y")
         assert pilot.app.clipboard == "inspector providers call-cut --policy pi-presence"
