@@ -123,6 +123,12 @@ def reason_text(stop: StopReason) -> str:
     return "no stop reason"
 
 
+@lru_cache(maxsize=64)
+def only_finding(told: Finding) -> tuple[Finding, ...]:
+    """The findings of an answer that has no other: the same for most answers, so one copy is kept."""
+    return (told,)
+
+
 def reason_finding(stop: StopReason) -> Finding | None:
     """The finding about a stop reason that no word in the file gives; None if one does."""
     first = stop.evidence[0]

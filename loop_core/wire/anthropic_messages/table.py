@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from sys import intern
 from typing import Any, NamedTuple
 
 from loop_core.values import (
@@ -315,7 +314,7 @@ def _call(
     id_, name = fields.get("id"), fields.get("name")
     return ToolCall(
         id_ if isinstance(id_, str) else None,
-        intern(name) if isinstance(name, str) else "",  # a recording calls the same tools all the time
+        name if isinstance(name, str) else "",
         arguments,
         closed,
         kind,
