@@ -325,6 +325,8 @@ def _call(
 
 def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
     known = KNOWN[type_]
+    if fields.keys() <= known and type_ != "mcp_tool_use":
+        return []  # as nearly always
     rest = {name: value for name, value in fields.items() if name not in known and worth_keeping(name, value)}
     if not rest and type_ != "mcp_tool_use":
         return []
