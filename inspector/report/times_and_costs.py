@@ -182,8 +182,11 @@ def moment(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        number = float(text)
+        # A date, as nearly every recorder writes it, is no number; a failed attempt would take as long as reading it.
+        number = None if text[4:5] == "-" and text[:4].isdecimal() else float(text)
     except ValueError:
+        number = None
+    if number is None:
         try:
             read = datetime.fromisoformat(text)
         except ValueError:

@@ -137,6 +137,12 @@ def reason_text(stop: StopReason) -> str:
     return "no stop reason"
 
 
+@lru_cache(maxsize=64)
+def only_finding(told: Finding) -> tuple[Finding, ...]:
+    """The findings of an answer that has no other: the same for most answers, so one copy is kept."""
+    return (told,)
+
+
 def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
     """The finding about a stop reason that no word in the file gives; None if one does. `noted` is what the file says
     behind the answer of the turn's end, such as that the user interrupted it."""

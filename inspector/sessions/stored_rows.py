@@ -106,7 +106,11 @@ def stored_body(places: Sequence[RowPlace]) -> StoredBody:
 class StoredText(NamedTuple):
     """A text in a row of a file; equal to another one if their hashes are."""
 
-    place: RowPlace
+    path: str
+    start: int
+    row_size: int
+    check: int
+    """The place of its row, as the fields of `RowPlace`: one value in place of two."""
     number: int
     """The number of its block in the row."""
     pick: Callable[[Any, int], str]
@@ -129,7 +133,7 @@ class StoredText(NamedTuple):
         Raises:
             FileChangedError: its row does not stand in the file any more.
         """
-        return _read(self.place, self.number, self.pick)
+        return _read(RowPlace(*self[:4]), self.number, self.pick)
 
 
 @lru_cache(maxsize=16)  # a view reads the same text several times

@@ -265,6 +265,8 @@ class _Session(TranscriptReader):
             if not isinstance(block, dict):
                 self.remarks["hold a block that is not an object"] += 1
                 continue
+            if type(block.get("name")) is str:
+                block["name"] = intern(block["name"])  # a session calls the same tools all the time
             here = At(at.part, at.start, at.end, intern(f"/message/content/{number}"))
             parts = read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
             if not self.options.signed:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from inspector.sessions.reasons import STOPPED, is_unrecorded, reason_finding, unrecorded_reason
+from inspector.sessions.reasons import STOPPED, is_unrecorded, only_finding, reason_finding, unrecorded_reason
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import (
     SHORT,
@@ -215,7 +215,9 @@ class TranscriptAnswer:
         """The decoded exchange; `stop` must be known by now. `steered`: words beside results are said within a turn."""
         stop = self.stop or unrecorded_reason(self.word_at)
         told = reason_finding(stop, next((each.message for each in self.findings if each.rule == STOPPED), ""))
-        findings = (*self.findings, told) if told is not None else tuple(self.findings)
+        findings = tuple(self.findings)
+        if told is not None:
+            findings = (*findings, told) if findings else only_finding(told)
         response = ChatResponse(
             self.api, self._closed(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
             error=self.error, native=EMPTY, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
@@ -340,7 +342,7 @@ def store_result(
     place, text = line.place, part.text
     if place is None or len(text) <= SHORT or refusal(part) is not None or interruption(text) or placeholder(part):
         return part
-    stays = StoredText(place, number, pick, len(text), hash(text))
+    stays = StoredText(*place, number, pick, len(text), hash(text))
     return StoredResult(part.call_id, part.name, stays, part.is_error, part.json)  # type: ignore[arg-type]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from sys import intern
 from typing import Any, NamedTuple
 
 from loop_core.values import (
@@ -315,7 +314,7 @@ def _call(
     id_, name = fields.get("id"), fields.get("name")
     return ToolCall(
         id_ if isinstance(id_, str) else None,
-        intern(name) if isinstance(name, str) else "",  # a recording calls the same tools all the time
+        name if isinstance(name, str) else "",
         arguments,
         closed,
         kind,
@@ -326,6 +325,8 @@ def _call(
 
 def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
     known = KNOWN[type_]
+    if fields.keys() <= known and type_ != "mcp_tool_use":
+        return []  # as nearly always
     rest = {name: value for name, value in fields.items() if name not in known and worth_keeping(name, value)}
     if not rest and type_ != "mcp_tool_use":
         return []
