@@ -63,6 +63,7 @@ def test_over_a_recording_the_grain_is_its_responses():
     case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     found = smallest(tune(case, grid(4, 64, simulate=False)), 0)
     assert found.edge.grain == edge.RESPONSES
+    assert text_of(grain(found.edge)).startswith("known: max_tokens ")
     assert found.edge.budget == 1, "max_tokens cuts no recorded response"
 
 
