@@ -23,17 +23,17 @@ Redact = Callable[[bytes], bytes]
 class Mask:
     """Replaces secrets in a stream of bytes by as many asterisks, wherever the chunks are cut."""
 
-    __slots__ = ("_also", "_held", "_inside", "_secrets")
+    __slots__ = ("_also", "_held", "_in_texts", "_inside", "_secrets")
 
-    def __init__(self, secrets: Iterable[str], also: Redact | None = None) -> None:
+    def __init__(self, secrets: Iterable[str], also: Redact | None = None, *, halves: bool = False) -> None:
+        """With `halves` a half of a secret is masked in what is fed too; in a complete text it always is."""
         self._also = also
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
-        # A continuation may go on in the middle of a key. Neither answer then holds all of it, but one holds a half.
-        halves = [half for secret in long if len(secret) >= 3 * SHORTEST
-                  for half in (secret[: len(secret) // 2], secret[len(secret) // 2 :])]
-        spelled = {form for secret in (*long, *halves) for form in _spellings(secret)}
-        # The longest first: one form may hold another, whose mask would hide only a part of it.
-        self._secrets = [form.encode() for form in sorted(spelled, key=len, reverse=True)]
+        # A continuation may go on in the middle of a key. Neither text then holds all of it, but one holds a half. In
+        # bytes a half stays: a frame whose checksum no longer fits is lost, and with it the text around the half.
+        self._in_texts = _forms((*long, *(half for secret in long if len(secret) >= 3 * SHORTEST
+                                          for half in (secret[: len(secret) // 2], secret[len(secret) // 2 :]))))
+        self._secrets = self._in_texts if halves else _forms(long)
         self._inside = frozenset(b"".join(self._secrets))
         """The bytes that stand in a secret; an event ends with a line end, which does not."""
         self._held = b""
@@ -66,7 +66,7 @@ class Mask:
 
     def text(self, value: str) -> str:
         """A complete text with its secrets masked."""
-        for secret in self._secrets:
+        for secret in self._in_texts:
             value = value.replace(secret.decode(), "*" * len(secret))
         if self._also is None:
             return value
@@ -106,6 +106,12 @@ class Mask:
         if isinstance(value, Mapping):
             return {name: self.json(item) for name, item in value.items()}
         return [self.json(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _forms(secrets: Iterable[str]) -> list[bytes]:
+    """The spellings of secrets, the longest first: one may hold another, whose mask would hide only a part of it."""
+    spelled = {form for secret in secrets for form in _spellings(secret)}
+    return [form.encode() for form in sorted(spelled, key=len, reverse=True)]
 
 
 def _spellings(secret: str) -> tuple[str, ...]:

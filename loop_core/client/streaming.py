@@ -27,7 +27,7 @@ class MaskedText:
     """Pieces of output, joined; a tail that may begin a secret is kept back until it is decided."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        self._mask = Mask(secrets)
+        self._mask = Mask(secrets, halves=True)
         self._decode = getincrementaldecoder("utf-8")("replace").decode
         self._text, self._taken = "", 0
 
