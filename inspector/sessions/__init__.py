@@ -23,7 +23,7 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
     """
 
     @wraps(build)
-    def paused(*args: P.args, **kwargs: P.kwargs) -> T:
+    def run_without_gc(*args: P.args, **kwargs: P.kwargs) -> T:
         running = gc.isenabled()  # the caller may have disabled it itself
         gc.disable()
         try:
@@ -33,7 +33,7 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
                 gc.freeze()
                 gc.enable()
 
-    return paused
+    return run_without_gc
 
 
 def open_paths(

@@ -245,7 +245,7 @@ def read_file(path: str, options: Options, head: bytes = b"", build_one: Build |
             name = choose(file.read(HEAD), path)
             if name is not None and IMPORTERS[name].grows:
                 file.seek(0)
-                return _imported(path, name, file, options)
+                return _import(path, name, file, options)
     return _read(path, _bytes_of(path, head), options, build_one)
 
 
@@ -263,10 +263,10 @@ def _unread(why: Exception) -> str:
 
 def unread_file(path: str, why: Exception) -> OpenedFile:
     """The result for a file that cannot be read."""
-    return _failed(path, _unread(why)), []
+    return _failed_input(path, _unread(why)), []
 
 
-def _failed(path: str, why: str, format_name: str = "unknown", skips: tuple[Skipped, ...] = ()) -> Input:
+def _failed_input(path: str, why: str, format_name: str = "unknown", skips: tuple[Skipped, ...] = ()) -> Input:
     name = "standard input" if path == STDIN else path
     return Input(path, format_name, 0, skips, error=f"{name}: {redact.text(why)}")
 
@@ -289,7 +289,7 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
         yield from sessions
     else:
         yield (
-            _failed(
+            _failed_input(
                 path, f"no session in this folder (files looked at: {looked}): {EXPECTED}", "folder", tuple(skipped)
             ),
             [],
@@ -319,28 +319,28 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
 
 def _read(path: str, data: bytes, options: Options, build_one: Build | None = None) -> OpenedFile:
     if not data or data.isspace():
-        return _failed(path, f"empty: {EXPECTED}"), []
+        return _failed_input(path, f"empty: {EXPECTED}"), []
     plain = unpack(data, room=options.room) if data.startswith(intake.PACKED) else data
     if isinstance(plain, str):
-        return _failed(path, f"a packed file that is damaged or too large ({plain}): {EXPECTED}"), []
+        return _failed_input(path, f"a packed file that is damaged or too large ({plain}): {EXPECTED}"), []
     head = plain[:HEAD]
     name = choose(head, path)
     if name is None:
         from inspector.sessions.importers.known_formats import refusal, unknown
 
-        return _failed(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain, path)), []
-    return _imported(path, name, plain, options, build_one)
+        return _failed_input(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain, path)), []
+    return _import(path, name, plain, options, build_one)
 
 
-def _imported(
+def _import(
     path: str, name: str, data: bytes | IO[bytes], options: Options, build_one: Build | None = None
 ) -> OpenedFile:
     try:
         reading = reading_of(name, data, path, options)
     except UnreadableError as why:
-        return _failed(path, str(why), name), []
+        return _failed_input(path, str(why), name), []
     except ODD as why:
-        return _failed(path, f"a file that {unusable(why)}: {EXPECTED}", name), []
+        return _failed_input(path, f"a file that {unusable(why)}: {EXPECTED}", name), []
     return decode_reading(path, name, reading, options, build_one)
 
 
