@@ -240,7 +240,7 @@ def view(replay: Replay, beside: View | None = None) -> View:
         same = None if beside is None else _same_turn(beside, len(turns), run, noted)
         turns.append(same or _turn(replay, run, noted, spends))
         responses.update(_responses(replay, run, last_recorded(run) not in parents))
-    return _view(replay, _ordered(responses), turns)
+    return _view(replay, _in_order(responses), turns)
 
 
 def view_of_case(case: Case, settings: Settings) -> View:
@@ -251,10 +251,10 @@ def view_of_case(case: Case, settings: Settings) -> View:
     for run, noted in zip(runs, recorded_findings(replay.case), strict=True):
         turns.append(_turn(replay, run, (*noted, *another_way(replay, run)), spends))
         responses.update(_responses(replay, run, last_recorded(run) not in parents))
-    return _view(join_runs(replay.case, settings, replay.turns), _ordered(responses), turns)
+    return _view(join_runs(replay.case, settings, replay.turns), _in_order(responses), turns)
 
 
-def _ordered(responses: Mapping[int, ResponseFacts]) -> tuple[ResponseFacts, ...]:
+def _in_order(responses: Mapping[int, ResponseFacts]) -> tuple[ResponseFacts, ...]:
     return tuple([responses[index] for index in sorted(responses)])
 
 
@@ -364,7 +364,7 @@ def answer_at(view: View, step: int) -> ResponseFacts | None:
     if index is not None:
         return view.responses[index]
     at = answering_step(view, step)
-    return None if at is None else _simulated(view, at)
+    return None if at is None else _simulated_facts(view, at)
 
 
 def answers_of(view: View, first: int, end: int) -> Iterator[tuple[int, ResponseFacts]]:
@@ -381,7 +381,7 @@ def is_simulated(view: View, end: int) -> bool:
     return has_unrecorded_answer(view.steps[end - 1].turn)
 
 
-def _simulated(view: View, at: int) -> ResponseFacts:
+def _simulated_facts(view: View, at: int) -> ResponseFacts:
     step = view.steps[at]
     event, seen, before = step.event, step.turn.evaluation, step.before
     assert isinstance(event, ProviderResponse)  # noqa: S101 - `answering_step` stops at one

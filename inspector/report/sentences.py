@@ -234,14 +234,14 @@ def cut_before(look: JudgedTurn) -> str:
 def failure(look: JudgedTurn) -> str:
     """The error reported in place of an answer."""
     error = look.exchange.response.error
-    message = error.message or error.type or error.code or "without a message" if error else _worded(look)
+    message = error.message or error.type or error.code or "without a message" if error else _failure_word(look)
     status = look.exchange.response.http_status
     most = 300 if sent_on(look) else 100  # a redirect's address is useless if it is cut
     shown = message if len(message) <= most else f"{message[:most - 3]}…"
     return f"HTTP {status}, {shown}" if status and status >= 400 else shown
 
 
-def _worded(look: JudgedTurn) -> str:
+def _failure_word(look: JudgedTurn) -> str:
     """A failure that was reported only as a stop word: the word and its meaning."""
     stop = look.judgement.stop
     kind, _, said = (stop.detail or "").partition(": ")

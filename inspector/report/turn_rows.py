@@ -308,7 +308,7 @@ class RowAnswer(NamedTuple):
         at = _TEXT_AT.get(name)
         return "" if at is None else self.row.answers[self.answer].texts[at]
 
-    def searched(self) -> str:
+    def search_text(self) -> str:
         """The text of the row in which a search looks."""
         return self.row.text
 

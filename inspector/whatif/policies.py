@@ -19,7 +19,7 @@ from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, re
 from inspector.report.judged_turn import judged_turn_of
 from inspector.report.lines.spans import cells, count_of
 from inspector.report.lines.steps import file_names
-from inspector.report.verdict import unanswered, verdict_word
+from inspector.report.verdict import is_unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import SeamRule
@@ -87,7 +87,7 @@ class PolicyRun:
     def failed(self) -> ChatResponse | None:
         """The response to its last request, if that request failed and nothing of an answer came; else None."""
         response = self.evaluated[-1].response if self.evaluated else None
-        failed = response is not None and not response.parts and (response.error is not None or unanswered(response))
+        failed = response is not None and not response.parts and (response.error is not None or is_unanswered(response))
         return response if failed else None
 
     @property

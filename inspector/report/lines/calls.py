@@ -210,7 +210,7 @@ def call(
         Span(f"  {short_why(verdict)}", role), *((Span(f"  {RAN_IT}", Tone.ERROR),) if ran else ()), *_where(facts),
         *((Span("  ▶ here", Tone.HERE),) if here else ()),
     )
-    lines = [title, *_received(verdict)]
+    lines = [title, *_arguments(verdict)]
     lines.append(field("parser", *_parser(verdict)))
     lines.append(field("schema", *_schema(facts, verdict)))
     if verdict.admission is not Admission.READY:
@@ -249,7 +249,7 @@ def short_why(verdict: Verdict) -> str:
     }.get(verdict.rule, verdict.rule)
 
 
-def _received(verdict: Verdict) -> list[Line]:
+def _arguments(verdict: Verdict) -> list[Line]:
     raw = verdict.call.arguments
     if raw is None:
         return [field("received", Span("no arguments", Tone.WARN))]

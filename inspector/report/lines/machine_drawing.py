@@ -201,14 +201,14 @@ def _record(record: Record, index: int, here: int) -> list[Line]:
     lines = [head]
     for key, value in record.items():
         if key not in SHOWN_APART:
-            lines.append((gutter, Span(f"  {key:<25}", Tone.KEY), safe(_shown(value), _ROLES.get(key, Tone.PLAIN))))
+            lines.append((gutter, Span(f"  {key:<25}", Tone.KEY), safe(_in_words(value), _ROLES.get(key, Tone.PLAIN))))
     who = " · ".join(str(record[key]) for key in ("provider", "model") if record.get(key))
     lines.append((gutter, Span(f"  {'provider, model':<25}", Tone.KEY), safe(who, Tone.DIM)))
     lines.append((gutter,))
     return lines
 
 
-def _shown(value: object) -> str:
+def _in_words(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):

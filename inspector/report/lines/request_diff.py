@@ -61,11 +61,11 @@ def request_diff(view: View, facts: ResponseFacts) -> Listed:
     if old is not None and not _adds_only(facts, request):
         change = context_change(old.messages, request.messages)
     gone, come = change.removed, change.added
-    lines += [_before(facts, old, change), *_size(gone, come), *_measured(before, facts)]
+    lines += [_before(facts, old, change), *_size(gone, come), *_measurement(before, facts)]
     if old is not None:
         lines += _settings(old, request)
-    lines += _listed(gone, "− ", Tone.REMOVED, None)
-    lines += _listed(come, "+ ", Tone.ADDED, before)
+    lines += _message_list(gone, "− ", Tone.REMOVED, None)
+    lines += _message_list(come, "+ ", Tone.ADDED, before)
     return Listed(lines)
 
 
@@ -142,7 +142,7 @@ def _size(removed: Sequence[Message], added: Sequence[Message]) -> list[Line]:
     return lines
 
 
-def _measured(before: ResponseFacts | None, facts: ResponseFacts) -> list[Line]:
+def _measurement(before: ResponseFacts | None, facts: ResponseFacts) -> list[Line]:
     """The tokens of the whole context, if the provider counted them."""
     now = input_tokens(facts.exchange)
     was = input_tokens(before.exchange) if before is not None else None
@@ -207,9 +207,9 @@ def _member(values: Mapping[str, Any], name: str) -> str:
 # -- messages --------------------------------------------------------------------------------------------------------
 
 
-def _listed(messages: Sequence[Message], mark: str, role: Tone, before: ResponseFacts | None) -> Iterator[Line]:
+def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: ResponseFacts | None) -> Iterator[Line]:
     for message in messages[:MOST]:
-        text, tokens = _text(message), _answered(message, before)
+        text, tokens = _text(message), _answer_tokens(message, before)
         told = f"~{estimated_tokens(text):,} tokens" if tokens is None else f"{tokens:,} tokens"
         how = "" if tokens is None or before is None else f" measured: the answer of {before.name}"
         yield EMPTY
@@ -223,7 +223,7 @@ def _listed(messages: Sequence[Message], mark: str, role: Tone, before: Response
         yield (Span(f"{mark}… {count_of(len(messages) - MOST, 'message')} more", Tone.DIM),)
 
 
-def _answered(message: Message, before: ResponseFacts | None) -> int | None:
+def _answer_tokens(message: Message, before: ResponseFacts | None) -> int | None:
     """The tokens of a message that repeats the previous answer unchanged, as the provider counted them for that answer;
     else None."""
     if before is None or message.role is not Author.ASSISTANT:

@@ -44,7 +44,7 @@ TEXT_SHOWN = 200_000
 
 def response(view: View, facts: ResponseFacts) -> Listed:
     """The sheet of one response."""
-    lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
+    lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_outcome(facts), EMPTY]
     lines += [*_usage(facts), *_cost(view, facts), *_who(facts), *_calls(view, facts)]
     found = findings_of(view, facts.index)
     if found:
@@ -131,7 +131,7 @@ def _reason(facts: ResponseFacts) -> list[Line]:
         field("mapped", Span(judged.mapped.normalized.value, Tone.NORMALIZED),
               Span(f"  {_mapping(facts)}", Tone.DIM)),
         field("effective", Span(f"{glyph} {judged.stop.normalized.value}", role), *detail,
-              *_tightened(facts)),
+              *_correction(facts)),
     ]
     name = "evidence"
     for number, seen in enumerate(facts.evidence, 1):
@@ -160,7 +160,7 @@ def _native(answer: ChatResponse) -> Line:
     )
 
 
-def _tightened(facts: ResponseFacts) -> Line:
+def _correction(facts: ResponseFacts) -> Line:
     if facts.judgement.promoted:
         return (Span("  promoted: every call is complete", Tone.WARN),)
     if facts.judgement.mapped.normalized is not facts.judgement.stop.normalized:
@@ -168,7 +168,7 @@ def _tightened(facts: ResponseFacts) -> Line:
     return ()
 
 
-def _decided(facts: ResponseFacts) -> list[Line]:
+def _outcome(facts: ResponseFacts) -> list[Line]:
     state = facts.state.value if facts.state else "not reached"
     return [field("our machine", Span(state, Tone.STRONG)), field("the agent", safe(facts.recorded_next))]
 
@@ -274,12 +274,12 @@ def awaiting_sheet(step: Step) -> Listed:
     request = step.turn.request
     send = send_of(step)
     lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM)), EMPTY]
-    lines += _asked(request, send)
+    lines += _request_lines(request, send)
     lines += [EMPTY, hint("space steps to the answer")]
     return Listed(lines)
 
 
-def _asked(request: Request, send: Send | None) -> list[Line]:
+def _request_lines(request: Request, send: Send | None) -> list[Line]:
     cap = send.max_tokens if send is not None else request.max_tokens
     lines = [
         field("api", safe(request.api)), field("model", safe(request.model or "not named")),

@@ -143,7 +143,7 @@ def _ending(facts: ResponseFacts) -> list[Line]:
     return [*lines, ()]
 
 
-def _unrecorded(facts: ResponseFacts) -> list[Line]:
+def _missing_body(facts: ResponseFacts) -> list[Line]:
     """A request without a recorded body; for a simulated answer, the engine's request."""
     request = facts.exchange.request
     if facts.recut is None or request is None:
@@ -166,7 +166,7 @@ def request_sheet(facts: ResponseFacts) -> Sheet:
             lines += [field(safe(name).text + " ", safe(value)) for name, value in headers]
             lines.append(())
     if exchange.request_json is None:
-        lines += _unrecorded(facts)
+        lines += _missing_body(facts)
         return Listed(lines)
     text = json.dumps(exchange.request_json, ensure_ascii=False, indent=2)
     lines.append((Span("request body", Tone.TITLE),))
