@@ -22,14 +22,14 @@ def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens that completes a turn; None if none does, or max_tokens is not varied."""
     seen = tuning.turns[turn]
     ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.complete}
-    return _cached(tuning, 1, (turn,), (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes)
+    return _cached_cap(tuning, 1, (turn,), (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes)
                                         if code in ranks))
 
 
 def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
     """The smallest max_tokens with which that many turns complete; None if none does, or max_tokens is not varied."""
     turns = [turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE for code in seen.codes)]
-    return _cached(tuning, completed, tuple(turns), (
+    return _cached_cap(tuning, completed, tuple(turns), (
         ((tuning.tokens[cell], tuning.requests[cell], cell), cell) for cell in range(tuning.grid.size)
         if tuning.whole(cell) and tuning.completed[cell] == completed))
 
@@ -48,7 +48,7 @@ _Cells = Iterable[tuple[tuple[int, int, int], int]]
 """What is spent in each cell, and the cell."""
 
 
-def _cached(tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells) -> SmallestCap | None:
+def _cached_cap(tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells) -> SmallestCap | None:
     if INITIAL not in tuning.grid.names or not tuning.grid.base.simulate:
         return None
     key = (completed, *turns)

@@ -266,7 +266,7 @@ def status(
 def fidelity(step: Step, live: bool = False) -> Span:
     """The fidelity of a step; with `live`, a recorded step counts as LIVE, since this screen recorded it."""
     trust = Fidelity.LIVE if live and step.fidelity is Fidelity.RECORDED else step.fidelity
-    estimated = f" {ESTIMATED}" if step.estimated is not None else ""
+    estimated = f" {ESTIMATED}" if step.estimated_cut is not None else ""
     return Span(f"{trust.value}{estimated}", FIDELITY[trust])
 
 
