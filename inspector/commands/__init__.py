@@ -38,7 +38,7 @@ def names(module: str, table: str) -> Callable[[click.Context, click.Parameter, 
         name for name in getattr(import_module(module), table) if name.startswith(begun)]
 
 
-def _bounded(context: click.Context, _option: click.Parameter, most: int | None) -> None:
+def _set_bound(context: click.Context, _option: click.Parameter, most: int | None) -> None:
     """Sets how much is read for as long as the command runs."""
     from inspector.sessions import intake
 
@@ -50,7 +50,7 @@ def _bounded(context: click.Context, _option: click.Parameter, most: int | None)
 def reading(command: Command) -> Command:
     """The options that say how inputs are read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
-        click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_bounded,
+        click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_set_bound,
                      help="At most N bytes of an input are read; by default 256 MiB, and all of a transcript."),
         click.option("--profile", metavar="NAME", help="The server, if the host does not show it (vllm, openrouter…).",
                      shell_complete=names("loop_core.wire.profiles", "PROFILES")),

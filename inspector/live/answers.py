@@ -73,7 +73,7 @@ class TurnResults:
         call = verdict.call
         if self.toolbox is not None and call.name in self.toolbox.tools:
             return self.toolbox.run_call(verdict)
-        asked = _asked(call)
+        asked = _call_key(call)
         parts = self.results.get(asked, ())
         number = uses[asked]
         uses[asked] += 1
@@ -113,11 +113,11 @@ def _answers(messages: Sequence[Message]) -> Iterable[tuple[CallKey, ToolResultP
                              and part.name in (each.name, None)), None)
             if call is not None:
                 waiting.remove(call)
-                yield _asked(call), part
+                yield _call_key(call), part
         waiting += message.tool_calls
 
 
-def _asked(call: ToolCall) -> CallKey:
+def _call_key(call: ToolCall) -> CallKey:
     try:
         value: Any = json.loads(call.arguments or "{}")  # a call without arguments: some servers send an empty text
         # Models spell the same arguments with other white space and another order of keys.
@@ -172,13 +172,13 @@ def results_of(path: str) -> RecordedResults:
     wrong = next((given.error for given in loaded.inputs if given.error), None)
     if wrong is not None:
         raise CallerError(f"--results {wrong}")
-    found = list(_found(loaded))
+    found = list(_calls_with_results(loaded))
     if not found:
         raise CallerError(f"--results {path}: the recording holds no tool result")
     return RecordedResults(found)
 
 
-def _found(recording: Loaded) -> Iterator[tuple[ToolCall, ToolResultPart]]:
+def _calls_with_results(recording: Loaded) -> Iterator[tuple[ToolCall, ToolResultPart]]:
     """Every call with its result: recorded by itself, else carried by the request that followed."""
     alone: dict[tuple[str, int | None], list[ToolResultPart]] = {}
     for given in recording.inputs:

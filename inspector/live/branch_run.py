@@ -256,7 +256,7 @@ def recall(name: str, folder: Path) -> BranchAnswers:
     again = {act.entry for act in notes if act.entry is not None and str(act.value).startswith(AGAIN)}
     # the last remark on the whole run
     told = next((str(act.value) for act in reversed(notes) if act.entry is None), "")
-    can, provider = _asked(exchanges[0])
+    can, provider = _ability_before(exchanges[0])
     return BranchAnswers(
         name, exchanges, _places(data, len(exchanges)), _results(reading, len(exchanges) - 1),
         silent_of(exchanges, again, end), after_of(end, told), can, provider,
@@ -311,7 +311,7 @@ def _results(reading: FileReading, last: int) -> tuple[ToolResultPart, ...] | No
     return found or None
 
 
-def _asked(exchange: Exchange) -> tuple[Ability, str]:
+def _ability_before(exchange: Exchange) -> tuple[Ability, str]:
     """The abilities and the profile of the server, as they were known before it answered."""
     request = exchange.request or Request(exchange.api)
     by_name = any(seen.rule == "profile.named" for seen in exchange.profile_evidence)

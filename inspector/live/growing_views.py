@@ -115,7 +115,7 @@ class Streams:
 
     # -- Merged --------------------------------------------------------------------------------------------------
 
-    def _merged(self) -> Growing:
+    def _merged_text(self) -> Growing:
         whole, _ = self._joining.at(self.flow.text)
         self._seam = whole.seams[-1] if self._segments and whole.seams else None
         self._shown.pop("merged", None)
@@ -125,7 +125,7 @@ class Streams:
         whole, added = self._joining.at(self.flow.text)
         seam = whole.seams[-1] if self._segments and whole.seams else None
         if seam != self._seam:  # text that was already shown turned out to be a quotation, an echo or a repetition
-            self.sheets["merged"] = self._merged()
+            self.sheets["merged"] = self._merged_text()
         self.sheets["merged"].grow(self._take("merged", added), under_way(self.flow))
 
     def _head(self, whole: JoinedText) -> list[Line]:
@@ -184,7 +184,7 @@ class Streams:
 
 
 _SHEETS: Mapping[str, tuple[Callable[[Streams], Growing], Callable[[Streams], None]]] = {
-    "merged": (Streams._merged, Streams._grow_merged),
+    "merged": (Streams._merged_text, Streams._grow_merged),
     "response": (Streams._response, Streams._grow_response),
     "wire": (Streams._wire, Streams._grow_wire),
 }

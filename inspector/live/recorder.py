@@ -123,7 +123,7 @@ class Recorder(RequestClock):
     def on_interrupt(self, number: int, *, answered: bool) -> None:
         """Records that the turn was cancelled, and closes the file."""
         if number >= 0:
-            self.cancelled(number, answered=answered)
+            self.record_cancel(number, answered=answered)
         self.ended_as("cancelled")
         self.close()
 
@@ -143,7 +143,7 @@ class Recorder(RequestClock):
         if names:
             self.write({"type": "limits", "values": {name: getattr(settings.limits, name) for name in sorted(names)}})
 
-    def cancelled(self, number: int, *, answered: bool) -> None:
+    def record_cancel(self, number: int, *, answered: bool) -> None:
         """Records that the turn was cancelled, while this last request was under way or after its answer was read."""
         self.write({"type": "cancel", "request": _id(number), "answered": answered})
 

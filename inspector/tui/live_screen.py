@@ -339,7 +339,7 @@ class LiveScreen(SessionScreen):
             return
         # Cancelled first, so that `settled` waits for the end of the request and not for its answer.
         self.driver.cancel()
-        await self.driver.settled()
+        await self.driver.wait_until_idle()
         await self.driver.act()  # the end is accepted, and noted in the recording
         self.controls.finished = True
         await self.driver.close()
