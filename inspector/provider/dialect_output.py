@@ -263,12 +263,12 @@ class TableQuery:
         """The rows of the table."""
         return rows(self.scenario, self.budget, settings=self.settings)
 
-    def turned(self, by: int) -> TableQuery:
+    def shift_scenario(self, by: int) -> TableQuery:
         """The query for the next or previous scenario, under that scenario's own budget."""
         every = list(SCENARIOS.values())
         return replace(self, scenario=every[(every.index(self.scenario) + by) % len(every)], budget=None)
 
-    def stepped(self, by: int) -> TableQuery:
+    def shift_budget(self, by: int) -> TableQuery:
         """The query with a larger or smaller budget."""
         return replace(self, budget=next_budget(self.limit, by))
 

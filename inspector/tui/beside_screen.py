@@ -57,7 +57,7 @@ class PairList(RowList):
             return False
         self._opened.add(row.left)
         self.rows = self.pair.rows(self._opened)
-        self.resized()
+        self.fit_rows()
         return True
 
     def differing(self, by: int) -> int | None:
@@ -131,7 +131,7 @@ class Beside(Screen[int | None]):
         title.line = (Span(which, Tone.TITLE), Span(pair.summary(), Tone.STRONG))
         self._head()
         self.query_one("#texts", TextView).sheet = Listed([(Span("left to right", Tone.DIM),), *pair.texts()])
-        self._pairs.resized()
+        self._pairs.fit_rows()
         self._pairs.show_cursor()
 
     def action_difference(self, by: int) -> None:

@@ -65,7 +65,7 @@ class LiveScreen(SessionScreen):
     def __init__(self, live_start: LiveStart | ScriptedTurn, line: Reached | None = None) -> None:
         self._scripted = live_start if isinstance(live_start, ScriptedTurn) else None
         start = live_start.start if isinstance(live_start, ScriptedTurn) else live_start
-        self.driver = Driver(start, self._changed, line)
+        self.driver = Driver(start, self._renew_soon, line)
         self._titled = f"{start.request.model}, live"
         self._streams: Streams | None = None
         self._frames: Timer | None = None
@@ -75,24 +75,24 @@ class LiveScreen(SessionScreen):
         super().__init__(self._as_it_stands(), ScreenPlace(()))
         if self._scripted is not None:
             self.known = known_of(self._scripted)
-        self.controls = TurnControls(self, self.driver, self._changed)
+        self.controls = TurnControls(self, self.driver, self._renew_soon)
         self.adopt(self.controls)
         self.action_give_up = self._give_up
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the run is over and the screen shows its recording."""
-        return self.controls.finished
+        return self.controls.is_finished
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Whether a key works now; giving up also works for this run."""
-        if action == "give_up" and not self.finished:
+        if action == "give_up" and not self.is_finished:
             return MEANS[action](self.driver)
         return self.controls.allows(action) and super().check_action(action, parameters)
 
     def _give_up(self) -> None:
         """Cancels the turn."""
-        if self.finished:
+        if self.is_finished:
             self.branches.live.action_give_up()
         else:
             self.driver.cancel()
@@ -134,12 +134,12 @@ class LiveScreen(SessionScreen):
 
     def restore(self) -> None:
         """Restores nothing, since a live session has no saved remarks."""
-        if self.finished:
+        if self.is_finished:
             super().restore()
 
     # -- the effect under way ------------------------------------------------------------------------------------
 
-    def _changed(self) -> None:
+    def _renew_soon(self) -> None:
         """Redraws soon after the driver has reported a change; several changes are drawn together."""
         if not self._due and self.is_mounted:
             self._due = True
@@ -149,7 +149,7 @@ class LiveScreen(SessionScreen):
     def _renew(self) -> None:
         self._due = False
         live = self.driver.live
-        if self.finished or not self.is_mounted:
+        if self.is_finished or not self.is_mounted:
             return
         if live.phase is Phase.OVER:
             self._open_recording()
@@ -230,7 +230,7 @@ class LiveScreen(SessionScreen):
 
     def show(self) -> None:
         """Shows the current sheet; at the end of a run, the waiting effect or the arriving answer."""
-        if self.finished or not self._at_end or self.panes.tab not in FLOWING:
+        if self.is_finished or not self._at_end or self.panes.tab not in FLOWING:
             super().show()
             return
         made = self._at_the_end()
@@ -268,7 +268,7 @@ class LiveScreen(SessionScreen):
 
     def _open_recording(self) -> None:
         """Shows the recording in place of the run; if it cannot be read, the run stays."""
-        self.controls.finished = True
+        self.controls.is_finished = True
         if self._frames is not None:
             self._frames.stop()
         self.controls.work(self._end())
@@ -314,7 +314,7 @@ class LiveScreen(SessionScreen):
 
     def asks_to_leave(self) -> bool:
         """Asks whether to cancel the turn, if it has not ended; returns whether it asked."""
-        if self.finished:
+        if self.is_finished:
             return False
         from inspector.tui.lists import Choose
 
@@ -335,11 +335,11 @@ class LiveScreen(SessionScreen):
 
     async def abandon(self) -> None:
         """Cancels the turn and closes the recording, whatever is under way."""
-        if self.finished:
+        if self.is_finished:
             return
-        # Cancelled first, so that `settled` waits for the end of the request and not for its answer.
+        # Cancelled first, so that this waits for the end of the request and not for its answer.
         self.driver.cancel()
         await self.driver.wait_until_idle()
         await self.driver.act()  # the end is accepted, and noted in the recording
-        self.controls.finished = True
+        self.controls.is_finished = True
         await self.driver.close()

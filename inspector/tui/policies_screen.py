@@ -72,7 +72,7 @@ class Cells(CursorTable):
         if self.made is not None:
             self.each, self.shown = each, lines.fold_turns(self.made, each)
             self.cursor = self.line_of(turn)
-            self.resized()
+            self.fit_rows()
 
     def line_of(self, turn: int) -> int:
         """The line of a turn."""
@@ -214,7 +214,7 @@ class PoliciesScreen(TableScreen):
                 "policies.json": json.dumps(redact.texts(report.values(made)), indent=1) + "\n"}
 
     @on(RowOpened)
-    def _opened(self, message: RowOpened) -> None:
+    def _open_row(self, message: RowOpened) -> None:
         message.stop()
         if len(self._cells.turns) > 1:
             self._cells.action_each()

@@ -101,7 +101,7 @@ class Sheets:
             return sheet
         return self._picking(sheet, viewpoint, viewpoint.fact)
 
-    def traced(self, viewpoint: Viewpoint) -> bool:
+    def has_facts(self, viewpoint: Viewpoint) -> bool:
         """Whether the facts of the current response's bytes are already known."""
         return whose(viewpoint) in self._readings
 
@@ -143,7 +143,7 @@ def _sends(viewpoint: Viewpoint) -> bool:
     return any(isinstance(effect, Send) for effect in viewpoint.outline.view.steps[viewpoint.step].effects)
 
 
-def _sent(viewpoint: Viewpoint) -> int | None:
+def _sending_step(viewpoint: Viewpoint) -> int | None:
     """The step, if it sends a request, which is then shown in place of the one before; else None."""
     return viewpoint.step if _sends(viewpoint) else None
 
@@ -178,7 +178,7 @@ def _side(viewpoint: Viewpoint) -> Key:
     return (viewpoint.form, *at_hand(viewpoint)) if viewpoint.form != "merged" else ()
 
 
-def _merged(viewpoint: Viewpoint) -> Sheet:
+def _merged_sheet(viewpoint: Viewpoint) -> Sheet:
     view, block = viewpoint.outline.view, _block(viewpoint)
     if viewpoint.form == "merged":
         return merged_sheet(view, block, viewpoint.step, viewpoint.seam)
@@ -242,19 +242,19 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
     return Listed(machine_drawing.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
 
 
-def _compared(viewpoint: Viewpoint) -> Key:
+def _comparison(viewpoint: Viewpoint) -> Key:
     """What the Diff tab depends on, for each of its forms."""
     if viewpoint.against == "request":
-        return (*at_hand(viewpoint), _sent(viewpoint))
+        return (*at_hand(viewpoint), _sending_step(viewpoint))
     return (viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn,)
 
 
 _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {
-    "merged": (_merged, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_side(viewpoint))),
+    "merged": (_merged_sheet, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_side(viewpoint))),
     "response": (_of_response, at_hand),
-    "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode, _sent(viewpoint))),
+    "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode, _sending_step(viewpoint))),
     "calls": (_calls, lambda viewpoint: (_block(viewpoint), *at_hand(viewpoint))),
-    "diff": (_diff, lambda viewpoint: (viewpoint.against, *_compared(viewpoint))),
+    "diff": (_diff, lambda viewpoint: (viewpoint.against, *_comparison(viewpoint))),
     "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),
     "machine": (_machine, lambda viewpoint: (viewpoint.step,)),
 }
