@@ -14,7 +14,7 @@ from inspector.live.telling import head_of, under_way
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
-from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, join_groups, paragraphs, safe, text_of
+from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, join_groups, paragraphs, safe, text_of
 from inspector.report.lines.steps import Block
 from inspector.sessions import redact
 from loop_core.client.streaming import PendingSeam
@@ -29,7 +29,7 @@ from loop_core.turn.state import Send
 GUTTER = "┃ "
 
 
-class Growing(Listed):
+class Growing(LineSheet):
     """Fixed lines, a growing text, and a few changing lines about it."""
 
     def __init__(self, head: Sequence[Line], gutter: str = GUTTER) -> None:

@@ -21,7 +21,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
-from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_line, text_of, width_of, wrap_line
+from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one_line, text_of, width_of, wrap_line
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
@@ -264,12 +264,12 @@ class HelpScreen(ModalScreen[None]):
             yield note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Tone.TITLE)
             yield line_input(self._start, "step, filter, held")
             text = TextView()
-            text.set_reactive(TextView.sheet, Listed(matching_sections(self._sections, self._start)))
+            text.set_reactive(TextView.sheet, LineSheet(matching_sections(self._sections, self._start)))
             yield text
 
     @on(Input.Changed)
     def _filter_sections(self, event: Input.Changed) -> None:
-        self.query_one(TextView).sheet = Listed(matching_sections(self._sections, event.value))
+        self.query_one(TextView).sheet = LineSheet(matching_sections(self._sections, event.value))
 
     def action_scroll(self, key: str) -> None:
         """Scrolls the list."""

@@ -20,7 +20,7 @@ from textual.screen import ModalScreen, Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.spans import Line, Listed, Span, Tone, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened
@@ -227,7 +227,7 @@ class TableScreen(Screen[Any]):
         """The lines above the table."""
         raise NotImplementedError
 
-    def detail(self) -> Listed:
+    def detail(self) -> LineSheet:
         """The details of the current row."""
         raise NotImplementedError
 

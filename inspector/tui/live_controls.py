@@ -19,7 +19,7 @@ from inspector.live.answers import Answers, CallDecision, How
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Span, Tone, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.input_editor import text_field
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
@@ -101,7 +101,7 @@ class CallsForm(ModalScreen[None]):
 
     def _show_call(self) -> None:
         listed = self.query_one(Calls)
-        self.query_one(TextView).sheet = Listed(call_of(self._effect, listed.cursor, self._answers))
+        self.query_one(TextView).sheet = LineSheet(call_of(self._effect, listed.cursor, self._answers))
 
     def action_answer(self, how: str) -> None:
         """Decides the answer of the current call."""

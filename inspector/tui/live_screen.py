@@ -18,7 +18,7 @@ from inspector.live.headless import EXITS, LiveStart
 from inspector.live.scripted import ScriptedTurn
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
-from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet, Span, Tone, field, more
+from inspector.report.lines.spans import EMPTY, Line, LineSheet, Sheet, Span, Tone, field, more
 from inspector.tui.key_words import name_of
 from inspector.tui.live_controls import MEANS, TurnControls
 from inspector.tui.live_run import LiveAttempt
@@ -238,7 +238,7 @@ class LiveScreen(SessionScreen):
             super().show()
         else:
             self.sheet = made
-            if isinstance(made, Listed) and made.focus:
+            if isinstance(made, LineSheet) and made.focus:
                 self.call_after_refresh(self.query_one(TextView).show_from, made.focus)
 
     def _at_the_end(self) -> Sheet | None:
@@ -251,18 +251,18 @@ class LiveScreen(SessionScreen):
         if self.panes.tab == "merged":
             return self._below_the_text(waits)
         asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")
-        return Listed(waits) if live.failed is not None or step.turn.evaluation is None or asks else None
+        return LineSheet(waits) if live.failed is not None or step.turn.evaluation is None or asks else None
 
     def _below_the_text(self, waits: list[Line]) -> Sheet:
         """The merged text so far, and the waiting effect below it."""
         view = self.run.view
         if all(not segments for segments in view.steps[-1].turn.answers):
-            return Listed(waits)
+            return LineSheet(waits)
         text = self.panes.sheets.at(self.panes.viewpoint)
         lines = [text.line(at) for at in range(len(text))]
         if view.steps[-1].turn.ended:
-            return Listed(lines, len(lines) - 1, text.copy_text)  # shows its last lines
-        return Listed([*lines, EMPTY, *waits], len(lines) + 1, text.copy_text)
+            return LineSheet(lines, len(lines) - 1, text.copy_text)  # shows its last lines
+        return LineSheet([*lines, EMPTY, *waits], len(lines) + 1, text.copy_text)
 
     # -- the end -------------------------------------------------------------------------------------------------
 

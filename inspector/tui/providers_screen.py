@@ -22,7 +22,7 @@ from inspector.provider.dialect_lines import TableEntry, entries, outcome
 from inspector.provider.dialect_output import MOST, TableQuery, path_of, sheet
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
-from inspector.report.lines.spans import Line, Listed, Span, Tone, mark_matches, spread_ends
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, mark_matches, spread_ends
 from inspector.tui.lists import Choose, CursorTable, TableScreen
 from inspector.tui.messages import LiveWanted, RowOpened, SessionWanted
 from inspector.tui.paint import paint_of
@@ -198,10 +198,10 @@ class ProvidersScreen(TableScreen):
         return [*found, *outcome(self._told, self._answered.settings.policy.name),
                 (Span("  "), *dialect_lines.titles(self._dialects.column_layout))]
 
-    def detail(self) -> Listed:
+    def detail(self) -> LineSheet:
         """All details of the current dialect."""
         entry = self._dialects.current_entry
-        return sheet(entry.row, entry.like) if entry is not None else Listed([])
+        return sheet(entry.row, entry.like) if entry is not None else LineSheet([])
 
     def command(self) -> str:
         """The command line that prints the same table."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inspector.report.facts import ResponseFacts, answer_at, answering_step, answers_of
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.merged import MergedSheet, merged_sheet
-from inspector.report.lines.spans import Listed, Sheet, Span, Tone
+from inspector.report.lines.spans import LineSheet, Sheet, Span, Tone
 from inspector.report.lines.steps import Block, Outline
 from inspector.sessions.stored_rows import FileChangedError
 from inspector.whatif.tree import Branch
@@ -83,7 +83,7 @@ class Sheets:
     def at(self, viewpoint: Viewpoint) -> Sheet:
         """The sheet for a viewpoint."""
         if not viewpoint.outline.view.steps:
-            return Listed([(Span("nothing was read", Tone.DIM),)])
+            return LineSheet([(Span("nothing was read", Tone.DIM),)])
         make, key_of = _MAKERS[viewpoint.tab]
         key = (viewpoint.tab, viewpoint.outline, *key_of(viewpoint))
         try:
@@ -91,7 +91,7 @@ class Sheets:
             # longest ago.
             sheet = self._kept.pop(key, None) or make(viewpoint)
         except FileChangedError as why:
-            return Listed([(Span(str(why), Tone.ERROR),)])
+            return LineSheet([(Span(str(why), Tone.ERROR),)])
         self._kept[key] = sheet
         if len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
@@ -219,12 +219,12 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
         from inspector.report.lines.request_diff import request_diff
 
         facts = (_coming(viewpoint) if _sends(viewpoint) else None) or _answer(viewpoint) or _coming(viewpoint)
-        nothing = Listed([(Span("no request of this turn was recorded", Tone.DIM),)])
+        nothing = LineSheet([(Span("no request of this turn was recorded", Tone.DIM),)])
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.against == "run":
         if viewpoint.branch is None:
             how = "this is the original run; e runs it with other limits, o goes to another run"
-            return Listed([hint(how, sentence=True), diff.forms_line("run")])
+            return LineSheet([hint(how, sentence=True), diff.forms_line("run")])
         return whatif.against_original(viewpoint.branch, viewpoint.step)
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 
@@ -239,7 +239,7 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import machine_drawing
 
     block = _block(viewpoint)
-    return Listed(machine_drawing.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
+    return LineSheet(machine_drawing.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
 
 
 def _comparison(viewpoint: Viewpoint) -> Key:

@@ -19,12 +19,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from inspector.report.lines.glyphs import key_at
-from inspector.report.lines.spans import Line, Listed, Measure, Sheet, Tone, mark_matches, width_of
+from inspector.report.lines.spans import Line, LineSheet, Measure, Sheet, Tone, mark_matches, width_of
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import LinesPointed, NoteWanted
 from inspector.tui.paint import paint_of
 
-NOTHING: Sheet = Listed([])
+NOTHING: Sheet = LineSheet([])
 KEPT = 2_000
 """The number of lines whose wrapped rows are cached."""
 PINNED = 3

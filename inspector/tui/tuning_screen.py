@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
 
-from inspector.report.lines.spans import EMPTY, Listed
+from inspector.report.lines.spans import EMPTY, LineSheet
 from inspector.tui.delivery import copy_text
 from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import KeyBar
@@ -189,7 +189,7 @@ class TuneScreen(Screen[int | None]):
         self._map.show(self.table.grid.axes, self.table.marks, self.table.best_marks())
         self._widen()
         self._legend.lines = self.table.legend()
-        self._answers.sheet = Listed(self.table.answers())
+        self._answers.sheet = LineSheet(self.table.answers())
         self._show_cell()
 
     def _widen(self) -> None:
@@ -205,7 +205,7 @@ class TuneScreen(Screen[int | None]):
         lines = self.table.cell_lines()
         if self.has_class("-below"):
             lines = [*lines, EMPTY, *self.table.answers()]
-        self._cell.sheet = Listed(lines)
+        self._cell.sheet = LineSheet(lines)
 
     def action_show(self) -> None:
         """Shows another measure."""

@@ -13,7 +13,7 @@ from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import change_line
 from inspector.report.lines.spans import (
     Line,
-    Listed,
+    LineSheet,
     Span,
     Tone,
     count_of,
@@ -33,14 +33,14 @@ from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 
-def against_original(branch: Branch, step: int | None = None) -> Listed:
+def against_original(branch: Branch, step: int | None = None) -> LineSheet:
     """The sheet of a branch; `step` is the one at the cursor, whose turn is compared if it is changed."""
     other = "the original" if branch.beside == ORIGINAL else f"run {branch.beside}"
     title: Line = (Span("Run ", Tone.TITLE), safe(branch.name, Tone.TITLE),
                    safe(f" beside {other}, {_over(branch)}", Tone.DIM))
     turn = compared_turn(branch, step)
     if turn is None:
-        return Listed([title, (), field("parts at", *parting(branch)), *_limit_changes(branch)])
+        return LineSheet([title, (), field("parts at", *parting(branch)), *_limit_changes(branch)])
     others = [(old, new) for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
               if new is not turn and differs(old, new)]
     lines = [title, (), *_turn(branch, original_of(branch, turn), turn), field("parts at", *parting(branch, turn)),
@@ -50,7 +50,7 @@ def against_original(branch: Branch, step: int | None = None) -> Listed:
                             (f"in {other}", "in this run"))]
     for old, new in others:
         lines += [(), *_turn(branch, old, new)]
-    return Listed(lines)
+    return LineSheet(lines)
 
 
 def _over(branch: Branch) -> str:

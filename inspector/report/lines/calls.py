@@ -15,7 +15,7 @@ from inspector.replay.case import REFUSED
 from inspector.report.facts import ResponseFacts, View, answers_of, is_simulated
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, paragraphs, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, field, more, paragraphs, safe
 from inspector.report.lines.steps import Block
 from inspector.report.sent_back import sent_back
 from inspector.sessions.recording import Exchange
@@ -153,7 +153,7 @@ CUT = "▌"
 RECEIVED_SHOWN = 4_000
 
 
-def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> Listed:
+def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> LineSheet:
     """The sheet of a run's calls up to a step; it opens at those of response `here`.
 
     `step` is an index in the trace; of answers after it only the number of calls is shown. None shows all answers.
@@ -180,7 +180,7 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
     if later:
         come = "1 call comes" if later == 1 else f"{later:,} calls come"
         lines.append((Span(f"{come} at a later step of this turn", Tone.DIM),))
-    return Listed(lines, focus or 0, lambda: "\n".join(copied))
+    return LineSheet(lines, focus or 0, lambda: "\n".join(copied))
 
 
 def _answers(view: View, block: Block) -> Iterable[ResponseFacts]:

@@ -14,7 +14,7 @@ from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
     Line,
-    Listed,
+    LineSheet,
     Measure,
     Span,
     Tone,
@@ -103,7 +103,7 @@ def forms_line(here: str) -> Line:
     return (Span("shown as ", Tone.DIM), *forms, *hint(" v changes"))
 
 
-def diff(view: View, index: int) -> Listed:
+def diff(view: View, index: int) -> LineSheet:
     """The sheet that compares one step with the step before it."""
     step = view.steps[index]
     before = view.steps[index - 1] if step.previous_state is not None else None
@@ -113,7 +113,7 @@ def diff(view: View, index: int) -> Listed:
               *_history(step, before)]
     if step.turn.notice and (before is None or before.turn.notice != step.turn.notice):
         lines.append(field("notice", safe(step.turn.notice, Tone.WARN)))
-    return Listed(lines)
+    return LineSheet(lines)
 
 
 def change_line(old: str, new: str) -> tuple[Span, ...]:
@@ -232,7 +232,7 @@ class Pair:
     right: Line
 
 
-class Sides(Listed):
+class Sides(LineSheet):
     """A sheet in which some lines have two sides."""
 
     def __init__(self, entries: Sequence[Line | Pair], focus: int, text: str) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from inspector.report.lines.spans import (
     LONGEST,
     Line,
-    Listed,
+    LineSheet,
     Measure,
     Span,
     Tone,
@@ -91,7 +91,7 @@ def after(text: str, inside: InString = InString.NO) -> InString:
 # -- a JSON text made by the program, as lines -----------------------------------------------------------------------
 
 
-class JsonLines(Listed):
+class JsonLines(LineSheet):
     """A sheet of lines followed by a JSON text, with a line break after every value; lines are made when shown."""
 
     def __init__(self, head: Sequence[Line], text: str) -> None:

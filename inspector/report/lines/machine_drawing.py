@@ -15,7 +15,7 @@ from functools import cache
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, field, more, safe
 from inspector.report.lines.steps import Block
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import Signal
@@ -175,7 +175,7 @@ _ROLES: Mapping[str, Tone] = {
 }
 
 
-def events(view: View, block: Block, here: int) -> Listed:
+def events(view: View, block: Block, here: int) -> LineSheet:
     """The sheet of the events of one run."""
     lines: list[Line] = []
     records: list[Record] = []
@@ -189,7 +189,7 @@ def events(view: View, block: Block, here: int) -> Listed:
             records.append(record)
     if not lines:
         lines = [(Span("no events in this turn", Tone.DIM),)]
-    return Listed(lines, focus, lambda: "\n".join(json.dumps(record, ensure_ascii=False) for record in records))
+    return LineSheet(lines, focus, lambda: "\n".join(json.dumps(record, ensure_ascii=False) for record in records))
 
 
 def _record(record: Record, index: int, here: int) -> list[Line]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, View, answers_of
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Span, Tone, join_groups, paragraphs, quote, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, join_groups, paragraphs, quote, safe
 from inspector.report.lines.steps import Block, end_words, role_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.reasons import recorder_word
@@ -176,7 +176,7 @@ class SegmentLine(NamedTuple):
     """Whether it shows a change by a tried seam rule."""
 
 
-class MergedSheet(Listed):
+class MergedSheet(LineSheet):
     """The sheet of one run of a turn; `here` is the segment that the cursor has reached."""
 
     def __init__(

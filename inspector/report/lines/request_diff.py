@@ -16,7 +16,7 @@ from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
     Line,
-    Listed,
+    LineSheet,
     Span,
     Tone,
     count_of,
@@ -48,14 +48,14 @@ def request_before(view: View, facts: ResponseFacts) -> ResponseFacts | None:
     return None if link.parent is None else view.responses[link.parent]
 
 
-def request_diff(view: View, facts: ResponseFacts) -> Listed:
+def request_diff(view: View, facts: ResponseFacts) -> LineSheet:
     """The sheet that compares one request with the one before."""
     before, request = request_before(view, facts), facts.exchange.request
     head = f"Request of {facts.name} "
     against = f"against the request of {before.name}" if before is not None else "no request before it was recorded"
     lines: list[Line] = [(Span(head, Tone.TITLE), Span(against, Tone.DIM)), forms_line("request"), EMPTY]
     if request is None:
-        return Listed([*lines, (Span("the request was not recorded", Tone.WARN),)])
+        return LineSheet([*lines, (Span("the request was not recorded", Tone.WARN),)])
     old = before.exchange.request if before is not None else None
     change = ContextChange(0, 0, (), request.messages)
     if old is not None and not _adds_only(facts, request):
@@ -66,7 +66,7 @@ def request_diff(view: View, facts: ResponseFacts) -> Listed:
         lines += _settings(old, request)
     lines += _message_list(gone, "− ", Tone.REMOVED, None)
     lines += _message_list(come, "+ ", Tone.ADDED, before)
-    return Listed(lines)
+    return LineSheet(lines)
 
 
 def _adds_only(facts: ResponseFacts, request: Request) -> bool:

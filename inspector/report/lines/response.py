@@ -17,7 +17,7 @@ from inspector.report.lines.machine_drawing import findings_of
 from inspector.report.lines.spans import (
     EMPTY,
     Line,
-    Listed,
+    LineSheet,
     Span,
     Tone,
     count_of,
@@ -42,7 +42,7 @@ TEXT_SHOWN = 200_000
 """The largest number of characters of text or thinking that is shown; the Wire tab shows every byte."""
 
 
-def response(view: View, facts: ResponseFacts) -> Listed:
+def response(view: View, facts: ResponseFacts) -> LineSheet:
     """The sheet of one response."""
     lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_outcome(facts), EMPTY]
     lines += [*_usage(facts), *_cost(view, facts), *_who(facts), *_calls(view, facts)]
@@ -56,7 +56,7 @@ def response(view: View, facts: ResponseFacts) -> Listed:
     return ResponseSheet(lines, facts_of(lines), answer.text or "")
 
 
-class ResponseSheet(Listed):
+class ResponseSheet(LineSheet):
     """The sheet of a response; each line knows its fact, by the name that provenance uses."""
 
     def __init__(self, lines: Sequence[Line], facts: Sequence[str | None], text: str) -> None:
@@ -269,14 +269,14 @@ def _section(name: str, text: str | None) -> list[Line]:
 # -- before the first response ---------------------------------------------------------------------------------------
 
 
-def awaiting_sheet(step: Step) -> Listed:
+def awaiting_sheet(step: Step) -> LineSheet:
     """The sheet while no response has arrived: the request under way."""
     request = step.turn.request
     send = send_of(step)
     lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM)), EMPTY]
     lines += _request_lines(request, send)
     lines += [EMPTY, hint("space steps to the answer")]
-    return Listed(lines)
+    return LineSheet(lines)
 
 
 def _request_lines(request: Request, send: Send | None) -> list[Line]:
