@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inspector.config.settings import Settings
     from inspector.replay.case import Case
     from inspector.report.facts import View
-    from inspector.sessions.recording import Loaded
+    from inspector.sessions.recording import Recording
     from inspector.whatif.store import Store
     from inspector.whatif.tree import Tree
 
@@ -97,7 +97,7 @@ def stdin_of(paths: Sequence[str]) -> bytes | None:
 def open_view(
     paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None,
     keep_steps: bool = True,
-) -> tuple[Loaded, View]:
+) -> tuple[Recording, View]:
     """The recording, and the view of its replay under these settings.
 
     Without `keep_steps` each turn's steps are made again when somebody looks at them, as in a long recording.
@@ -111,7 +111,7 @@ def open_view(
 @without_collector
 def read_case(
     paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None, keep_steps: bool = True
-) -> tuple[Loaded, Case]:
+) -> tuple[Recording, Case]:
     """The recording with every response judged."""
     from inspector.replay.case import LONG, open_case
     from inspector.sessions import open_paths
@@ -188,7 +188,7 @@ def located_all(paths: Sequence[str]) -> list[str]:
     return [locate(path) for path in paths]
 
 
-def saved_runs(recording: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
+def saved_runs(recording: Recording, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
     """The saved runs of a recording, and their store; reports those that cannot be used."""
     from inspector.whatif.branch_report import restore_tree
     from inspector.whatif.store import open_store
@@ -214,7 +214,7 @@ def say(notices: Iterable[str]) -> None:
         click.echo(f"inspector: {without_credentials(one_line(notice))}", err=True)
 
 
-def complain(recording: Loaded) -> int:
+def complain(recording: Recording) -> int:
     """Reports on standard error what could not be read; returns the exit code."""
     errors = [given.error for given in recording.inputs if given.error]
     say(errors)

@@ -17,7 +17,7 @@ from typing import Any
 
 from inspector.replay.case import results_in
 from inspector.sessions import open_paths
-from inspector.sessions.recording import Exchange, Loaded
+from inspector.sessions.recording import Exchange, Recording
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
@@ -178,7 +178,7 @@ def results_of(path: str) -> RecordedResults:
     return RecordedResults(found)
 
 
-def _calls_with_results(recording: Loaded) -> Iterator[tuple[ToolCall, ToolResultPart]]:
+def _calls_with_results(recording: Recording) -> Iterator[tuple[ToolCall, ToolResultPart]]:
     """Every call with its result: recorded by itself, else carried by the request that followed."""
     alone: dict[tuple[str, int | None], list[ToolResultPart]] = {}
     for given in recording.inputs:

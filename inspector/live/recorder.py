@@ -25,7 +25,7 @@ from inspector.sessions.recording import (
     Exchange,
     Input,
     Link,
-    Loaded,
+    Recording,
     ToolAnswer,
     TurnPlace,
     TurnRecord,
@@ -256,7 +256,7 @@ def replay_of_turns(
         steps += told.steps
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)
-    loaded = Loaded((source,), exchanges, (Conversation(NAME, tuple(records)),) if records else ())
+    loaded = Recording((source,), exchanges, (Conversation(NAME, tuple(records)),) if records else ())
     verdicts = tuple(admit_all(each.response.tool_calls, each.judgement, each.ask.request.tools) for each in heard)
     case = Case(loaded, tuple(each.judgement for each in heard), verdicts)
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs), ends=tuple(run.end for run in runs))

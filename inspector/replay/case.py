@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inspector.config.settings import Settings
 from inspector.sessions.build import spoken_by
 from inspector.sessions.intake import stop_if_asked
-from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord, common_beginning
+from inspector.sessions.recording import Exchange, Input, Link, Recording, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.continuation import Method, repeats_request
@@ -57,7 +57,7 @@ class BranchAnswers(NamedTuple):
 class Case:
     """A recording with each response judged; all replays share it."""
 
-    recording: Loaded
+    recording: Recording
     judgements: tuple[Judgement, ...]
     verdicts: tuple[tuple[Verdict, ...], ...]
     """The gate's verdicts on the calls of each response, under the strict reading."""
@@ -88,7 +88,7 @@ LONG = 20_000
 """The number of exchanges from which a recording is long."""
 
 
-def open_case(recording: Loaded, before: Case | None = None, long_from: int = LONG) -> Case:
+def open_case(recording: Recording, before: Case | None = None, long_from: int = LONG) -> Case:
     """Judges every response once; those that `before` has at the same position are reused."""
     brought = {
         given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from inspector.sessions.recording import Loaded
+    from inspector.sessions.recording import Recording
 
 __all__ = ["open_paths", "without_collector"]
 P = ParamSpec("P")
@@ -38,7 +38,7 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
 
 def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
-) -> Loaded:
+) -> Recording:
     """Reads files and folders; `-` is standard input, whose bytes are given.
 
     Raises:

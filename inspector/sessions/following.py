@@ -27,9 +27,9 @@ from inspector.sessions.recording import (
     Exchange,
     FileReading,
     Input,
-    Loaded,
     Options,
     RawExchange,
+    Recording,
     TurnRecord,
     UnreadableError,
     common_beginning,
@@ -184,7 +184,7 @@ class FollowedSession:
         self._same = 0
         """The number of first exchanges that equal those of the reading before."""
 
-    def read(self) -> Loaded:
+    def read(self) -> Recording:
         """The content of the files, as `open_paths` reads it."""
         self._options = self._options._replace(room=intake.Room())
         opened: list[OpenedFile] = []

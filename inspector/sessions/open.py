@@ -22,9 +22,9 @@ from inspector.sessions.recording import (
     Exchange,
     FileReading,
     Input,
-    Loaded,
     Options,
     RawExchange,
+    Recording,
     Skipped,
     TurnPlace,
     TurnRecord,
@@ -45,7 +45,7 @@ class FileGroup(NamedTuple):
     """Files of one session, or one unreadable file; opened together they give the same result again."""
 
     paths: tuple[str, ...]
-    recording: Loaded
+    recording: Recording
     done: int
     """The number of files that were examined so far, of `total`."""
     total: int
@@ -53,7 +53,7 @@ class FileGroup(NamedTuple):
 
 def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
-) -> Loaded:
+) -> Recording:
     """Reads files and folders; `-` is standard input, whose bytes are given.
 
     Raises:
@@ -63,7 +63,7 @@ def open_paths(
     return join_files([one for path in paths for one in _open(path, options, stdin)])
 
 
-def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Loaded | None:
+def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:
     """The content of the whole lines within the first `size` bytes of a file; None if that is not a session of its own.
 
     Raises:
@@ -120,7 +120,7 @@ def open_each(
 
 
 def _unread_group(name: str, why: str, count: int, total: int) -> FileGroup:
-    return FileGroup((name,), Loaded((Input(name, "unknown", 0, error=why),), (), ()), count, total)
+    return FileGroup((name,), Recording((Input(name, "unknown", 0, error=why),), (), ()), count, total)
 
 
 def options_of(api: str | None, profile: str | None) -> Options:
@@ -147,7 +147,7 @@ def join_files(
     thread: Callable[[list[Exchange], Sequence[Sequence[int]]], tuple[Conversation, ...]] = thread,
     mask_seams: Callable[
         [list[Exchange], Sequence[TurnRecord], Mapping[str, redact.Counts]], list[Exchange]] = mask_seams,
-) -> Loaded:
+) -> Recording:
     """The readings, with turns found: within each file, and across files that share a conversation."""
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
@@ -169,7 +169,7 @@ def join_files(
     _inherit(exchanges, conversations)
     turns = [turn for conversation in conversations for turn in conversation.turns]
     clean = mask_seams(exchanges, turns, {given.path: given.masked for given in inputs})
-    return Loaded(tuple(inputs), tuple(clean), conversations)
+    return Recording(tuple(inputs), tuple(clean), conversations)
 
 
 def _inherit(exchanges: list[Exchange], conversations: Sequence[Conversation]) -> None:
