@@ -36,7 +36,7 @@ from inspector.report.explain import text
 from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
-from inspector.sessions.recording import Loaded
+from inspector.sessions.recording import Recording
 from inspector.whatif.grid import GridRequest
 from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import matrix
@@ -63,7 +63,7 @@ def read(path: str) -> tuple[Case, View]:
     return explain(open_paths([path]))
 
 
-def explain(loaded: Loaded) -> tuple[Case, View]:
+def explain(loaded: Recording) -> tuple[Case, View]:
     """What was opened, explained in both forms and run again."""
     case = open_case(loaded)
     shown = view(replay(case, Settings()))

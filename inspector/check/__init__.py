@@ -26,7 +26,7 @@ from inspector.sessions import intake, open_paths, redact, without_collector
 from inspector.sessions.folders import files_of, is_session
 from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.intake import STDIN
-from inspector.sessions.recording import ODD, Input, Loaded
+from inspector.sessions.recording import ODD, Input, Recording
 from loop_core.values import At, Severity
 
 __all__ = ["FileProblems", "Problem", "Report", "check_file", "check_paths", "merge"]
@@ -185,7 +185,7 @@ def check_paths_together(
     return _report(shown, loaded, ids, only, name)
 
 
-def _report(view: View, recording: Loaded, ids: Sequence[str], only: set[int] | None, name: str) -> Report:
+def _report(view: View, recording: Recording, ids: Sequence[str], only: set[int] | None, name: str) -> Report:
     numbers: Counter[str] = Counter()
     problems: dict[str, list[Problem]] = {}
     turns: dict[str, list[TurnEnd]] = {}

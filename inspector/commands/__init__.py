@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inspector.config.settings import Settings
     from inspector.replay.case import Case
     from inspector.report.facts import View
-    from inspector.sessions.recording import Loaded
+    from inspector.sessions.recording import Recording
     from inspector.whatif.store import Store
     from inspector.whatif.tree import Tree
 
@@ -38,7 +38,7 @@ def names(module: str, table: str) -> Callable[[click.Context, click.Parameter, 
         name for name in getattr(import_module(module), table) if name.startswith(begun)]
 
 
-def _bounded(context: click.Context, _option: click.Parameter, most: int | None) -> None:
+def _set_bound(context: click.Context, _option: click.Parameter, most: int | None) -> None:
     """Sets how much is read for as long as the command runs."""
     from inspector.sessions import intake
 
@@ -50,7 +50,7 @@ def _bounded(context: click.Context, _option: click.Parameter, most: int | None)
 def reading(command: Command) -> Command:
     """The options that say how inputs are read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
-        click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_bounded,
+        click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_set_bound,
                      help="At most N bytes of an input are read; by default 256 MiB, and all of a transcript."),
         click.option("--profile", metavar="NAME", help="The server, if the host does not show it (vllm, openrouter…).",
                      shell_complete=names("loop_core.wire.profiles", "PROFILES")),
@@ -97,7 +97,7 @@ def stdin_of(paths: Sequence[str]) -> bytes | None:
 def open_view(
     paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None,
     keep_steps: bool = True,
-) -> tuple[Loaded, View]:
+) -> tuple[Recording, View]:
     """The recording, and the view of its replay under these settings.
 
     Without `keep_steps` it is for a report alone: each turn's steps are made again when somebody looks at them, as in a
@@ -113,7 +113,7 @@ def open_view(
 def read_case(
     paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None, keep_steps: bool = True,
     signed: bool = True,
-) -> tuple[Loaded, Case]:
+) -> tuple[Recording, Case]:
     """The recording with every response judged."""
     from inspector.replay.case import LONG, open_case
     from inspector.sessions import open_paths
@@ -190,7 +190,7 @@ def located_all(paths: Sequence[str]) -> list[str]:
     return [locate(path) for path in paths]
 
 
-def saved_runs(recording: Loaded, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
+def saved_runs(recording: Recording, original: View, stdin: bytes | None) -> tuple[Tree, Store]:
     """The saved runs of a recording, and their store; reports those that cannot be used."""
     from inspector.whatif.branch_report import restore_tree
     from inspector.whatif.store import open_store
@@ -216,7 +216,7 @@ def say(notices: Iterable[str]) -> None:
         click.echo(f"inspector: {without_credentials(one_line(notice))}", err=True)
 
 
-def complain(recording: Loaded) -> int:
+def complain(recording: Recording) -> int:
     """Reports on standard error what could not be read; returns the exit code."""
     errors = [given.error for given in recording.inputs if given.error]
     say(errors)

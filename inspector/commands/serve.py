@@ -66,7 +66,7 @@ def serve(
     if "-" in paths:
         raise click.UsageError("standard input cannot be given to every tab; name a file")
     located = commands.located_all(paths)
-    code = _checked(located, api, profile, policy)
+    code = _check(located, api, profile, policy)
     if code is None:
         sys.exit(commands.UNREADABLE)
     _serve(
@@ -78,7 +78,7 @@ def serve(
     sys.exit(code)
 
 
-def _checked(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None) -> int | None:
+def _check(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None) -> int | None:
     """Reads what every tab will read, unless that takes a moment; None if nothing of it can be shown."""
     from inspector.sessions.intake import heavy
 
@@ -113,7 +113,7 @@ def _serve(
 
     def address(bound: int, token: str) -> None:
         # It stands alone on standard output, for programs.
-        commands.write_address(f"http{'s' if certificate is not None else ''}://{_shown(host)}:{bound}/?token={token}")
+        commands.write_address(f"http{'s' if certificate is not None else ''}://{_in_url(host)}:{bound}/?token={token}")
         sys.stdout.flush()
 
     def ready(bound: int) -> None:
@@ -129,13 +129,13 @@ def _serve(
         server = AppServer(command(options, paths), first, title=title, most=sessions, tell=tell,
                            environment=environment, idle=idle)
 
-        def renewed(bound: int) -> None:
+        def renew(bound: int) -> None:
             now = entrance()
             server.renew(now)
             address(bound, now.token)
             commands.say(["a new token; the old one and its cookie are no longer valid"])
 
-        await run(server, host, port, ready, certificate, renewed)
+        await run(server, host, port, ready, certificate, renew)
 
     asyncio.run(serving())
 
@@ -176,7 +176,7 @@ def _local(host: str) -> bool:
     return host == "localhost" or (_address(host) and ip_address(host).is_loopback)
 
 
-def _shown(host: str) -> str:
+def _in_url(host: str) -> str:
     """A host as an address holds it; one that means every interface is reached from here by loopback."""
     if _address(host):
         address = ip_address(host)

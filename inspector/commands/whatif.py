@@ -88,7 +88,7 @@ def replay(
         node, code = run_live_branch(tree, start, stretches, from_step, turn, way, store, save, yes)
     else:
         if store is not None and named:
-            commands.say(_recalled(original, stretches, store))
+            commands.say(_recall(original, stretches, store))
         node = tree.try_settings(start, stretches)
     if store is not None and save:
         from inspector.whatif.branch_report import keep
@@ -118,7 +118,7 @@ def _with_edits(
     return sorted(found.items(), key=lambda each: -1 if each[0] is None else each[0])
 
 
-def _recalled(original: View, stretches: Sequence[tuple[int | None, dict[str, str]]], store: Store) -> list[str]:
+def _recall(original: View, stretches: Sequence[tuple[int | None, dict[str, str]]], store: Store) -> list[str]:
     """Has the live runs at hand that are named on the command line."""
     from inspector.whatif.branch_report import load_live_runs
 
@@ -270,8 +270,8 @@ def run_live_branch(
         look = stand_in_request(start.view.replay, settings, since, os.environ)
     else:
         look = branch_request(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
-                              variable=way.variable, toolbox=_given(way.tools), insecure_http=way.insecure_http)
-        _confirmed(look, start, yes)
+                              variable=way.variable, toolbox=_toolbox(way.tools), insecure_http=way.insecure_http)
+        _confirm(look, start, yes)
     name = new_name(made_up=way is None)
     settings = replace(settings, live=name)
     if save:
@@ -322,7 +322,7 @@ def _from(
     return since, settings_asked(given, replay.settings)
 
 
-def _given(tools: str | None) -> Toolbox | None:
+def _toolbox(tools: str | None) -> Toolbox | None:
     if tools is None:
         return None
     from inspector.live.inputs import tools_of
@@ -331,7 +331,7 @@ def _given(tools: str | None) -> Toolbox | None:
     return Toolbox(tools_of(tools)[1])
 
 
-def _confirmed(look: BranchRequest, start: Node, yes: bool) -> None:
+def _confirm(look: BranchRequest, start: Node, yes: bool) -> None:
     """Says where the request goes and what it may cost, and waits for a confirmation."""
     from inspector.live.branch_request import announcement
 

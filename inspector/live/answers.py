@@ -17,7 +17,7 @@ from typing import Any
 
 from inspector.replay.case import results_in
 from inspector.sessions import open_paths
-from inspector.sessions.recording import Exchange, Loaded
+from inspector.sessions.recording import Exchange, Recording
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
@@ -73,7 +73,7 @@ class TurnResults:
         call = verdict.call
         if self.toolbox is not None and call.name in self.toolbox.tools:
             return self.toolbox.run_call(verdict)
-        asked = _asked(call)
+        asked = _call_key(call)
         parts = self.results.get(asked, ())
         number = uses[asked]
         uses[asked] += 1
@@ -113,11 +113,11 @@ def _answers(messages: Sequence[Message]) -> Iterable[tuple[CallKey, ToolResultP
                              and part.name in (each.name, None)), None)
             if call is not None:
                 waiting.remove(call)
-                yield _asked(call), part
+                yield _call_key(call), part
         waiting += message.tool_calls
 
 
-def _asked(call: ToolCall) -> CallKey:
+def _call_key(call: ToolCall) -> CallKey:
     try:
         value: Any = json.loads(call.arguments or "{}")  # a call without arguments: some servers send an empty text
         # Models spell the same arguments with other white space and another order of keys.
@@ -133,11 +133,11 @@ class RecordedResults:
     """The results of a recording, in order; counts the requests for each tool."""
 
     def __init__(self, calls: Sequence[tuple[ToolCall, ToolResultPart]]) -> None:
-        self._found = tuple(calls)
-        self._asked: Counter[str] = Counter()
+        self._calls_with_results = tuple(calls)
+        self._call_key: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._calls_with_results)
 
     def result_for(self, call: ToolCall, before: Sequence[ToolCall] = ()) -> tuple[ToolResultPart, str] | None:
         """The result for a call, and the reason for the choice; None if the recording holds none.
@@ -145,11 +145,11 @@ class RecordedResults:
         The same arguments come first, the k-th time the k-th of them; else the k-th call of that tool. `before` are the
         calls that will have been answered by then.
         """
-        place = self._asked[call.name] + sum(each.name == call.name for each in before)
-        own = [(each, result) for each, result in self._found if each.name == call.name]
+        place = self._call_key[call.name] + sum(each.name == call.name for each in before)
+        own = [(each, result) for each, result in self._calls_with_results if each.name == call.name]
         same = [result for each, result in own if _value(each) == _value(call)]
         if same:
-            used = self._asked[_key(call)] + sum(_key(each) == _key(call) for each in before)
+            used = self._call_key[_key(call)] + sum(_key(each) == _key(call) for each in before)
             # A call that is repeated more often than recorded gets the last result again: the arguments are the same.
             return same[min(used, len(same) - 1)], "the same arguments"
         if place >= len(own):
@@ -158,8 +158,8 @@ class RecordedResults:
 
     def took(self, call: ToolCall) -> None:
         """Notes that a call was answered, so that the tool's next call gets the next result."""
-        self._asked[call.name] += 1
-        self._asked[_key(call)] += 1
+        self._call_key[call.name] += 1
+        self._call_key[_key(call)] += 1
 
 
 def results_of(path: str) -> RecordedResults:
@@ -172,13 +172,13 @@ def results_of(path: str) -> RecordedResults:
     wrong = next((given.error for given in loaded.inputs if given.error), None)
     if wrong is not None:
         raise CallerError(f"--results {wrong}")
-    found = list(_found(loaded))
+    found = list(_calls_with_results(loaded))
     if not found:
         raise CallerError(f"--results {path}: the recording holds no tool result")
     return RecordedResults(found)
 
 
-def _found(recording: Loaded) -> Iterator[tuple[ToolCall, ToolResultPart]]:
+def _calls_with_results(recording: Recording) -> Iterator[tuple[ToolCall, ToolResultPart]]:
     """Every call with its result: recorded by itself, else carried by the request that followed."""
     alone: dict[tuple[str, int | None], list[ToolResultPart]] = {}
     for given in recording.inputs:

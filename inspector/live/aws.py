@@ -44,7 +44,7 @@ class AwsSigner:
                 # Temporary credentials are renewed here, so an expired SSO session is reported before anything is sent.
                 self._frozen()
         except BotoCoreError as why:
-            raise CallerError(f"AWS credentials: {_said(why)}") from None
+            raise CallerError(f"AWS credentials: {_message(why)}") from None
         if self._credentials is None:
             raise CallerError("no key and no AWS credentials: set AWS_BEARER_TOKEN_BEDROCK, AWS_PROFILE or "
                               "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
@@ -69,7 +69,7 @@ class AwsSigner:
             request = AWSRequest(method, url, {name: value for name, value in headers if name.lower() in _SIGNED}, body)
             SigV4Auth(frozen, SERVICE, region).add_auth(request)
         except BotoCoreError as why:
-            raise CallerError(f"AWS credentials: {_said(why)}") from None
+            raise CallerError(f"AWS credentials: {_message(why)}") from None
         made = tuple((name, value) for name, value in request.headers.items() if name.lower() not in _SIGNED)
         signature = dict(made)["Authorization"].rpartition("Signature=")[2]
         # A signature is a secret for as long as it is valid, so it is masked in what is recorded.
@@ -90,5 +90,5 @@ def region_of(url: str) -> str | None:
     return found[1].lower() if found else None
 
 
-def _said(why: BotoCoreError) -> str:
+def _message(why: BotoCoreError) -> str:
     return redact.text(" ".join(str(why).split()))

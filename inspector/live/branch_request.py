@@ -96,7 +96,7 @@ def branch_request(
     results = TurnResults(recorded_results(of_turn, opened), toolbox, opened)
     # Without any result the first call ends the turn, so no further round costs anything.
     left = left_of(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
-    counted = None if edits else _counted(parent, start, target, model, base)
+    counted = None if edits else _input_tokens(parent, start, target, model, base)
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
     limits = first.turn.limits
     # A tool that runs may return any text, up to the guard.
@@ -137,15 +137,15 @@ def _spelling(
             recorded, request = changed, edited_request(request, [(given, text)])
     before, known = body_of(request, target.profile), recorded
 
-    def spelled(ask: LiveRequest) -> LiveRequest:
+    def spell(ask: LiveRequest) -> LiveRequest:
         # Only the difference between our two encodings is written into the recorded body, whose spelling the server
         # accepted.
         return ask if ask.body is None else replace(ask, body=graft_changes(known, before, ask.body))
 
-    return spelled
+    return spell
 
 
-def _counted(parent: Replay, start: BranchStart, target: Target, model: str | None, base: str) -> int | None:
+def _input_tokens(parent: Replay, start: BranchStart, target: Target, model: str | None, base: str) -> int | None:
     """The input tokens that the provider counted for the request that is asked again."""
     if start.prefix or model or base:
         return None  # another request than the recorded one, or another tokenizer

@@ -69,12 +69,12 @@ class BranchRecorder(RunMemory, Recorder):
         self.last: Step | None = None
         self.problem = ""
         self._api, self._body = request.target.server.api, bytearray()
-        self._asked = 0
+        self._ability_before = 0
 
     def on_request(self, ask: LiveRequest) -> None:
         """A request is about to leave."""
         self._body.clear()
-        self._asked, self.results = ask.number + 1, None
+        self._ability_before, self.results = ask.number + 1, None
         super().on_request(ask)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
@@ -98,10 +98,10 @@ class BranchRecorder(RunMemory, Recorder):
     def progress(self) -> tuple[int, int]:
         """The number of requests sent, and of characters of text received."""
         done = sum(len(each.response.text or "") for each in self.heard)
-        if self._asked > len(self.heard) and self._body:
+        if self._ability_before > len(self.heard) and self._body:
             with suppress(DecodeError):  # too little of it may be there
                 done += sum(map(len, deltas(self._api, bytes(self._body)).text))
-        return self._asked, done
+        return self._ability_before, done
 
     def conclude(self) -> None:
         """Writes how the run ended."""
@@ -256,7 +256,7 @@ def recall(name: str, folder: Path) -> BranchAnswers:
     again = {act.entry for act in notes if act.entry is not None and str(act.value).startswith(AGAIN)}
     # the last remark on the whole run
     told = next((str(act.value) for act in reversed(notes) if act.entry is None), "")
-    can, provider = _asked(exchanges[0])
+    can, provider = _ability_before(exchanges[0])
     return BranchAnswers(
         name, exchanges, _places(data, len(exchanges)), _results(reading, len(exchanges) - 1),
         silent_of(exchanges, again, end), after_of(end, told), can, provider,
@@ -311,7 +311,7 @@ def _results(reading: FileReading, last: int) -> tuple[ToolResultPart, ...] | No
     return found or None
 
 
-def _asked(exchange: Exchange) -> tuple[Ability, str]:
+def _ability_before(exchange: Exchange) -> tuple[Ability, str]:
     """The abilities and the profile of the server, as they were known before it answered."""
     request = exchange.request or Request(exchange.api)
     by_name = any(seen.rule == "profile.named" for seen in exchange.profile_evidence)

@@ -144,8 +144,8 @@ class Driver(Observer):
             self._gave_up(failed)
         elif live.phase is Phase.WAITING and not isinstance(live.pending, Finish):
             if self._sent:
-                self._recording().cancelled(self._sent - 1, answered=True)
-            self._to(Phase.WAITING, live.stepper.cancelled(self._sent))
+                self._recording().record_cancel(self._sent - 1, answered=True)
+            self._to(Phase.WAITING, live.stepper.after_cancel(self._sent))
 
     def say(self, text: str) -> None:
         """Adds a message of the user after the end: the next turn begins with it.
@@ -187,7 +187,7 @@ class Driver(Observer):
         refuse_secrets(body, self.start.server)
         self._to(Phase.WAITING, self.stepper.with_body(body))
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Waits until nothing is under way."""
         while self.live.phase in BUSY:
             self._moved.clear()
@@ -211,7 +211,7 @@ class Driver(Observer):
             if request is None:
                 raise CallerError(live.stepper.unsendable)
             refuse_secrets(request.body, self.start.server)
-            source, heard = self._connected(), live.responses[-1]
+            source, heard = self._connect(), live.responses[-1]
             self._recording()  # only now: a request that cannot be sent leaves no empty file behind
             # more answers than before: the cancelled one was begun
             count, self._edited = len(heard), live.stepper.edits
@@ -224,11 +224,11 @@ class Driver(Observer):
         self._sent = source.request_count
         live.flow = None
         if isinstance(event, Cancel):
-            await self._disconnected()
+            await self._disconnect()
             if len(heard) > count:
                 self._gave_up(heard[-1])
             else:
-                self._to(Phase.WAITING, live.stepper.cancelled(self._sent))
+                self._to(Phase.WAITING, live.stepper.after_cancel(self._sent))
         # No answer or an error status: the operator may send it again.
         elif (heard[-1].status is None or heard[-1].status >= 400) and not live.running:
             live.failed_answer = heard[-1]
@@ -238,13 +238,13 @@ class Driver(Observer):
 
     def _gave_up(self, answer: LiveResponse) -> None:
         """The turn ends with an answer that the operator no longer wanted."""
-        self._recording().cancelled(answer.ask.number, answered=False)
+        self._recording().record_cancel(answer.ask.number, answered=False)
         # Cut by the operator, so its end says nothing about the provider.
         self.live.responses[-1][-1] = replace(answer, judgement=cancelled_answer(answer.judgement))
         self._to(Phase.WAITING, self.live.stepper.after_answer(answer, self._sent, cancelled=True))
 
     async def _run_tools(self, effect: RunTools) -> None:
-        source = self._connected()
+        source = self._connect()
         self._to(Phase.RUNNING)
         event = await source.run_tools(effect, self.stepper.last.turn)
         if isinstance(event, ToolResults):
@@ -253,8 +253,8 @@ class Driver(Observer):
                 told = f"{call.name or 'a call'}{f' ({call.id})' if call.id else ''}: {whence}"
                 self._recording().note(told, self._sent - 1)
         else:
-            await self._disconnected()
-            self._recording().cancelled(self._sent - 1, answered=True)
+            await self._disconnect()
+            self._recording().record_cancel(self._sent - 1, answered=True)
         self._to(Phase.WAITING, self.stepper.after_event(event, self._sent))
 
     def _finish(self) -> None:
@@ -269,7 +269,7 @@ class Driver(Observer):
             self.live.stepper = stepper
         self._changed()
 
-    def _connected(self) -> AsyncLive:
+    def _connect(self) -> AsyncLive:
         if self._source is None:
             from loop_core.client.transport import AsyncLive
 
@@ -277,7 +277,7 @@ class Driver(Observer):
             self._source.request_count = self._sent
         return self._source
 
-    async def _disconnected(self) -> None:
+    async def _disconnect(self) -> None:
         """Closes the source. A cancelled source stays cancelled, so a further request needs a new one."""
         source, self._source = self._source, None
         if source is not None:

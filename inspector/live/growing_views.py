@@ -15,7 +15,7 @@ from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
 from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
-from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, join_groups, paragraphs, safe, text_of
+from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, join_groups, paragraphs, safe, text_of
 from inspector.sessions import redact
 from loop_core.client.streaming import PendingSeam, coming_segment
 from loop_core.turn.continuation import JoinedText, Seam, Segment
@@ -29,7 +29,7 @@ from loop_core.turn.state import Send
 GUTTER = "┃ "
 
 
-class Growing(Listed):
+class Growing(LineSheet):
     """Fixed lines, a growing text, and a few changing lines about it."""
 
     def __init__(self, head: Sequence[Line], gutter: str = GUTTER) -> None:
@@ -114,7 +114,7 @@ class Streams:
 
     # -- Merged --------------------------------------------------------------------------------------------------
 
-    def _merged(self) -> Growing:
+    def _merged_text(self) -> Growing:
         whole, _ = self._joining.at(self.flow.text)
         self._seam = whole.seams[-1] if self._segments and whole.seams else None
         self._shown.pop("merged", None)
@@ -124,7 +124,7 @@ class Streams:
         whole, added = self._joining.at(self.flow.text)
         seam = whole.seams[-1] if self._segments and whole.seams else None
         if seam != self._seam:  # text that was already shown turned out to be a quotation, an echo or a repetition
-            self.sheets["merged"] = self._merged()
+            self.sheets["merged"] = self._merged_text()
         self.sheets["merged"].grow(self._take("merged", added), under_way(self.flow))
 
     def _head(self, whole: JoinedText) -> list[Line]:
@@ -183,7 +183,7 @@ class Streams:
 
 
 _SHEETS: Mapping[str, tuple[Callable[[Streams], Growing], Callable[[Streams], None]]] = {
-    "merged": (Streams._merged, Streams._grow_merged),
+    "merged": (Streams._merged_text, Streams._grow_merged),
     "response": (Streams._response, Streams._grow_response),
     "wire": (Streams._wire, Streams._grow_wire),
 }

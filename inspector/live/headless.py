@@ -121,7 +121,7 @@ def run_live(
         if ended.terminal == "cancelled" and observer.heard:
             last = observer.heard[-1]
             answered = any(step.response == last.ask.number for step in steps)
-            observer.cancelled(last.ask.number, answered=answered)
+            observer.record_cancel(last.ask.number, answered=answered)
             if not answered:
                 observer.heard[-1] = replace(last, judgement=cancelled_answer(last.judgement))
         observer.ended_as(ended.terminal or "")

@@ -181,7 +181,7 @@ def tools_of(spec: str) -> Made:
     items = value.get("tools") if isinstance(value, Mapping) else value
     if not isinstance(items, list):
         raise CallerError(f"--tools {spec}: expected a JSON list of tools")
-    found = [_declared(spec, item) for item in _flat(items)]
+    found = [_declaration(spec, item) for item in _flat(items)]
     return tuple(tool for tool, _ in found), {tool.name: run for tool, run in found if run is not None}
 
 
@@ -195,7 +195,7 @@ def _flat(items: Iterable[Any]) -> Iterable[Any]:
             yield item
 
 
-def _declared(spec: str, item: Any) -> tuple[Tool, ToolFunction | None]:
+def _declaration(spec: str, item: Any) -> tuple[Tool, ToolFunction | None]:
     """A tool in any provider's form, or in the plain one: name, description, parameters."""
     inner = item
     if isinstance(item, Mapping):

@@ -24,7 +24,7 @@ from inspector.sessions.recording import (
     Exchange,
     Input,
     Link,
-    Loaded,
+    Recording,
     ToolAnswer,
     TurnPlace,
     TurnRecord,
@@ -122,7 +122,7 @@ class Recorder(RequestClock):
     def on_interrupt(self, number: int, *, answered: bool) -> None:
         """Records that the turn was cancelled, and closes the file."""
         if number >= 0:
-            self.cancelled(number, answered=answered)
+            self.record_cancel(number, answered=answered)
         self.ended_as("cancelled")
         self.close()
 
@@ -142,7 +142,7 @@ class Recorder(RequestClock):
         if names:
             self.write({"type": "limits", "values": {name: getattr(settings.limits, name) for name in sorted(names)}})
 
-    def cancelled(self, number: int, *, answered: bool) -> None:
+    def record_cancel(self, number: int, *, answered: bool) -> None:
         """Records that the turn was cancelled, while this last request was under way or after its answer was read."""
         self.write({"type": "cancel", "request": _id(number), "answered": answered})
 
@@ -256,7 +256,7 @@ def replay_of_turns(
         steps += told.steps
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)
-    loaded = Loaded((source,), exchanges, tuple(records))
+    loaded = Recording((source,), exchanges, tuple(records))
     verdicts = tuple(admit_all(each.response.tool_calls, each.judgement, each.ask.request.tools) for each in heard)
     case = Case(loaded, tuple(each.judgement for each in heard), verdicts)
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs), ends=tuple(run.end for run in runs))

@@ -111,7 +111,7 @@ def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
     except ValueError:
         begun = None
     schema = next((tool.schema for tool in tools if tool.name == call.name), None) or {}
-    known = _marked(begun) if isinstance(begun, dict) else {}
+    known = _mark_end(begun) if isinstance(begun, dict) else {}
     return call._replace(arguments=json.dumps({**_missing(schema), **known}, ensure_ascii=False), closed=True,
                          status=None, other_arguments=None, arguments_unsent=False)
 
@@ -126,13 +126,13 @@ def _missing(schema: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _marked(value: Any) -> Any:
+def _mark_end(value: Any) -> Any:
     """The value with the mark at the end of the text that ends it; a number that may be cut stays as it is."""
     if isinstance(value, str):
         return f"{value} {MADE_UP}"
     if isinstance(value, dict) and value:
         last = next(reversed(value))
-        return {**value, last: _marked(value[last])}
+        return {**value, last: _mark_end(value[last])}
     if isinstance(value, list) and value:
-        return [*value[:-1], _marked(value[-1])]
+        return [*value[:-1], _mark_end(value[-1])]
     return value

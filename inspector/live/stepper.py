@@ -135,7 +135,7 @@ class Stepper:
 
     def after_event(self, event: Event, count: int) -> Stepper:
         """The turn after an event, at its next effect; `count` requests have left."""
-        return _settled(replace(self, steps=(*self.steps, next_step(self.last, event))), count)
+        return _advance(replace(self, steps=(*self.steps, next_step(self.last, event))), count)
 
     def after_answer(self, answer: LiveResponse, count: int, cancelled: bool = False) -> Stepper:
         """The turn after an answer, even one that the operator gave up."""
@@ -143,7 +143,7 @@ class Stepper:
         verdicts = admit_all(answer.response.tool_calls, judged, answer.ask.request.tools)
         return self.after_event(replace(answer.event, judgement=judged, verdicts=verdicts), count)
 
-    def cancelled(self, count: int) -> Stepper:
+    def after_cancel(self, count: int) -> Stepper:
         """The turn, cancelled by the operator while nothing was under way."""
         return self.after_event(Cancel(), count)
 
@@ -162,7 +162,7 @@ class Stepper:
         request = next_turn_request(self.opening, self.last.turn, (said,))
         name = f"t{len(self.turns) + 1}"  # as it is called when the recording is read
         step = first_step(name, request, self.plan)
-        return _settled(replace(self, opening=request, steps=(step,), past=self.turns, edits=()), count)
+        return _advance(replace(self, opening=request, steps=(step,), past=self.turns, edits=()), count)
 
     # -- what the operator changes -------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class Stepper:
             raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) depends on the limits as they were: "
                               "the turn cannot be changed before this step")
         last = resume_step(self.last, self.opening, plan)
-        return _settled(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.request)
+        return _advance(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.request)
 
     def _parting(self, plan: Plan) -> int | None:
         """The index of the first step that another plan would change; None if there is none. Each step is made under
@@ -205,7 +205,7 @@ class Stepper:
         # A new cap is written by encoding the request again, which would drop what was edited by hand.
         if "body" in self.edits and self._body(asked.request, send) != asked.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
-        return self._changed(send._replace(max_tokens=cap), asked, request, body, "max_tokens")
+        return self._with_request(send._replace(max_tokens=cap), asked, request, body, "max_tokens")
 
     def with_body(self, body: Mapping[str, Any]) -> Stepper:
         """The turn with another body for the request that waits, sent unchanged.
@@ -224,7 +224,7 @@ class Stepper:
         streams = read.stream if "stream" in body else asked.request.stream
         # Gemini's bodies name neither model nor stream: the path does.
         request = replace(read, model=read.model or asked.request.model, stream=streams)
-        return self._changed(send._replace(max_tokens=request.max_tokens), asked, request, body, "body")
+        return self._with_request(send._replace(max_tokens=request.max_tokens), asked, request, body, "body")
 
     def _sending(self) -> tuple[LiveRequest, Send]:
         send = self.waiting
@@ -235,7 +235,7 @@ class Stepper:
     def _body(self, request: Request, send: Send) -> dict[str, Any]:
         return body_of(request, expected_speaker(self.server, request.model).profile, send.method)
 
-    def _changed(
+    def _with_request(
         self, send: Send, live_request: LiveRequest, request: Request, body: Mapping[str, Any], what: str
     ) -> Stepper:
         """The turn with another request; the messages that this request adds become part of the history."""
@@ -267,7 +267,7 @@ def begin_turn(turn_id: str, request: Request, server: Server, plan: Plan) -> St
     if plan.ability is None:
         allows, provider = known_ability(server, request)
         plan = plan._replace(ability=allows, provider=plan.provider or provider)
-    made = _settled(Stepper(server, plan, request, (first_step(turn_id, request, plan),)), 0)
+    made = _advance(Stepper(server, plan, request, (first_step(turn_id, request, plan),)), 0)
     if made.unsendable:
         raise CallerError(made.unsendable)
     return made
@@ -280,7 +280,7 @@ def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
     return next_step(step._replace(turn=step.before._replace(limits=plan.limits)), step.event)
 
 
-def _settled(stepper: Stepper, count: int | None, request: LiveRequest | None = None) -> Stepper:
+def _advance(stepper: Stepper, count: int | None, request: LiveRequest | None = None) -> Stepper:
     """Goes on to the next effect; `count` requests have left, or `request` still waits."""
     steps = list(stepper.steps)
     while not steps[-1].effects:  # states without an effect do not wait for the operator

@@ -335,7 +335,7 @@ def graft_changes(original: Mapping[str, Any], before: Mapping[str, Any], after:
 
 def with_text(original: Any, old: str, new: str) -> Any:
     """The recorded JSON with one text replaced by another; None unless the text occurs exactly once."""
-    return _replaced(original, old, new) if _count(original, old) == 1 else None
+    return _replace(original, old, new) if _count(original, old) == 1 else None
 
 
 def _count(value: Any, text: str) -> int:
@@ -344,11 +344,11 @@ def _count(value: Any, text: str) -> int:
     return sum(_count(each, text) for each in value) if _list(value) else int(value == text)
 
 
-def _replaced(value: Any, old: str, new: str) -> Any:
+def _replace(value: Any, old: str, new: str) -> Any:
     if isinstance(value, Mapping):
-        return {name: _replaced(each, old, new) for name, each in value.items()}
+        return {name: _replace(each, old, new) for name, each in value.items()}
     if _list(value):
-        return [_replaced(each, old, new) for each in value]
+        return [_replace(each, old, new) for each in value]
     return new if value == old else value
 
 

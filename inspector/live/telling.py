@@ -109,7 +109,7 @@ def _waits(driver: Driver, key: Keys) -> Line:
         return (Span("✖ CANNOT BE SENT", Tone.ERROR), Span("  "), safe(driver.stepper.unsendable, Tone.PLAIN, 200),
                 *_keys(key, ("live.cancel", "cancels")))
     if isinstance(doing, Send):
-        return (head, Span("  "), Span(f"to send {_which(doing, driver)}"), *_edited(driver),
+        return (head, Span("  "), Span(f"to send {_which(doing, driver)}"), *_edit_note(driver),
                 *_keys(key, ("live.do", "sends"), ("live.edit", "budget, limits"), ("live.body", "body"),
                        ("live.run", "runs to the end")))
     if isinstance(doing, RunTools):
@@ -196,7 +196,7 @@ WORD_OF: Mapping[RequestPlace, str] = {
 """What a request after the first of a turn is called."""
 
 
-def _edited(driver: Driver) -> Line:
+def _edit_note(driver: Driver) -> Line:
     edited = driver.stepper.edits
     return (Span(f", {' and '.join(edited)} edited", Tone.MARK),) if edited else ()
 

@@ -22,7 +22,7 @@ from inspector.provider.dialect_rows import MS, DialectRow, SilentRow, TableRow,
 from inspector.provider.dialects import DIALECTS, PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
 from inspector.report.explain_document import place_of
-from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, plain, quote, safe, wrap_line
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, field, more, plain, quote, safe, wrap_line
 from loop_core.errors import CallerError
 from loop_core.judge.gate import Admission
 from loop_core.turn.policy import Policy
@@ -106,7 +106,7 @@ def _judged_members(row: DialectRow) -> dict[str, Any]:
 # Pure.
 
 
-def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
+def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> LineSheet:
     """All details of one row; `like` are those that say the same."""
     dialect = row.dialect
     lines: list[Line] = [
@@ -118,8 +118,8 @@ def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> Listed:
     if like:
         last.append(field("says the same", Span(", ".join(other.name.partition("/")[2] for other in like))))
     if isinstance(row, SilentRow):
-        return Listed([*lines, field("here", Span(row.why, Tone.WARN)), *last])
-    return Listed([*lines, *_words(row), *_calls(row), *_decision(row), *_peers(row), *last])
+        return LineSheet([*lines, field("here", Span(row.why, Tone.WARN)), *last])
+    return LineSheet([*lines, *_words(row), *_calls(row), *_decision(row), *_peers(row), *last])
 
 
 def _words(row: DialectRow) -> list[Line]:
@@ -263,12 +263,12 @@ class TableQuery:
         """The rows of the table."""
         return rows(self.scenario, self.budget, settings=self.settings)
 
-    def turned(self, by: int) -> TableQuery:
+    def shift_scenario(self, by: int) -> TableQuery:
         """The query for the next or previous scenario, under that scenario's own budget."""
         every = list(SCENARIOS.values())
         return replace(self, scenario=every[(every.index(self.scenario) + by) % len(every)], budget=None)
 
-    def stepped(self, by: int) -> TableQuery:
+    def shift_budget(self, by: int) -> TableQuery:
         """The query with a larger or smaller budget."""
         return replace(self, budget=next_budget(self.limit, by))
 

@@ -31,7 +31,7 @@ from inspector.provider.scenarios import (
 from inspector.replay import Replay, replay
 from inspector.replay.case import Case, open_case
 from inspector.sessions.build import UnbuiltExchange, build
-from inspector.sessions.recording import Chunk, Exchange, Input, Loaded, Options, RawExchange
+from inspector.sessions.recording import Chunk, Exchange, Input, Options, RawExchange, Recording
 from inspector.sessions.thread import thread
 from loop_core.client.outgoing import body_of
 from loop_core.errors import EncodeError
@@ -245,7 +245,7 @@ def _case(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Se
     if isinstance(exchange, UnbuiltExchange):
         raise EncodeError(f"what {dialect.name} wrote cannot be read: {exchange.why}", api=dialect.api)
     given = Input(path, "dialect", 1)
-    return open_case(Loaded((given,), (exchange,), thread([exchange], [[0]])))
+    return open_case(Recording((given,), (exchange,), thread([exchange], [[0]])))
 
 
 # -- what is said of it ----------------------------------------------------------------------------------------------

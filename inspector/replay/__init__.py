@@ -217,7 +217,7 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
     # A followed file grows by a few turns, which are kept: a maker for each growth would hold all cases of the file.
     maker = StepMaker(case, settings) if case.long and not turns else None
 
-    def played() -> Iterator[TurnRun]:
+    def play_turns() -> Iterator[TurnRun]:
         for record in case.recording.turns[len(turns) :]:
             stop_if_asked()
             steps = tuple(play_runs(case, record, seen_by_loop(case, record), settings))
@@ -229,7 +229,7 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
             ends.append(turn.end)
             yield turn
 
-    return Replay(case, settings, Trace(StepsOfTurns(turns, ends)), turns, ends=ends), played()
+    return Replay(case, settings, Trace(StepsOfTurns(turns, ends)), turns, ends=ends), play_turns()
 
 
 def _same_turns(before: Replay, case: Case) -> int:
@@ -289,7 +289,7 @@ def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[St
 def count_used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]) -> int:
     """The number of recorded answers that a run over `links` used; at least one, so that replays end."""
     if _recuts(steps[-1]):
-        return reach(case, links, max(1, _simulated(case, record, links, settings).answers_used(steps[-1].turn)))
+        return reach(case, links, max(1, _simulate(case, record, links, settings).answers_used(steps[-1].turn)))
     return reach(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in steps])))
 
 
@@ -346,7 +346,7 @@ def run(
     simulate = (settings.simulate or left) and recorded.answers
     source: TurnSource = recorded
     if simulate:
-        source = _simulated(case, record, links, settings)
+        source = _simulate(case, record, links, settings)
     elif TOTAL in settings.explicit:
         source = BoundedSource(recorded, case.recording.exchanges)
     if settings.edits:
@@ -393,7 +393,7 @@ def budget_changed(case: Case, record: TurnRecord, settings: Settings) -> bool:
     return settings.simulate and settings.max_tokens is not None and settings.max_tokens != first_cap(case, record)
 
 
-def _simulated(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:
+def _simulate(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:
     from inspector.replay.simulate import simulated_source  # only what simulates pays for it
 
     changed = budget_changed(case, record, settings)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inspector.config.settings import Settings
 from inspector.sessions.build import spoken_by
 from inspector.sessions.intake import stop_if_asked
-from inspector.sessions.recording import Exchange, Input, Link, Loaded, TurnPlace, TurnRecord, common_beginning
+from inspector.sessions.recording import Exchange, Input, Link, Recording, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.continuation import Method, repeats_request
@@ -57,7 +57,7 @@ class BranchAnswers(NamedTuple):
 class Case:
     """A recording with each response judged; all replays share it."""
 
-    recording: Loaded
+    recording: Recording
     judgements: tuple[Judgement, ...]
     verdicts: tuple[tuple[Verdict, ...], ...]
     """The gate's verdicts on the calls of each response, under the strict reading."""
@@ -90,7 +90,7 @@ LONG = 20_000
 """The number of exchanges from which a recording is long."""
 
 
-def open_case(recording: Loaded, before: Case | None = None, long_from: int = LONG) -> Case:
+def open_case(recording: Recording, before: Case | None = None, long_from: int = LONG) -> Case:
     """Judges every response once; those that `before` has at the same position are reused."""
     brought = {
         given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
@@ -103,16 +103,16 @@ def open_case(recording: Loaded, before: Case | None = None, long_from: int = LO
     known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else None
     same = common_beginning(known.recording.exchanges, recording.exchanges) if known else 0
     alike = dict[Judgement, Judgement]()  # one object for equal judgements: answers that end alike are judged alike
-    read = (_judged(each, cancels) for each in recording.exchanges[same:])
+    read = (_judge(each, cancels) for each in recording.exchanges[same:])
     judged = (*(known.judgements[:same] if known else ()), *(alike.setdefault(each, each) for each in read))
     verdicts = (*(known.verdicts[:same] if known else ()),
                 *map(gate_exchange, recording.exchanges[same:], judged[same:]))
-    unasked = {given.path: why for given in recording.inputs if (why := _unasked(given))}
+    unasked = {given.path: why for given in recording.inputs if (why := _why_unasked(given))}
     return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels,
                 long=len(recording.exchanges) >= long_from, may_follow=_may_follow(recording))
 
 
-def _may_follow(recording: Loaded) -> Mapping[int, tuple[int, ...]]:
+def _may_follow(recording: Recording) -> Mapping[int, tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = {}
     for conversation in recording.conversations:
         for link in (link for turn in conversation.turns for link in turn.links if link.ambiguous):
@@ -125,7 +125,7 @@ def _given_up(cancels: Mapping[tuple[str, int | None], bool]) -> set[tuple[str, 
     return {place for place, taken in cancels.items() if not taken}
 
 
-def _unasked(file: Input) -> str:
+def _why_unasked(file: Input) -> str:
     """What the last remark on a run says that ended because nothing more could be asked; empty for any other end."""
     if file.about is None or file.about.end_state != "unrecorded":
         return ""
@@ -133,7 +133,7 @@ def _unasked(file: Input) -> str:
     return next((str(act.value) for act in reversed(file.acts) if act.kind == "note" and act.entry is None), "")
 
 
-def _judged(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judgement:
+def _judge(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -> Judgement:
     stop_if_asked()
     judged = judge_exchange(exchange)
     return cancelled_answer(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
@@ -170,14 +170,14 @@ def judge_response(response: ChatResponse, request: Request | None, profile: Pro
 def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]:
     """The gate's verdicts on the calls of one response; a call that the recording shows as refused is not ready."""
     verdicts = admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
-    return tuple(_refused(verdict, exchange.refusals) for verdict in verdicts) if exchange.refusals else verdicts
+    return tuple(_apply_refusal(verdict, exchange.refusals) for verdict in verdicts) if exchange.refusals else verdicts
 
 
 REFUSED = "recorder.refused"
 """The rule of a verdict on a complete call that the recorded agent refused to run."""
 
 
-def _refused(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
+def _apply_refusal(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
     # Only READY becomes REJECTED: a held call stays held, whatever the recorded agent said of it.
     why = refused.get(verdict.call.id or "") if verdict.admission is Admission.READY else None
     return verdict if why is None else Verdict(verdict.call, Admission.REJECTED, REFUSED, why, problems=(why,))
@@ -198,7 +198,7 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
         judged, verdicts = list(root.judgements), list(root.verdicts)
         for index, (old, new) in enumerate(zip(root.recording.exchanges, exchanges, strict=True)):
             if old is not new:  # the same object: its profile is already this one
-                judged[index] = _judged(new, root.cancels)
+                judged[index] = _judge(new, root.cancels)
                 verdicts[index] = gate_exchange(new, judged[index])
         made = root.by_profile[profile] = case_beside(root, exchanges, tuple(judged), tuple(verdicts))
     return made
@@ -258,15 +258,15 @@ def reach(case: Case, links: Sequence[Link], answers: int) -> int:
 def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     """The source for a run over the answers of `links`: recorded ones, then those of a live run."""
     if case.long:
-        return _recorded(case, record, links)
+        return _recorded_source(case, record, links)
     where = (record.live_run, links[0].index, len(links))
     found = case.sources.get(where)
     if found is None:
-        found = case.sources[where] = _recorded(case, record, links)
+        found = case.sources[where] = _recorded_source(case, record, links)
     return found
 
 
-def _recorded(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
+def _recorded_source(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
     if len(links) == 1 and record.live_run is None and not (case.cancels or case.end_causes or case.may_follow):
         # Most turns have one answer, which needs none of the counting below.
         return RecordedSource(((RequestPlace.REQUEST, 0, _answer(case, links[0], 0)),))

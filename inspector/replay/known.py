@@ -188,15 +188,15 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
         if not fits:
             piece = _piece(part, begin, stretch.ends[skipped + taken - 1] if taken else begin, bool(taken))
             apart = _apart(output, offset, budget or 0, repair)
-            return AnswerShare(_joined([*parts, *piece]), used, thought, False, apart)
+            return AnswerShare(_join_texts([*parts, *piece]), used, thought, False, apart)
         left -= taken if stretch.counted else 0
         parts += _piece(part, begin, None, True)
     if output.whole and left >= output.end:
-        return AnswerShare(_joined(parts), used + output.end, thought, True)
+        return AnswerShare(_join_texts(parts), used + output.end, thought, True)
     # The budget reaches beyond what is known: the model would have gone on, and nobody knows how.
     if not output.whole and left:
         return None
-    return AnswerShare(_joined(parts), used, thought, False, _apart(output, offset, budget or 0, repair))
+    return AnswerShare(_join_texts(parts), used, thought, False, _apart(output, offset, budget or 0, repair))
 
 
 def _apart(output: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple[int, int] | None:
@@ -307,7 +307,7 @@ def _piece(part: ResponsePart | None, begin: int, end: int | None, started: bool
     return [ReasoningPart(text)] if text else []
 
 
-def _joined(parts: Sequence[ResponsePart]) -> tuple[ResponsePart, ...]:
+def _join_texts(parts: Sequence[ResponsePart]) -> tuple[ResponsePart, ...]:
     """Text that was merged from several segments is one text again."""
     made: list[ResponsePart] = []
     for part in parts:

@@ -75,7 +75,7 @@ class BranchStart:
         """The step to resume from under this plan; its request is sent with this cap, if given."""
         if self.before and self.before[-1].run == self.number:
             made = resume_step(self.before[-1], request, plan)
-            return made if cap is None else _capped(made, cap)
+            return made if cap is None else _with_cap(made, cap)
         return opening_step(self.turn.record.id, request, plan._replace(fidelity=Fidelity.RECORDED))
 
 
@@ -105,7 +105,7 @@ def start_of(replay: Replay, since: int) -> BranchStart:
     return BranchStart(turn, before, number, links[:count], links[count:], earlier)
 
 
-def _capped(step: Step, cap: int) -> Step:
+def _with_cap(step: Step, cap: int) -> Step:
     """The step with another output cap for the request that it sends, and for those that follow from it."""
     turn, effects = step.turn, step.effects
     if turn.last_send is None:

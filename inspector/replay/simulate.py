@@ -85,13 +85,13 @@ class SimulatedTurn:
                 return NotRecorded()
             if send.place in FRESH and self._stands(first, send.max_tokens):
                 return self.source.answers[first][2]
-            return self._simulated(send, turn, self._of(first))
+            return self._simulate(send, turn, self._of(first))
         answer = self.source.respond(send, turn)
         position = turn.spend.requests - 1
         if isinstance(answer, ProviderResponse):
             if self._stands(position, send.max_tokens):
                 return answer
-            return self._simulated(send, turn, self._of(opening(self.source.answers, position)))
+            return self._simulate(send, turn, self._of(opening(self.source.answers, position)))
         first = self._by_key(turn)
         if first is None:
             return answer
@@ -99,7 +99,7 @@ class SimulatedTurn:
         # Under the recorded budget an answer that is known in part ends where its recording ends.
         if not known.whole and not self.budget_changed:
             return answer
-        return self._simulated(send, turn, known)
+        return self._simulate(send, turn, known)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results recorded for this round: the calls are those of the recording."""
@@ -153,13 +153,13 @@ class SimulatedTurn:
             return True
         return (used if used is not None else self.measure(position).tokens) <= cap
 
-    def _said(self, turn: Turn, output: KnownOutput) -> int:
+    def _known_length(self, turn: Turn, output: KnownOutput) -> int:
         """Characters of the known text that this turn has already."""
         positions = {answer[2].index: place for place, answer in enumerate(self.source.answers)}
         text, said = output.text, 0
         for segment in _round(turn):
             if segment.response is None:
-                said += len(segment.text) - len(_repeated(text, said, segment))
+                said += len(segment.text) - len(_repetition(text, said, segment))
                 continue
             place = positions.get(segment.response, -1) - output.first
             said = output.after[place] if 0 <= place < len(output.after) else said
@@ -167,16 +167,16 @@ class SimulatedTurn:
 
     # -- what is answered ----------------------------------------------------------------------------------------
 
-    def _simulated(self, send: Send, turn: Turn, output: KnownOutput) -> Event:
+    def _simulate(self, send: Send, turn: Turn, output: KnownOutput) -> Event:
         fresh = send.place in FRESH
-        said = 0 if fresh else self._said(turn, output)
+        said = 0 if fresh else self._known_length(turn, output)
         repair = send.place is RequestPlace.REPAIR
         taken = None if repair and not output.calls else take(output, said, send.max_tokens, repair)
         if taken is None:
             return NotRecorded()
-        parts = _asked(taken.parts, _prefix(output.text, said, send), quotes=bool(send.anchor) and taken.ended)
+        parts = _with_prefix(taken.parts, _prefix(output.text, said, send), quotes=bool(send.anchor) and taken.ended)
         usage = _usage(output, taken, self.source.answers[output.first][2].response if fresh else None)
-        made = self._encoded(output.last, parts, taken.ended, usage)
+        made = self._encode(output.last, parts, taken.ended, usage)
         if made is None:
             return NotRecorded()
         body, lost = made
@@ -197,7 +197,7 @@ class SimulatedTurn:
             return ProviderResponse(response, judged, None, send.method, send.stripped, False, None, recut)
         return ProviderResponse(response, judged, recut=recut)
 
-    def _encoded(
+    def _encode(
         self, last: ChatResponse, parts: tuple[ResponsePart, ...], ended: bool, usage: Usage | None
     ) -> tuple[bytes, str] | None:
         """The bytes that the provider would send, and what is lost in them; None if the format can express none of it.
@@ -288,14 +288,14 @@ def _prefix(text: str, offset: int, send: Send) -> str:
     return send.stripped if send.stripped and text.startswith(send.stripped, offset) else ""
 
 
-def _repeated(text: str, offset: int, segment: Segment) -> str:
+def _repetition(text: str, offset: int, segment: Segment) -> str:
     """What a simulated segment repeats of the text before it."""
     if segment.anchor:
         return segment.anchor if segment.text.startswith(segment.anchor) else ""
     return segment.stripped if segment.stripped and segment.text and text.startswith(segment.stripped, offset) else ""
 
 
-def _asked(parts: tuple[ResponsePart, ...], prefix: str, quotes: bool) -> tuple[ResponsePart, ...]:
+def _with_prefix(parts: tuple[ResponsePart, ...], prefix: str, quotes: bool) -> tuple[ResponsePart, ...]:
     """The parts with `prefix` before their text; with `quotes` the prefix is added even if no text follows."""
     place = next((place for place, part in enumerate(parts) if type(part) is TextPart), None)
     if place is None and quotes and not any(type(part) is ToolCall for part in parts):

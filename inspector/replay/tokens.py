@@ -129,7 +129,7 @@ def measure(
     if not said and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
         stretches.append(TokenStretch(None, (0,) * spoken))  # counted, and nothing of it was sent
     made = TokenMeasure(tuple(stretches), basis, note + laid.note, laid.end)
-    return made._replace(bounds=reach(_placed(made, texts, dict(zip(own, laid.marks, strict=True))), made.tokens))
+    return made._replace(bounds=reach(_place_marks(made, texts, dict(zip(own, laid.marks, strict=True))), made.tokens))
 
 
 def _laid(texts: Sequence[TokenCut], basis: TokenBasis, visible: int | None, cut: bool, blind: bool) -> TokenLayout:
@@ -269,7 +269,7 @@ def _hidden(response: ChatResponse, ends: Ends, thinking_tokens: int, thinking_c
 # -- how far the readings lie apart ---------------------------------------------------------------------------------
 
 
-def _placed(
+def _place_marks(
     measure: TokenMeasure, texts: Sequence[tuple[str, str]], marks: Mapping[int, Sequence[TokenMark]]
 ) -> Iterator[TokenMark]:
     """The marks of all texts that count under the cap, thinking that was counted apart among them.

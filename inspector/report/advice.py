@@ -200,7 +200,7 @@ def nothing_read(look: JudgedTurn) -> bool:
     return bool(response.size) and not known
 
 
-def _said(text: str) -> Callable[[JudgedTurn], str]:
+def _says(text: str) -> Callable[[JudgedTurn], str]:
     return lambda look: text
 
 
@@ -210,43 +210,43 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
     # Raising this limit would only buy more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
-              _said("change the prompt or the tool's answer: the model keeps making the same call")),
+              _says("change the prompt or the tool's answer: the model keeps making the same call")),
     # Routers and servers may lower the cap or set one without saying so, such as a default of 8192 tokens
     # (openclaw/openclaw#71045).
-    Situation("another cap below", ended_below, _said(
+    Situation("another cap below", ended_below, _says(
         f"raise the cap of the server or router: the answer ended below {INITIAL}, so raising that alone changes "
         "nothing")),
-    Situation("the cap is not kept", _went_above, _said(
+    Situation("the cap is not kept", _went_above, _says(
         f"set the cap at the server or router: it did not keep to {INITIAL}, so another value may change nothing")),
-    Situation("reasoning", all_reasoning, _said(f"raise {INITIAL} or lower the reasoning effort"), (INITIAL,)),
-    Situation("no cap asked for", _no_cap, _said(f"set {INITIAL}: the request leaves it to the server"),
+    Situation("reasoning", all_reasoning, _says(f"raise {INITIAL} or lower the reasoning effort"), (INITIAL,)),
+    Situation("no cap asked for", _no_cap, _says(f"set {INITIAL}: the request leaves it to the server"),
               (INITIAL,)),
-    Situation("cut", lambda look: look.cut, _said(f"raise {INITIAL}"), (INITIAL,)),
+    Situation("cut", lambda look: look.cut, _says(f"raise {INITIAL}"), (INITIAL,)),
     Situation("contradiction", lambda look: look.cut_call is not None and look.cut_call.rule == "gate.contradiction",
-              _said("ask for the call again, and report both texts to the maintainers of the server")),
+              _says("ask for the call again, and report both texts to the maintainers of the server")),
     Situation("request too long", lambda look: _full(look) and look.exchange.response.error is not None,
-              _said("shorten the request: it does not fit in the context window")),
+              _says("shorten the request: it does not fit in the context window")),
     # A continuation sends the whole answer back, so its request is longer than the one that did not fit.
     Situation("context full", _word(Stop.CONTEXT_WINDOW_EXCEEDED),
-              _said("shorten the history; another continuation cannot succeed")),
+              _says("shorten the history; another continuation cannot succeed")),
     Situation("undeclared tool", lambda look: _malformed(look) and look.judgement.stop.detail == UNDECLARED,
-              _said("declare the tool that the model wants to call, or remove its name from the prompts")),
+              _says("declare the tool that the model wants to call, or remove its name from the prompts")),
     Situation("malformed call", _word(Stop.MALFORMED_TOOL_CALL),
-              _said("ask for the call again, with a simpler schema")),
+              _says("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
-              _said("send the request again, and look at the body: no part of an answer was found in it")),
+              _says("send the request again, and look at the body: no part of an answer was found in it")),
     # The provider sent a word, but one that says only that the answer ended, so the token counts are the only evidence.
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
-              _said("compare the tokens with the budget: nothing says whether it cut the answer")),
-    Situation("interrupted", _word(Stop.INTERRUPTED), _said("send the request again; no budget cut this answer")),
+              _says("compare the tokens with the budget: nothing says whether it cut the answer")),
+    Situation("interrupted", _word(Stop.INTERRUPTED), _says("send the request again; no budget cut this answer")),
     # A continuation hint does not change what a model or a filter objects to.
-    Situation("refused", model_declined, _said("change the prompt; a continuation will not help")),
+    Situation("refused", model_declined, _says("change the prompt; a continuation will not help")),
     Situation("blocked", _word(Stop.SAFETY_BLOCKED),
-              _said("change the prompt or the filter; a continuation will not help")),
-    Situation("unknown word", _word(Stop.UNKNOWN), _said("name the server with --profile, or report the word")),
+              _says("change the prompt or the filter; a continuation will not help")),
+    Situation("unknown word", _word(Stop.UNKNOWN), _says("name the server with --profile, or report the word")),
 )
 """Situations, the most specific first; the first that holds decides."""
-OTHERWISE = Situation("anything else", lambda look: True, _said("look at the response; do not run any call from it"))
+OTHERWISE = Situation("anything else", lambda look: True, _says("look at the response; do not run any call from it"))
 
 RAISED: Mapping[str, int] = {
     "continuation_max_attempts": 100,

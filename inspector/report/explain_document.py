@@ -50,7 +50,7 @@ def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> di
             for given in view.inputs
         ],
         "responses": (_response_values(facts, view.prices) for facts in view.responses),
-        **({"simulated": [_made(facts) for facts in simulated]} if simulated else {}),
+        **({"simulated": [_simulated_answer(facts) for facts in simulated]} if simulated else {}),
         "turns": (_turn_values(view, turn) for turn in view.turns),
         "verdict": None if view.worst is None else _verdict(view.worst.verdict),
         "findings": (_finding(noted) for noted in view.findings),
@@ -59,7 +59,7 @@ def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> di
     }
 
 
-def _made(facts: ResponseFacts) -> dict[str, Any]:
+def _simulated_answer(facts: ResponseFacts) -> dict[str, Any]:
     """A simulated answer: what it says, at which step it came, and how it was made."""
     recut = facts.recut
     assert recut is not None  # noqa: S101 - only those are asked for

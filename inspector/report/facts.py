@@ -255,7 +255,7 @@ def view(replay: Replay, beside: View | None = None) -> View:
         same = None if beside is None else _same_turn(beside, len(turns), run, noted)
         turns.append(same or _turn(replay, run, noted, spends))
         responses.update(_responses(replay, run, last_recorded(run) not in parents))
-    return _view(replay, _ordered(responses), turns)
+    return _view(replay, _in_order(responses), turns)
 
 
 def view_of_case(case: Case, settings: Settings) -> View:
@@ -266,10 +266,10 @@ def view_of_case(case: Case, settings: Settings) -> View:
     for run, noted in zip(runs, recorded_findings(replay.case), strict=True):
         turns.append(_turn(replay, run, (*noted, *another_way(replay, run)), spends))
         responses.update(_responses(replay, run, last_recorded(run) not in parents))
-    return _view(join_runs(replay.case, settings, replay.turns), _ordered(responses), turns)
+    return _view(join_runs(replay.case, settings, replay.turns), _in_order(responses), turns)
 
 
-def _ordered(responses: Mapping[int, ResponseFacts]) -> tuple[ResponseFacts, ...]:
+def _in_order(responses: Mapping[int, ResponseFacts]) -> tuple[ResponseFacts, ...]:
     return tuple([responses[index] for index in sorted(responses)])
 
 

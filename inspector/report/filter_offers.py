@@ -59,7 +59,7 @@ def slip(name: str) -> bool:
 def _offers() -> Mapping[str, str]:
     """A word in lower case -> the term that finds it."""
     terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
-    values = {value.lower(): spelled(term, value) for term, value in closed_values()}
+    values = {value.lower(): term_text(term, value) for term, value in closed_values()}
     return {**values, **terms, **ALIASES}
 
 
@@ -80,7 +80,7 @@ def meant_value(name: str, value: str, values: Mapping[str, str]) -> str:
     """What is said of a value that a term never has: the nearest of its values; else all, where they are few."""
     near = get_close_matches(value, values, 1, 0.5) or [each for each in values if value in each]
     if near:
-        return f"did you mean {spelled(name, values[near[0]])}?"
+        return f"did you mean {term_text(name, values[near[0]])}?"
     return f"expected one of {', '.join(values.values())}" if len(values) <= FEW else f"{name}:* finds any"
 
 
@@ -88,7 +88,7 @@ FEW = 14
 """So many values of a term are listed in a message; more would not fit on a line."""
 
 
-def spelled(name: str, value: str) -> str:
+def term_text(name: str, value: str) -> str:
     """A term with a value, in quotes where it needs them."""
     bare = re.fullmatch(r'[^\s()&|"\\]+', value) is not None
     return f"{name}:{value if bare else in_quotes(value)}"

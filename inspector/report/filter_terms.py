@@ -43,7 +43,7 @@ class FilterPlace(Protocol):
     def text(self, name: str) -> str:
         """The text of a row of `PATTERNS`."""
 
-    def searched(self) -> str:
+    def search_text(self) -> str:
         """The text, in lower case, in which a word that is no term is looked for."""
 
 
@@ -88,13 +88,13 @@ class StepContext:
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
-        return self._told(WORDS[name], ())
+        return self._value_of(WORDS[name], ())
 
     def flag(self, name: str) -> bool:
         """Whether a flag of `FLAGS` holds."""
-        return self._told(FLAGS[name], False)
+        return self._value_of(FLAGS[name], False)
 
-    def _told(self, row: Term[Told], nothing: Told) -> Told:
+    def _value_of(self, row: Term[Told], nothing: Told) -> Told:
         if row.of_step is not None:
             return row.of_step(self)
         facts = self.response
@@ -110,7 +110,7 @@ class StepContext:
         facts = self.response
         return PATTERNS[name].text(facts) if facts is not None else ""
 
-    def searched(self) -> str:
+    def search_text(self) -> str:
         """What a search looks through: the user's message, the answer, and every word of both."""
         facts = self.response
         if facts is None:
@@ -170,7 +170,7 @@ def _rules(view: View) -> Mapping[int | None, set[str]]:
     return found
 
 
-def _found(*rules: str) -> Callable[[View, ResponseFacts], bool]:
+def _has_finding(*rules: str) -> Callable[[View, ResponseFacts], bool]:
     return lambda view, facts: not _rules(view).get(facts.index, set()).isdisjoint(rules)
 
 
@@ -246,7 +246,7 @@ FLAGS: Mapping[str, Flag] = {
     "cut": Flag("the response is not whole", lambda view, facts: facts.judgement.stop.normalized in CUT_WORDS),
     "corrected": Flag("the effective reason is another than the provider's word means",
                       lambda view, facts: facts.judgement.stop.normalized is not facts.judgement.mapped.normalized),
-    "ran": Flag("the recorded agent ran a held call", _found(*RAN)),
+    "ran": Flag("the recorded agent ran a held call", _has_finding(*RAN)),
     "unverified": Flag("nothing shows that a segment continues the text before it", None,
                        lambda look: bool(look.step.turn.doubtful_seams)),
     "attention": Flag("the verdict on the turn is an error or a warning", None,
@@ -258,7 +258,7 @@ FLAGS: Mapping[str, Flag] = {
 }
 
 
-def _spent(name: str, what: str) -> Number:
+def _limit_number(name: str, what: str) -> Number:
     place = ("attempts", "cont_tokens", "cont_chars", "repairs").index(name)
 
     def row(look: StepContext) -> tuple[str, str, int, int | None]:
@@ -291,12 +291,12 @@ def _cap(look: StepContext) -> float | None:
 
 
 NUMBERS: Mapping[str, Number] = {
-    "attempt": _spent("attempts", "continuations of the turn"),
+    "attempt": _limit_number("attempts", "continuations of the turn"),
     "tokens": Number("output tokens of the turn so far", lambda look: look.step.turn.spend.output_tokens),
     "chars": Number("visible characters of the turn so far", lambda look: look.step.turn.spend.output_chars),
-    "cont_tokens": _spent("cont_tokens", "output tokens of cut responses and their continuations"),
-    "cont_chars": _spent("cont_chars", "visible characters of cut responses and their continuations"),
-    "repairs": _spent("repairs", "repairs of the turn"),
+    "cont_tokens": _limit_number("cont_tokens", "output tokens of cut responses and their continuations"),
+    "cont_chars": _limit_number("cont_chars", "visible characters of cut responses and their continuations"),
+    "repairs": _limit_number("repairs", "repairs of the turn"),
     "budget": Number("the share of the budget that is spent most: budget>=80%", _budget, _budget),
     "step": Number("the step's number", lambda look: look.index + 1),
     "turn": Number("the turn's number", lambda look: look.view.replay.turn_at(look.index) + 1),
@@ -311,7 +311,7 @@ NUMBERS: Mapping[str, Number] = {
 }
 
 
-def _asked(facts: ResponseFacts) -> str:
+def _request_text(facts: ResponseFacts) -> str:
     request = facts.exchange.request
     return "\n".join(message.text for message in request.messages) if request else ""
 
@@ -323,7 +323,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "r": Pattern("the reasoning", lambda facts: facts.exchange.response.reasoning_content or ""),
     "a": Pattern("the arguments of calls",
                  lambda facts: "\n".join(verdict.call.arguments or "" for verdict in facts.verdicts)),
-    "q": Pattern("the messages of the request", _asked),
+    "q": Pattern("the messages of the request", _request_text),
     "u": Pattern("the address", lambda facts: facts.exchange.url),
     "h": Pattern("the headers", lambda facts: "\n".join(f"{k}: {v}" for k, v in facts.exchange.headers)),
 }

@@ -24,8 +24,8 @@ from inspector.report.filter_offers import (
     meant_term,
     meant_value,
     slip,
-    spelled,
     term_of,
+    term_text,
 )
 from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, FilterPlace, StepContext
 from loop_core.errors import CallerError
@@ -216,7 +216,7 @@ def _text(word: str, column: int) -> Test:
     if not word.strip("* "):
         raise FilterError(column, 'nothing to search for; expected a text such as "disk full"')
     wanted = re.compile(r"\S*".join(re.escape(each) for each in word.casefold().strip("*").split("*")))
-    return _once(lambda look: wanted.search(look.searched()) is not None)
+    return _once(lambda look: wanted.search(look.search_text()) is not None)
 
 
 def _flag(name: str, column: int) -> Test:
@@ -313,9 +313,9 @@ def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
     wanted, begun = word.casefold(), ""
     for name, value in values:
         if value.casefold() == wanted:
-            return spelled(name, value)
+            return term_text(name, value)
         if not begun and value.casefold().startswith(wanted):
-            begun = spelled(name, value)
+            begun = term_text(name, value)
     return begun
 
 

@@ -103,7 +103,7 @@ def recorded_findings(
             exchange = case.recording.exchanges[link.index]
             after = late.get((exchange.path, exchange.entry), ())
             noted.extend(_ran(case, link.index, children.get(link.index, ()), after, record.id))
-        noted.extend(_taken(case, record, children))
+        noted.extend(_cut_answer(case, record, children))
         found.append(tuple(noted))
     return found
 
@@ -196,7 +196,7 @@ def _ran(
 ) -> Iterable[ReportedFinding]:
     """Findings about what the recorded agent did with held calls; a result that is no error shows that it ran one."""
     stop = case.judgements[index].stop
-    for verdict, answer, child in _answered(case, index, children, late):
+    for verdict, answer, child in _answered_calls(case, index, children, late):
         where = f"request of response {child}" if child is not None else "recording"
         name = verdict.call.name or "without a name"
         ran = f"the recorded agent ran {name}"
@@ -238,7 +238,7 @@ def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
     return word is Stop.INTERRUPTED and not verdict.call.closed and shape is not ArgumentShape.COMPLETE
 
 
-def _answered(
+def _answered_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart]
 ) -> list[tuple[Verdict, ToolResultPart, int | None]]:
     """The held calls of a response that were answered, each with its result and the request that carried it."""
@@ -298,7 +298,7 @@ def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPar
     return named[min(position, len(named) - 1)] if named else None
 
 
-def _taken(case: Case, record: TurnRecord, children: Mapping[int, Sequence[Link]]) -> Iterable[ReportedFinding]:
+def _cut_answer(case: Case, record: TurnRecord, children: Mapping[int, Sequence[Link]]) -> Iterable[ReportedFinding]:
     last = record.links[-1].index
     word = case.judgements[last].stop.normalized
     after = [child for child in children.get(last, ()) if child.place is TurnPlace.REQUEST]

@@ -179,7 +179,7 @@ class JudgedTurn(NamedTuple):
         return is_unrecorded(self.judgement.stop)
 
     @property
-    def inferred(self) -> Evidence | None:
+    def inference(self) -> Evidence | None:
         """How the end of the turn's last response was inferred, if no stop word was recorded and it looks whole."""
         stop = self.answers[-1].judgement.stop
         return inference_of(stop) if stop.normalized in FINISHED else None
@@ -196,12 +196,12 @@ class JudgedTurn(NamedTuple):
         return self.word is Stop.MAX_TOKENS or (wordless and self.judgement.cap_reached)
 
     @property
-    def rejected(self) -> tuple[Verdict, ...]:
+    def rejected_calls(self) -> tuple[Verdict, ...]:
         """The rejected calls of the last response, whose outcome is not recorded."""
         return tuple(v for v in self.answers[-1].verdicts if v.admission is Admission.REJECTED)
 
     @property
-    def repaired(self) -> bool:
+    def is_repaired(self) -> bool:
         """Whether the turn ended with a response that ended cleanly, whatever the policy made of it.
 
         A recording may end with a whole call.
@@ -233,7 +233,7 @@ def judge_steps(
     unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
         isinstance(step.event, ProviderResponse) for step in steps)
     simulated = anew or edited or unanswered or has_unrecorded_answer(turn)
-    answers = tuple(_answered(case, record, steps) if simulated else ()) or tuple(_recorded(case, record))
+    answers = tuple(_answers_of_run(case, record, steps) if simulated else ()) or tuple(_recorded_answers(case, record))
     findings = () if simulated else findings
     rules = frozenset(note.finding.rule for note in findings)
     places = {link.index: position for position, link in enumerate(record.links)}
@@ -280,14 +280,14 @@ def asked_anew(replay: Replay, turn: TurnRun) -> bool:
     return turn.record.live_run is not None and replay.trace.steps[turn.decided].fidelity is not Fidelity.RECORDED
 
 
-def _recorded(case: Case, record: TurnRecord) -> Iterator[TurnAnswer]:
+def _recorded_answers(case: Case, record: TurnRecord) -> Iterator[TurnAnswer]:
     """Every response that was recorded of a turn."""
     for link in record.links:
         index = link.index
         yield TurnAnswer(case.recording.exchanges[index], case.judgements[index], case.verdicts[index], link.place)
 
 
-def _answered(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator[TurnAnswer]:
+def _answers_of_run(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator[TurnAnswer]:
     """Every response that the engine received in these steps."""
     exchanges = case.recording.exchanges
     for step in steps:

@@ -239,12 +239,12 @@ def failure(look: JudgedTurn) -> str:
     """The error reported in place of an answer."""
     response = look.exchange.response
     error = response.error
-    message = error.message or error.type or error.code or "without a message" if error else _worded(look)
+    message = error.message or error.type or error.code or "without a message" if error else _failure_word(look)
     most = 300 if sent_on(look) else 100  # a redirect's address is useless if it is cut
     return response.with_status(message if len(message) <= most else f"{message[:most - 3]}…")
 
 
-def _worded(look: JudgedTurn) -> str:
+def _failure_word(look: JudgedTurn) -> str:
     """A failure that was reported only as a stop word: the word and its meaning."""
     stop = look.judgement.stop
     kind, _, said = (stop.detail or "").partition(": ")

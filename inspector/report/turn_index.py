@@ -65,7 +65,7 @@ class TurnIndex:
         if folder is None:
             return
         try:
-            self._base = _opened(folder / "turns.db")
+            self._base = _open(folder / "turns.db")
         except (sqlite3.Error, OSError) as why:
             self.note = f"the index is not used: {why}"
 
@@ -81,9 +81,9 @@ class TurnIndex:
         wanted, known = set(paths), dict[str, list[TurnRow]]()
         for path, state, digest, rows in self._answer(
                 "SELECT path, state, hash, rows FROM file WHERE reading = ?", self.reading):
-            if path in wanted and _unchanged(path, from_json(state.encode()), digest):
+            if path in wanted and _is_unchanged(path, from_json(state.encode()), digest):
                 with suppress(ValueError, TypeError, IndexError):  # a row that cannot be restored is read from its file
-                    known[path] = _restored(rows)
+                    known[path] = _restore(rows)
             elif not os.path.exists(path):
                 self._answer("DELETE FROM words WHERE path = ?", path)  # with any reading options
                 self._answer("DELETE FROM file WHERE path = ?", path)
@@ -131,20 +131,20 @@ def _words(text: str) -> list[str]:
     return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     private_folder(path.parent)
     try:
-        return _checked(path)
+        return _connect(path)
     except sqlite3.OperationalError:
         raise  # locked, or the disk is full: not damaged
     except sqlite3.DatabaseError:
         # SQLite reports `file is not a database` and damage as DatabaseError. The index can be rebuilt from the
         # transcripts, so a damaged one is not worth a repair.
         path.unlink()
-        return _checked(path)
+        return _connect(path)
 
 
-def _checked(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     private_file(path)
     base = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
     wanted = f"{SCHEMA} {__version__}"
@@ -176,7 +176,7 @@ def state_of(path: str) -> FileState:
     # In WAL mode new rows stay in the log until a checkpoint, so the database file itself may not change
     # (https://sqlite.org/wal.html).
     log = (f"{path}-wal",) if path.endswith((".db", ".sqlite", ".sqlite3")) else ()
-    return [_seen(name) for name in (path, *beside, *log)]
+    return [_file_state(name) for name in (path, *beside, *log)]
 
 
 def _inside(stem: str, folder: str) -> Iterator[str]:
@@ -185,7 +185,7 @@ def _inside(stem: str, folder: str) -> Iterator[str]:
         yield from sorted(each.path for each in os.scandir(os.path.join(within, folder.removeprefix("../"))))
 
 
-def _seen(name: str) -> list[Any]:
+def _file_state(name: str) -> list[Any]:
     try:
         found = os.stat(name)
     except OSError:
@@ -193,7 +193,7 @@ def _seen(name: str) -> list[Any]:
     return [name, found.st_size, found.st_mtime_ns]
 
 
-def _unchanged(path: str, before: FileState, digest: str) -> bool:
+def _is_unchanged(path: str, before: FileState, digest: str) -> bool:
     now = state_of(path)
     if now == before:
         return True
@@ -217,7 +217,7 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else sorted(value)
 
 
-def _restored(text: str) -> list[TurnRow]:
+def _restore(text: str) -> list[TurnRow]:
     try:
         rows = from_json(text.encode())
     except ValueError:  # half a surrogate pair, which only the standard library accepts

@@ -337,7 +337,7 @@ class RowAnswer(NamedTuple):
         """The text of a row of `PATTERNS`; empty if rows do not store it."""
         return getattr(self.row.answers[self.answer], name) if name in TEXTS else ""
 
-    def searched(self) -> str:
+    def search_text(self) -> str:
         """The text of the row in which a search looks."""
         return f"{self.row.text}\n{self.row.names}"
 

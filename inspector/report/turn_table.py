@@ -171,7 +171,7 @@ def layout(
     cells are empty.
     """
     room = widest or {}
-    every = [_narrowed(column, room.get(column.name)) for column in every if room.get(column.name) != 0]
+    every = [_narrow(column, room.get(column.name)) for column in every if room.get(column.name) != 0]
     shown: list[TurnColumn] = []
     well = 0
     for column in every:
@@ -191,7 +191,7 @@ def layout(
     return tuple(zip(shown, sizes, strict=True))
 
 
-def _narrowed(column: TurnColumn, widest: int | None) -> TurnColumn:
+def _narrow(column: TurnColumn, widest: int | None) -> TurnColumn:
     if widest is None:
         return column
     needed = max(widest, len(column.name) + 1)  # 1: the mark of sorting
@@ -225,7 +225,7 @@ def cells_of(row: TurnRow, columns: Sequence[tuple[TurnColumn, int]], measure: M
     for at, (column, size) in enumerate(columns):
         if row.verdict is None and column.name == REASON:
             size = sum(each for _, each in columns[at:]) + GAP * (len(columns) - at - 1)
-        cell = _clipped(column.column.cell(row), size, measure)
+        cell = _clip_cell(column.column.cell(row), size, measure)
         blank = Span(" " * (size - width_of(cell, measure)))
         spans += [blank, *cell] if column.right else [*cell, blank]
         spans.append(Span(" " * GAP))
@@ -234,7 +234,7 @@ def cells_of(row: TurnRow, columns: Sequence[tuple[TurnColumn, int]], measure: M
     return tuple(spans[:-1])
 
 
-def _clipped(cell: Line, size: int, measure: Measure) -> Line:
+def _clip_cell(cell: Line, size: int, measure: Measure) -> Line:
     """A cell cut to its size; of the provider's word and the normalized one, the provider's is cut first."""
     rest = cell[1:]
     room = size - width_of(rest, measure)

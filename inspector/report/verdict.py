@@ -135,13 +135,13 @@ def _only_looks_finished(
     ending: Ending, word: str, glyph: str, plain: str, advice: str | Callable[[JudgedTurn], str]
 ) -> VerdictRow:
     return VerdictRow(word, glyph, plain, Severity.ERROR,
-               lambda look: look.ending is ending and not look.repaired,
+               lambda look: look.ending is ending and not look.is_repaired,
                lambda look: f"{say.ending_words(look)}, but {say.finding_of(look)}",
                advice if callable(advice) else lambda look: advice,
                lambda look: look.judgement.ending_sure)
 
 
-def _reached(look: JudgedTurn) -> bool:
+def _is_reached(look: JudgedTurn) -> bool:
     """Whether the recording holds the end of the turn."""
     return not look.ends_at_call
 
@@ -168,10 +168,10 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "run the turn live (answers from: live; or --live)"),
     # Before TRUNCATED: that a call waits matters more than that the text is short.
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
-        lambda look: look.cut_call is not None and not look.repaired and (look.word in HOLDING or look.cut),
+        lambda look: look.cut_call is not None and not look.is_repaired and (look.word in HOLDING or look.cut),
         say.cut_call_held, situation),
     VerdictRow("MALFORMED CALL", "▣", "#", Severity.ERROR,
-        lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.repaired,
+        lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.is_repaired,
         say.ending_words, situation),
     _only_looks_finished(
         # For instance vLLM without `--tool-call-parser` returns a call as text
@@ -197,7 +197,7 @@ ROWS: tuple[VerdictRow, ...] = (
         say.limit_reached, situation, of_end=lambda look: True),
     # Sure only with the provider's word; tokens that reach the cap are strong evidence, but still an inference.
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
-        lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.repaired,
+        lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.is_repaired,
         say.cut_words, situation, lambda look: look.word is Stop.MAX_TOKENS,
         # The engine never evaluated an answer that the recorded agent asked for after the limit.
         of_end=lambda look: look.limit is not None and not look.over),
@@ -208,11 +208,11 @@ ROWS: tuple[VerdictRow, ...] = (
         situation),
     # Before INTERRUPTED: without a status line the address or the network is at fault, not the stream.
     VerdictRow("NO ANSWER", "╳", "!", Severity.ERROR,
-        lambda look: look.word is Stop.INTERRUPTED and not look.repaired and unanswered(look.exchange.response),
+        lambda look: look.word is Stop.INTERRUPTED and not look.is_repaired and is_unanswered(look.exchange.response),
         lambda look: f"{say.who(look)} did not answer the request{say.unreached_reason(look.exchange.response)}",
         lambda look: "check the address, the network and the server; no answer began"),
     VerdictRow("INTERRUPTED", "╳", "!", Severity.ERROR,
-        lambda look: look.word is Stop.INTERRUPTED and not look.repaired,
+        lambda look: look.word is Stop.INTERRUPTED and not look.is_repaired,
         lambda look: f"{say.who(look)} {say.broke(look)} ({look.exchange.response.size:,} bytes)",
         situation),
     VerdictRow("ERROR", "╳", "!", Severity.ERROR,
@@ -269,11 +269,11 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)} ended with {say.budget(look)}; {say.held_call(look)}",
         lambda look: "look at the call: it must not run as it is", of_last=True),
     VerdictRow("CALL REJECTED", "▣", "#", Severity.WARNING,
-        lambda look: bool(look.rejected),
-        lambda look: f"{say.ending_words(look)}; its call {look.rejected[-1].call.name or 'without a name'} "
-        f"is rejected: {look.rejected[-1].why}",
+        lambda look: bool(look.rejected_calls),
+        lambda look: f"{say.ending_words(look)}; its call {look.rejected_calls[-1].call.name or 'without a name'} "
+        f"is rejected: {look.rejected_calls[-1].why}",
         lambda look: (
-            "nothing to change: the agent answered the call with that" if look.rejected[-1].rule == REFUSED else
+            "nothing to change: the agent answered the call with that" if look.rejected_calls[-1].rule == REFUSED else
             "send the error back as the result of the call, so that the model can correct it"), of_last=True),
     VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
         lambda look: bool(look.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in look.rules,
@@ -294,9 +294,9 @@ ROWS: tuple[VerdictRow, ...] = (
         sure=lambda look: False),
     # No attention needed, but not counted as complete either, since the recorder left out the stop word.
     VerdictRow("END INFERRED", "≈", "~", Severity.INFO,
-        lambda look: look.inferred is not None,
+        lambda look: look.inference is not None,
         lambda look: f"{say.who(look)}: no stop reason was recorded{say.cut_before(look)}; {look.last_word.value} is "
-        f"inferred: {look.inferred.note if look.inferred else ''}",
+        f"inferred: {look.inference.note if look.inference else ''}",
         sure=lambda look: False, of_last=True),
     # Some servers report a cut answer as finished, and few answers end by chance at exactly their cap.
     VerdictRow("MAYBE CUT", "≈", "~", Severity.INFO,
@@ -311,18 +311,18 @@ ROWS: tuple[VerdictRow, ...] = (
         f"{say.notice(look)}",
         sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
-        lambda look: look.repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
+        lambda look: look.is_repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{say.who(look)} sent a call that was held; asked again, it sent the whole call "
-        f"({say.budget(look)}){say.asking(look)}", sure=_reached),
+        f"({say.budget(look)}){say.asking(look)}", sure=_is_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
-        lambda look: look.repaired and Stop.MAX_TOKENS in look.words,
+        lambda look: look.is_repaired and Stop.MAX_TOKENS in look.words,
         lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.asking(look)}",
-        sure=_reached),
+        sure=_is_reached),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}"
         f"{say.asking(look)}",
-        sure=_reached, of_last=True),
+        sure=_is_reached, of_last=True),
     # A recording may stop after any answer: nothing is wrong with it, but nobody knows how the turn ended.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
         lambda look: look.ends_at_call,
@@ -340,7 +340,7 @@ def _of_last(look: JudgedTurn) -> JudgedTurn:
     return look._replace(worst=len(look.answers) - 1, word=look.last_word)
 
 
-def unanswered(response: ChatResponse) -> bool:
+def is_unanswered(response: ChatResponse) -> bool:
     """Whether a request was sent, or tried to be, and not even a status came back."""
     ends = (TransportEnd.RESET, TransportEnd.TIMEOUT, TransportEnd.ABORTED)
     return response.http_status is None and not response.size and response.transport_end in ends

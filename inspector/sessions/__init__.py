@@ -8,7 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from inspector.sessions.recording import Loaded
+    from inspector.sessions.recording import Recording
 
 __all__ = ["open_paths", "without_collector"]
 P = ParamSpec("P")
@@ -23,7 +23,7 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
     """
 
     @wraps(build)
-    def paused(*args: P.args, **kwargs: P.kwargs) -> T:
+    def run_without_gc(*args: P.args, **kwargs: P.kwargs) -> T:
         running = gc.isenabled()  # the caller may have disabled it itself
         gc.disable()
         try:
@@ -33,13 +33,13 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
                 gc.freeze()
                 gc.enable()
 
-    return paused
+    return run_without_gc
 
 
 def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
     signed: bool = True,
-) -> Loaded:
+) -> Recording:
     """Reads files and folders; `-` is standard input, whose bytes are given. Without `signed` no further request can be
     made of them: the tokens that go back with reasoning are not kept.
 

@@ -177,11 +177,11 @@ def with_body(exchange: Exchange, body: bytes) -> Exchange:
     """The exchange with another body of the same length, decoded again."""
     if body == exchange.body or exchange.recorder is not None:
         return exchange
-    body = _resealed(body, exchange.body)
+    body = _reseal(body, exchange.body)
     return replace(exchange, content=body, response=redecode(exchange, body, exchange.profile))
 
 
-def _resealed(body: bytes, received: bytes) -> bytes:
+def _reseal(body: bytes, received: bytes) -> bytes:
     if body == received:
         return body  # as nearly always; not importing `struct` and `binascii` saves 1 ms of the start
     from loop_core.wire.eventstream import reseal
@@ -195,7 +195,7 @@ def redecode(exchange: Exchange, body: bytes, profile: Profile) -> ChatResponse:
     if is_unreadable(before):
         return before
     end, status = before.transport_end, before.http_status
-    response = _decoded(exchange.api, body, status, exchange.headers, exchange.request, profile, end)
+    response = _decode(exchange.api, body, status, exchange.headers, exchange.request, profile, end)
     # The recorder's findings about the connection are not in the body, so decoding cannot give them again.
     told = [found for found in before.findings if found.rule.startswith("transport.")]
     lost = [found for found in told if found not in response.findings]
@@ -231,13 +231,13 @@ def build(
         return api
     asked, request = _request(raw, api, url, counts)
     headers = redact.headers(raw.headers, shapes=not raw.clean, counts=counts)
-    body = raw.body if raw.clean else _resealed(redact.body(raw.body, counts), raw.body)
+    body = raw.body if raw.clean else _reseal(redact.body(raw.body, counts), raw.body)
     chosen = _profile(raw, api, url, headers, body, request, options)
     if not raw.recorded:
         response = missing_response(raw, api, headers, request)
     else:
         try:
-            response = _decoded(api, body, raw.status, headers, request, chosen.profile, raw.end)
+            response = _decode(api, body, raw.status, headers, request, chosen.profile, raw.end)
         except DecodeError as why:
             problem = f"not a response of {api}: {why}"
             if raw.end is TransportEnd.CUT:
@@ -267,7 +267,7 @@ def build(
     return with_body(made, without_pieces(body, api, response, counts)) if read else made
 
 
-def _decoded(
+def _decode(
     api: str, body: bytes, status: int | None, headers: tuple[tuple[str, str], ...], request: Request | None,
     profile: Profile, end: TransportEnd,
 ) -> ChatResponse:

@@ -51,7 +51,7 @@ def random_looking(value: str) -> bool:
         return True
     words = re.split(r"[-_.:/@ ]", value)
     digits, letters = sum(char.isdigit() for char in value), sum(char.isalpha() for char in value)
-    if any(_drawn(word) for word in words):
+    if any(_is_random(word) for word in words):
         return True
     if len(value) >= 20 and digits and "." not in value and value[0] != "/" and _turns(value) * 4 >= len(value):
         return True  # base64 with its slashes
@@ -59,7 +59,7 @@ def random_looking(value: str) -> bool:
     return len(value) >= 20 and digits >= 3 and letters >= 6 and mixed >= 2 and len(set(value)) >= 12
 
 
-def _drawn(word: str) -> bool:
+def _is_random(word: str) -> bool:
     if len(word) < 10 or len(set(word)) < 6:
         return False
     digits = sum(char.isdigit() for char in word)

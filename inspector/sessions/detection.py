@@ -49,7 +49,7 @@ def pattern_of(template: str) -> str:
     return "".join([*found, re.escape(template[at:])])
 
 
-def _fixed(template: str) -> bool:
+def _has_exact_length(template: str) -> bool:
     """Whether the last piece of a template has an exact length, so that a longer word is something else."""
     last = list(_PIECE.finditer(template))[-1]
     return last.end() == len(template) and last[3] is None
@@ -121,7 +121,7 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
 """Kind, and a pattern with the groups name, quote and value, of credentials that the text before them reveals."""
 
 
-def _compiled(pattern: str, captures: bool = True, megabytes: int = 256) -> Any:
+def _compile(pattern: str, captures: bool = True, megabytes: int = 256) -> Any:
     options = re2.Options()
     options.max_mem = megabytes << 20  # with RE2's default of 8 these repetitions fall back to its slow automaton
     options.never_capture = not captures
@@ -136,17 +136,17 @@ nearly every character of a credential needs a new one."""
 @cache
 def _shapes() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
     """The patterns, and name and whether its length is fixed of each form, which are the groups of all patterns."""
-    rows = [(form.name, pattern_of(form.template), _fixed(form.template)) for form in FORMS]
+    rows = [(form.name, pattern_of(form.template), _has_exact_length(form.template)) for form in FORMS]
     rows += [(name, pattern, False) for name, pattern in OWN_SHAPES]
     joined = ["|".join(f"({pattern})" for _, pattern, _ in rows[first : first + FORMS_AT_ONCE])
               for first in range(0, len(rows), FORMS_AT_ONCE)]
-    patterns = tuple(_compiled(f"{_BEFORE}(?:{each})", megabytes=256 // len(joined)) for each in joined)
+    patterns = tuple(_compile(f"{_BEFORE}(?:{each})", megabytes=256 // len(joined)) for each in joined)
     return patterns, tuple((name, fixed) for name, _, fixed in rows)
 
 
 @cache
 def _context() -> tuple[Any, tuple[str, ...]]:
-    return _compiled("|".join(f"(?:{pattern})" for _, pattern in CONTEXTS)), tuple(kind for kind, _ in CONTEXTS)
+    return _compile("|".join(f"(?:{pattern})" for _, pattern in CONTEXTS)), tuple(kind for kind, _ in CONTEXTS)
 
 
 @cache
@@ -168,7 +168,7 @@ def _either() -> Any:
         r"(?i)%3A%2F%2F[^\s/?#@\"'\\<>&]+%40",
         r"(?i)(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",
     )
-    return _compiled("|".join([forms, *(f"(?:{each})" for each in contexts)]), captures=False)
+    return _compile("|".join([forms, *(f"(?:{each})" for each in contexts)]), captures=False)
 
 
 _INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",

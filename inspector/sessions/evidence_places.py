@@ -57,7 +57,7 @@ def finding(exchange: Exchange, finding: Finding) -> Finding:
 
 def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
     if quote is not None:
-        return _quoted(exchange, quote)
+        return _place_of_quote(exchange, quote)
     facts = FACTS.get(rule) or wire(exchange.api).rules.get(rule, ())
     if NATIVE in facts and exchange.recorded and exchange.recorder is None:
         return _word(exchange)
@@ -103,7 +103,7 @@ def _value(raw: bytes) -> str | None:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _quoted(exchange: Exchange, quote: FactQuote) -> At | None:
+def _place_of_quote(exchange: Exchange, quote: FactQuote) -> At | None:
     """The bytes of quoted characters, found in the pieces that form the text."""
     read, at = _readings(exchange), 0
     found: list[tuple[int, int, str]] = []

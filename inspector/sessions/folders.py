@@ -61,10 +61,10 @@ def is_session(path: str) -> bool:
 def files_below(path: str, skips: list[Skipped]) -> Iterator[str]:
     """Every file below a folder, except version control and installed packages; `skips` receives what cannot be
     opened."""
-    def failed(why: OSError) -> None:
+    def add_skip(why: OSError) -> None:
         skips.append(Skipped(len(skips), f"{why.filename}: cannot be read: {why.strerror}"))
 
-    for folder, folders, names in os.walk(path, onerror=failed):
+    for folder, folders, names in os.walk(path, onerror=add_skip):
         within = files.bounds_of(os.environ)
         folders[:] = sorted(name for name in folders
                             if name not in _PASSED and within.holds(os.path.join(folder, name)))

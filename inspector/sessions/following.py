@@ -26,9 +26,9 @@ from inspector.sessions.recording import (
     Exchange,
     FileReading,
     Input,
-    Loaded,
     Options,
     RawExchange,
+    Recording,
     TurnRecord,
     UnreadableError,
     common_beginning,
@@ -114,16 +114,16 @@ class FollowedFile:
         now, growth = os.fstat(file.fileno()), self._growth
         if growth is None or now.st_ino != self._inode or now.st_size < self._size or not intake.streams(now.st_size):
             return None
-        if not self._unchanged(file):
+        if not self._is_unchanged(file):
             return None
         if self._size < HEAD:  # with more bytes the format may turn out to be another
             file.seek(0)
             if choose(file.read(HEAD), self.path) != self._format:
                 return None
         file.seek(self._size)
-        return self._taken(file, growth)
+        return self._take(file, growth)
 
-    def _unchanged(self, file: IO[bytes]) -> bool:
+    def _is_unchanged(self, file: IO[bytes]) -> bool:
         """Whether earlier bytes are unchanged: checks the first block, the last one, and one of the others in turn."""
         self._looks += 1
         count = len(self._digests)
@@ -148,9 +148,9 @@ class FollowedFile:
             return None
         file.seek(0)
         self._format, self._inode = name, now.st_ino
-        return self._taken(file, TranscriptGrowth(reader))
+        return self._take(file, TranscriptGrowth(reader))
 
-    def _taken(self, file: IO[bytes], growth: TranscriptGrowth) -> OpenedFile | None:
+    def _take(self, file: IO[bytes], growth: TranscriptGrowth) -> OpenedFile | None:
         self._growth = None  # after a failure half way this state cannot be continued
         try:
             while piece := file.read(_BLOCK - self._size % _BLOCK):
@@ -183,7 +183,7 @@ class FollowedSession:
         self._same = 0
         """The number of first exchanges that equal those of the reading before."""
 
-    def read(self) -> Loaded:
+    def read(self) -> Recording:
         """The content of the files, as `open_paths` reads it."""
         self._options = self._options._replace(room=intake.Room())
         opened: list[OpenedFile] = []
@@ -195,14 +195,14 @@ class FollowedSession:
             self._read = ()
             return opening.join_files(opened)
         before, self._read = self._read, alone[0]
-        return opening.join_files(opened, lambda found, _: self._threaded(before, found), self._masked)
+        return opening.join_files(opened, lambda found, _: self._thread_exchanges(before, found), self._mask_new_seams)
 
     def _file(self, path: str) -> OpenedFile:
         if path not in self._files:
             self._files[path] = FollowedFile(path, self._options)
         return self._files[path].read(self._options.room)
 
-    def _threaded(self, before: Sequence[Exchange], exchanges: list[Exchange]) -> tuple[TurnRecord, ...]:
+    def _thread_exchanges(self, before: Sequence[Exchange], exchanges: list[Exchange]) -> tuple[TurnRecord, ...]:
         """Turns. An answer whose inferred end is unchanged keeps its earlier object."""
         settled = self._settled if before else ()
         for number, (old, new, earlier, now) in enumerate(zip(before, self._read, settled, exchanges, strict=False)):
@@ -212,7 +212,7 @@ class FollowedSession:
         self._settled = tuple(exchanges)
         return self._thread.turns(exchanges, self._same)
 
-    def _masked(
+    def _mask_new_seams(
         self, exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]
     ) -> list[Exchange]:
         """Counts the credentials across the seams of new turns; rows of an agent stay as they are."""
@@ -344,7 +344,7 @@ class RecordGrowth:
 
     def __init__(self) -> None:
         self._growth: TranscriptGrowth | None = None
-        self._begun: object = None
+        self._initial_state: object = None
         """The state of the reader before its first record, which comes from the rest of the file."""
         self._hashes: list[int] = []
         """The hash of each record."""
@@ -354,20 +354,20 @@ class RecordGrowth:
     def read(self, reader: TranscriptReader, rows: TranscriptRows) -> FileReading:
         """Reads every answer in records that are not lines, for `TranscriptReader.read_records`."""
         pieces = rows.pieces()
-        begun, hashes = _begun(reader), [*map(hash, pieces)]
+        begun, hashes = _initial_state(reader), [*map(hash, pieces)]
         growth, self._growth = self._growth, None  # as in `FollowedFile`: a failure leaves no state
-        known = 0 if growth is None or begun != self._begun else growth.number
+        known = 0 if growth is None or begun != self._initial_state else growth.number
         changed = (at for at, (old, new) in enumerate(zip(self._hashes or hashes, hashes, strict=False)) if old != new)
         self._same.append(next(changed, min(len(self._hashes or hashes), len(hashes))))
         reading = growth.records(pieces, min(self._same)) if growth and self._same[-1] >= known > 0 else None
         if reading is None:
             growth = TranscriptGrowth(reader, rows)
             reading = growth.records(pieces, min(self._same))
-        self._growth, self._begun, self._hashes = growth, begun, hashes
+        self._growth, self._initial_state, self._hashes = growth, begun, hashes
         return reading or FileReading()
 
 
-def _begun(reader: TranscriptReader) -> dict[str, Any]:
+def _initial_state(reader: TranscriptReader) -> dict[str, Any]:
     """What a reader knows before its first record."""
     given = {name: getattr(reader.reading, name) for name in ("skipped", "notices", "error", "about", "masked")}
     return {**_copies(vars(reader)), **_copies(given), "reading": None, "options": None}

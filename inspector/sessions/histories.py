@@ -132,7 +132,7 @@ class HistoryTree:
     def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an assistant's text and calls, equal to that of the item in a later history."""
         return self.key(
-            (ItemKind.ASSISTANT, self._folded(text),
+            (ItemKind.ASSISTANT, self._squeeze(text),
              tuple([(call.id, call.name, self.arguments(call)) for call in calls]))
         )
 
@@ -175,9 +175,9 @@ class HistoryTree:
             for part in message.parts
             if type(part) is OpaquePart
         )
-        return self.key((kind, self._folded(text), results, others))
+        return self.key((kind, self._squeeze(text), results, others))
 
-    def _folded(self, text: str) -> str:
+    def _squeeze(self, text: str) -> str:
         return text if self._exact else squeeze(text)
 
 
@@ -251,12 +251,12 @@ class SeatedExchange:
     """Wire format, host, model and system text: they must be equal in a repeated request, beside its history."""
 
     @property
-    def paused(self) -> bool:
+    def is_paused(self) -> bool:
         """Whether the provider waits for the client."""
         return self.exchange.response.stop_reason.normalized is Stop.PAUSED
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether it failed without output, so that nothing can continue it."""
         return self.exchange.response.error is not None and not self.text and not self.calls
 
@@ -276,7 +276,7 @@ def seat(index: int, exchange: Exchange, history: History, when: float) -> Seate
     response, request = exchange.response, exchange.request
     calls, text = response.tool_calls, response.text or ""
     word = response.stop_reason.normalized
-    cut = word not in _FINISHED or any(map(_unparsed, calls)) or cut_at_cap(response, request) is not None
+    cut = word not in _FINISHED or any(map(_is_unparseable, calls)) or cut_at_cap(response, request) is not None
     model = request.model if request is not None else None
     identity = (exchange.api, host_of(exchange.url), model, history.system)
     return SeatedExchange(
@@ -285,7 +285,7 @@ def seat(index: int, exchange: Exchange, history: History, when: float) -> Seate
     )
 
 
-def _unparsed(call: ToolCall) -> bool:
+def _is_unparseable(call: ToolCall) -> bool:
     if call.kind is not CallKind.FUNCTION or call.form is not ArgsForm.STRING or not call.arguments:
         return False
     try:

@@ -133,7 +133,7 @@ def file_bytes(path: str, start: bytes = b"") -> bytes:
         raise BoundError(too_large())
     with open(path, "rb") as file:
         file.seek(len(start))
-        return _drained(file, start)
+        return _drain(file, start)
 
 
 def standard_input() -> bytes:
@@ -145,7 +145,7 @@ def standard_input() -> bytes:
     return b"".join(pieces)
 
 
-def _drained(file: IO[bytes], start: bytes) -> bytes:
+def _drain(file: IO[bytes], start: bytes) -> bytes:
     pieces, size = [start], len(start)
     while piece := file.read(PIECE):
         pieces.append(piece)
@@ -171,7 +171,7 @@ def _fifo(path: str) -> bytes:
                     raise BoundError(f"a FIFO that nobody writes to (waited {WAIT:g} s)")
                 time.sleep(0.02)
         os.set_blocking(number, True)
-        return _drained(file, start)
+        return _drain(file, start)
 
 
 # -- Compressed bytes -> plain bytes, in pieces and bounded ----------------------------------------------------------

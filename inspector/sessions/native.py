@@ -267,7 +267,7 @@ class _Reader:
         raw.request_headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
         raw.started = optional_text(record, "at")
         raw.again = optional_text(record, "retries") is not None
-        raw.recorded_place = _said(record)
+        raw.recorded_place = _recorded_place(record)
         if record.get("body") is not None:
             raw.request_text = json.dumps(record["body"], ensure_ascii=False)
         else:
@@ -374,7 +374,7 @@ class _Reader:
         self.reading.raws.append(raw)
 
 
-def _said(record: Mapping[str, Any]) -> TurnPlace | None:
+def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
     place, ordinal = optional_text(record, "place") or "", record.get("ordinal")
     if place == "request" and isinstance(ordinal, int) and ordinal > 0:
         return TurnPlace.TOOL_RESULT  # ids of calls may have been made unique, so its history would match no answer

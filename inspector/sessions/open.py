@@ -21,9 +21,9 @@ from inspector.sessions.recording import (
     Exchange,
     FileReading,
     Input,
-    Loaded,
     Options,
     RawExchange,
+    Recording,
     Skipped,
     TurnPlace,
     TurnRecord,
@@ -45,7 +45,7 @@ class FileGroup(NamedTuple):
     """Files of one session, or one unreadable file; opened together they give the same result again."""
 
     paths: tuple[str, ...]
-    recording: Loaded
+    recording: Recording
     done: int
     """The number of files that were examined so far, of `total`."""
     total: int
@@ -54,7 +54,7 @@ class FileGroup(NamedTuple):
 def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
     signed: bool = True,
-) -> Loaded:
+) -> Recording:
     """Reads files and folders; `-` is standard input, whose bytes are given. `signed` as in `Options`.
 
     Raises:
@@ -64,7 +64,7 @@ def open_paths(
     return join_files([one for path in paths for one in _open(path, options, stdin)])
 
 
-def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Loaded | None:
+def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:
     """The content of the whole lines within the first `size` bytes of a file; None if that is not a session of its own.
 
     Raises:
@@ -119,7 +119,7 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
 
 
 def _unread_group(name: str, why: str, count: int, total: int) -> FileGroup:
-    return FileGroup((name,), Loaded((Input(name, "unknown", 0, error=why),), (), ()), count, total)
+    return FileGroup((name,), Recording((Input(name, "unknown", 0, error=why),), (), ()), count, total)
 
 
 def options_of(api: str | None, profile: str | None) -> Options:
@@ -146,7 +146,7 @@ def join_files(
     thread: Callable[[list[Exchange], Sequence[Sequence[int]]], tuple[TurnRecord, ...]] = thread,
     mask_seams: Callable[
         [list[Exchange], Sequence[TurnRecord], Mapping[str, redact.Counts]], list[Exchange]] = mask_seams,
-) -> Loaded:
+) -> Recording:
     """The readings, with turns found: within each file, and across files that share a conversation."""
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
@@ -167,7 +167,7 @@ def join_files(
     turns = thread(exchanges, list(groups.values()))
     _inherit(exchanges, turns)
     clean = mask_seams(exchanges, turns, {given.path: given.masked for given in inputs})
-    return Loaded(tuple(inputs), tuple(clean), turns)
+    return Recording(tuple(inputs), tuple(clean), turns)
 
 
 def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
@@ -243,7 +243,7 @@ def read_file(path: str, options: Options, head: bytes = b"", build_one: Build |
             name = choose(file.read(HEAD), path)
             if name is not None and IMPORTERS[name].grows:
                 file.seek(0)
-                return _imported(path, name, file, options)
+                return _import(path, name, file, options)
     return _read(path, _bytes_of(path, head), options, build_one)
 
 
@@ -261,10 +261,10 @@ def _unread(why: Exception) -> str:
 
 def unread_file(path: str, why: Exception) -> OpenedFile:
     """The result for a file that cannot be read."""
-    return _failed(path, _unread(why)), []
+    return _failed_input(path, _unread(why)), []
 
 
-def _failed(path: str, why: str, format_name: str = "unknown", skips: tuple[Skipped, ...] = ()) -> Input:
+def _failed_input(path: str, why: str, format_name: str = "unknown", skips: tuple[Skipped, ...] = ()) -> Input:
     name = "standard input" if path == STDIN else path
     return Input(path, format_name, 0, skips, error=f"{name}: {redact.text(why)}")
 
@@ -287,7 +287,7 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
         yield from sessions
     else:
         why = f"no session in this folder (files looked at: {looked}): {EXPECTED}"
-        yield _failed(path, why, "folder", tuple(skipped)), []
+        yield _failed_input(path, why, "folder", tuple(skipped)), []
 
 
 def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, list[OpenedFile]]:
@@ -313,28 +313,28 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
 
 def _read(path: str, data: bytes, options: Options, build_one: Build | None = None) -> OpenedFile:
     if not data or data.isspace():
-        return _failed(path, f"empty: {EXPECTED}"), []
+        return _failed_input(path, f"empty: {EXPECTED}"), []
     plain = unpack(data, room=options.room) if data.startswith(intake.PACKED) else data
     if isinstance(plain, str):
-        return _failed(path, f"a packed file that is damaged or too large ({plain}): {EXPECTED}"), []
+        return _failed_input(path, f"a packed file that is damaged or too large ({plain}): {EXPECTED}"), []
     head = plain[:HEAD]
     name = choose(head, path)
     if name is None:
         from inspector.sessions.importers.known_formats import refusal, unknown
 
-        return _failed(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain, path)), []
-    return _imported(path, name, plain, options, build_one)
+        return _failed_input(path, refusal(head, path) if head.startswith(SQLITE) else unknown(plain, path)), []
+    return _import(path, name, plain, options, build_one)
 
 
-def _imported(
+def _import(
     path: str, name: str, data: bytes | IO[bytes], options: Options, build_one: Build | None = None
 ) -> OpenedFile:
     try:
         reading = reading_of(name, data, path, options)
     except UnreadableError as why:
-        return _failed(path, str(why), name), []
+        return _failed_input(path, str(why), name), []
     except ODD as why:
-        return _failed(path, f"a file that {unusable(why)}: {EXPECTED}", name), []
+        return _failed_input(path, f"a file that {unusable(why)}: {EXPECTED}", name), []
     return decode_reading(path, name, reading, options, build_one)
 
 

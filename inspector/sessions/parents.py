@@ -89,7 +89,7 @@ class Index:
         """Adds an exchange by what it answered, for `find`."""
         if not one.exchange.recorded:
             self._unrecorded[one.node].append(one)
-        if one.text or one.calls or one.paused:
+        if one.text or one.calls or one.is_paused:
             _put(self._answers, one.node, (one.text, one))
             if history.items and history.items[-1].kind is ItemKind.ASSISTANT:
                 # A prefill and its answer are one message in later histories.
@@ -161,7 +161,7 @@ class Index:
             node = history.nodes[number]
             found = self._exact(item, node) if node in self._answers else None
             if found is None and last:
-                found = self._by_ids(item) or self._related(item, node)
+                found = self._by_ids(item) or self._find_related(item, node)
             if found is not None:
                 return ParentMatch(found[0], number, found[1])
             last = False
@@ -208,7 +208,7 @@ class Index:
             (found, f"the id {names[0]} of its call names it, though the history before was edited") if found else None
         )
 
-    def _related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
+    def _find_related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
         """Exchanges that asked the same, where the history's answer is theirs continued, shortened, or not recorded."""
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
@@ -256,10 +256,10 @@ def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bo
 
 
 def _telling(names: tuple[str | None, ...]) -> bool:
-    return bool(names) and all(name is not None and _drawn(name) for name in names)
+    return bool(names) and all(name is not None and _is_distinctive(name) for name in names)
 
 
-def _drawn(name: str) -> bool:
+def _is_distinctive(name: str) -> bool:
     """Whether an id is distinctive: a run of 8 characters with a digit, or letters with three changes to capitals.
 
     Others (`0`, `call_1`, `functions.read:0`) do not identify a call among several conversations.
@@ -342,7 +342,7 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
     said = "\n".join(item.text for item in tail)
     if parent is not None and repeats_request(said):
         return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of ours that asks for the last words once more")
-    if parent is not None and (parent.cut or parent.paused) and not parent.lost:
+    if parent is not None and (parent.cut or parent.is_paused) and not parent.is_lost:
         hint = known_hint(said, parent.call_cut)
         if hint is None and quotes_end(said, parent.chain_text):
             hint = "it repeats the end of the cut text"
@@ -360,14 +360,14 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
 def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
     if parent is None:
         return PlaceEvidence(TurnPlace.REQUEST, "a request with an assistant text of its own to go on from")
-    if parent.paused:
+    if parent.is_paused:
         return PlaceEvidence(TurnPlace.RESUME, "the paused answer is sent back as it was")
     return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, to go on from")
 
 
 def _at_once(parent: SeatedExchange) -> PlaceEvidence:
     """The place of an answer directly after another one of a transcript, judged by the first."""
-    if parent.paused:
+    if parent.is_paused:
         return PlaceEvidence(TurnPlace.RESUME, "the answer after a pause")
     if parent.failed:
         return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a failure")
@@ -390,7 +390,7 @@ def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> Plac
 
 
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:
-    if parent.paused:
+    if parent.is_paused:
         return PlaceEvidence(TurnPlace.RESUME, f"after a pause: {hint}")
     if parent.call_cut:
         return PlaceEvidence(TurnPlace.REPAIR, f"after a cut call: {hint}")

@@ -213,7 +213,7 @@ class Link:
     """An exchange's place in its turn, and the evidence for it."""
 
     index: int
-    """The index of the exchange in `Loaded.exchanges`."""
+    """The index of the exchange in `Recording.exchanges`."""
     place: TurnPlace
     ordinal: int
     """Its number among the links of that place in the turn, from 1."""
@@ -246,8 +246,8 @@ class Conversation(NamedTuple):
     turns: tuple[TurnRecord, ...]
 
 
-class Loaded(NamedTuple):
-    """All recordings that one call read."""
+class Recording(NamedTuple):
+    """What one call read: the traffic of one or more files."""
 
     inputs: tuple[Input, ...]
     exchanges: tuple[Exchange, ...]

@@ -175,7 +175,7 @@ class _Threader:
     # -- finding -------------------------------------------------------------------------------------------------
 
     def _step(self, one: SeatedExchange, history: History) -> _Step:
-        again = self._told(one) or self._again(one)
+        again = self._stated_place(one) or self._again(one)
         if again is not None:
             return again
         found = self.index.find(history)
@@ -192,7 +192,7 @@ class _Threader:
         gap = "" if direct else "; exchanges between the two were not recorded"
         return _Step(PlaceEvidence(placed.place, f"{placed.why}; {found.why}{gap}"), parent, direct)
 
-    def _told(self, one: SeatedExchange, parent: SeatedExchange | None = None) -> _Step | None:
+    def _stated_place(self, one: SeatedExchange, parent: SeatedExchange | None = None) -> _Step | None:
         """The place that a recorder states for its own request, whose history may look like that of another turn."""
         exchange = one.exchange
         before = parent or self.seated.get((exchange.path, exchange.entry - 1))
@@ -334,7 +334,7 @@ class _Threader:
             ambiguous = tuple(each.index for each in parents)
             self._seat(one, history, _Step(PlaceEvidence(place(history.items, None).place, why), ambiguous=ambiguous))
             return
-        again = self._told(one, parent) or self._again(one)
+        again = self._stated_place(one, parent) or self._again(one)
         if again is None:
             placed = place(history.items, parent)
             why = f"{placed.why}; it names the response that it goes on from"
@@ -346,12 +346,12 @@ class _Threader:
         self.alone = True
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
         one = seat(index, exchange, history, self._when(index))
-        told = self._told(one)
+        told = self._stated_place(one)
         if told is not None:
             self._seat(one, history, told)
             return
         name = exchange.response.id
-        parents = [each for each in self.index.ids.get(name, ()) if each.paused] if name else []
+        parents = [each for each in self.index.ids.get(name, ()) if each.is_paused] if name else []
         if parents:
             step = _Step(PlaceEvidence(TurnPlace.RESUME, "the same response is fetched again"), parents[-1])
         else:

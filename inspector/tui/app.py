@@ -162,7 +162,7 @@ class LoopInspector(KeysInOrderApp):
         if self._paths and self._begins is None and (len(self._paths) > 1 or os.path.isdir(self._paths[0])):
             return self._table_of(self._paths)
         if self._paths:
-            begun = self._begun(self._paths) if heavy(self._paths) else None
+            begun = self._open_beginning(self._paths) if heavy(self._paths) else None
             self.opened_paths = self._paths if begun is not None else ()
             return begun or LoadingScreen(self._paths)
         from inspector.tui.turn_list import found_sections
@@ -238,7 +238,7 @@ class LoopInspector(KeysInOrderApp):
         try:
             if not heavy(paths):
                 self._show(load(paths, self.reading), first=False, keep=keep)
-            elif (begun := self._begun(paths)) is not None:
+            elif (begun := self._open_beginning(paths)) is not None:
                 self.push_screen(begun)
                 remember(paths if keep else ())
             else:
@@ -270,7 +270,7 @@ class LoopInspector(KeysInOrderApp):
         self.errors = read.errors
         return TurnsScreen(session=read)
 
-    def _begun(self, paths: Sequence[str]) -> Screen[Any] | None:
+    def _open_beginning(self, paths: Sequence[str]) -> Screen[Any] | None:
         """The table of the first turns of a large file, which reads the rest; None if it cannot be read in part."""
         if self._begins is not None or not self._as_table:
             return None
@@ -298,11 +298,11 @@ class LoopInspector(KeysInOrderApp):
         try:
             read = load(paths, self.reading)
         except LoopError as why:
-            self.call_from_thread(self.arrive, paths, partial(self._failed, str(why), first), keys=False)
+            self.call_from_thread(self.arrive, paths, partial(self._report_failure, str(why), first), keys=False)
             return
         self.call_from_thread(self.arrive, paths, partial(self._show, read, first=first, keep=keep))
 
-    def _failed(self, why: str, first: bool) -> None:
+    def _report_failure(self, why: str, first: bool) -> None:
         if first:
             self.errors = (why,)
             self.exit(UNREADABLE)

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
-from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, field, more, safe
+from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, field, more, safe
 from inspector.report.lines.steps import SEVERITY, Outline
 from inspector.tui.panels import key_note, note
 from inspector.tui.stage import SessionPart, SessionStage
@@ -120,6 +120,6 @@ class VerdictSheet(ModalScreen[None]):
         with Vertical(id="whole"):
             yield note("Verdict", Tone.TITLE)
             text = TextView()
-            text.set_reactive(TextView.sheet, Listed(self._lines))
+            text.set_reactive(TextView.sheet, LineSheet(self._lines))
             yield text
             yield key_note("↑ ↓ scroll · esc closes")

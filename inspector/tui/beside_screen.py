@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from inspector.report.lines.spans import Line, Listed, Span, Tone, text_of
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, text_of
 from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
@@ -57,7 +57,7 @@ class PairList(RowList):
             return False
         self._opened.add(row.left)
         self.rows = self.pair.rows(self._opened)
-        self.resized()
+        self.fit_rows()
         return True
 
     def differing(self, by: int) -> int | None:
@@ -130,8 +130,8 @@ class Beside(Screen[int | None]):
         title = self.query_one("#beside-title", Note)
         title.line = (Span(which, Tone.TITLE), Span(pair.summary(), Tone.STRONG))
         self._head()
-        self.query_one("#texts", TextView).sheet = Listed([(Span("left to right", Tone.DIM),), *pair.texts()])
-        self._pairs.resized()
+        self.query_one("#texts", TextView).sheet = LineSheet([(Span("left to right", Tone.DIM),), *pair.texts()])
+        self._pairs.fit_rows()
         self._pairs.show_cursor()
 
     def action_difference(self, by: int) -> None:

@@ -151,7 +151,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
 
     def _resize(self) -> None:
         self._list.styles.height = max(1, min(16, self._list.count))
-        self._list.resized()
+        self._list.fit_rows()
 
     def action_leave(self) -> None:
         """Closes the list and returns its breakpoints."""
@@ -192,9 +192,9 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
             return ""
 
         hint = "stop:max_tokens held · state:Abort* · budget>=80%"
-        self.app.push_screen(Prompt("break at", hint, refusal=refusal), self._typed)
+        self.app.push_screen(Prompt("break at", hint, refusal=refusal), self._add_typed)
 
-    def _typed(self, text: str | None) -> None:
+    def _add_typed(self, text: str | None) -> None:
         if text is not None and text.strip():
             self._add(text.strip())
 

@@ -36,11 +36,11 @@ def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: st
     else:
         from inspector.tui.questions import Prompt
 
-        def typed(place: str | None) -> None:
+        def write_to(place: str | None) -> None:
             if place is not None:
                 say(write_files(place, make))
 
-        app.push_screen(Prompt(f"enter writes {what} into", "a folder", export_folder()), typed)
+        app.push_screen(Prompt(f"enter writes {what} into", "a folder", export_folder()), write_to)
 
 
 def export_folder() -> str:
@@ -110,14 +110,14 @@ def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:
     """The files under names that do not exist yet, so that none is overwritten."""
     number = 1
     while True:
-        named = {name if number == 1 else _numbered(name, number): content for name, content in files.items()}
+        named = {name if number == 1 else _number_name(name, number): content for name, content in files.items()}
         # All files of an export get the same number, so that they still belong together.
         if not any((place / name).exists() for name in named):
             return named
         number += 1
 
 
-def _numbered(name: str, number: int) -> str:
+def _number_name(name: str, number: int) -> str:
     stem, dot, suffix = name.partition(".")
     return f"{stem}-{number}{dot}{suffix}"
 

@@ -141,7 +141,7 @@ class HeatMap(ScrollView, can_focus=True):
             self.scroll_to(x=x, animate=False, force=True)
             self.refresh()
         top, height = int(self.scroll_offset.y), self.size.height
-        above = y - 1 if self._plane.headed(y) < y - 1 else max(0, y - self._plane.heads - self._plane.title)
+        above = y - 1 if self._plane.header_line(y) < y - 1 else max(0, y - self._plane.heads - self._plane.title)
         if above < top or y >= top + height:
             target = above if above < top else y - height + 1
             self.scroll_to(y=target, animate=False, force=True)
@@ -163,7 +163,7 @@ class HeatMap(ScrollView, can_focus=True):
         if made is None or line >= made.height:
             return Strip.blank(width, self._base)
         if y == 0:
-            line = made.headed(line)
+            line = made.header_line(line)
         paint = paint_of(self.app)
         spans = made.line(line, self._marks, self.cell, self._best)
         aside = int(self.scroll_offset.x) if made.scrolls(line) else 0

@@ -20,7 +20,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
-from inspector.report.lines.spans import EMPTY, Line, Listed, Span, Tone, one_line, text_of, width_of, wrap_line
+from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one_line, text_of, width_of, wrap_line
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted
@@ -128,21 +128,21 @@ class KeyBar(AutoHeightPanel):
     def on_mount(self) -> None:
         """Redraws when the active bindings change, or when a question opens over the screen or closes."""
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
-        self.watch(self.screen, "stack_updates", self.changed, init=False)
+        self.watch(self.screen, "stack_updates", self.redraw_changes, init=False)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        self.changed()
+        self.redraw_changes()
 
     def make(self, width: int) -> Sequence[Line]:
         """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""
-        said = self._said()
+        said = self._note_line()
         if 2 < width < width_of(said):  # no key fits beside it
             return [(Span(" "), *row) for row in wrap_line(said[1:-1], width - 2)][:NOTE_ROWS]
         if self.screen is not self.app.screen:
             return [said]
         return [(*said, *(span for _, spans in self._fitting(width - width_of(said)) for span in spans))]
 
-    def _said(self) -> Line:
+    def _note_line(self) -> Line:
         return (Span(" "), *hint(one_line(self.note), Tone.WARN, sentence=True), Span("  ")) if self.note else ()
 
     def _fitting(self, room: int) -> list[tuple[ActiveBinding, Line]]:
@@ -161,7 +161,7 @@ class KeyBar(AutoHeightPanel):
 
     def on_click(self, event: Click) -> None:
         """Runs the action of the clicked key."""
-        position = width_of(self._said())
+        position = width_of(self._note_line())
         if event.x < position:
             return
         for found, spans in self._fitting(self.size.width - position):
@@ -251,12 +251,12 @@ class HelpScreen(ModalScreen[None]):
             yield note("Keys  (type to narrow, ↑ ↓ scroll, esc closes)", Tone.TITLE)
             yield line_input(self._start, "step, filter, held")
             text = TextView()
-            text.set_reactive(TextView.sheet, Listed(matching_sections(self._sections, self._start)))
+            text.set_reactive(TextView.sheet, LineSheet(matching_sections(self._sections, self._start)))
             yield text
 
     @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
-        self.query_one(TextView).sheet = Listed(matching_sections(self._sections, event.value))
+    def _filter_sections(self, event: Input.Changed) -> None:
+        self.query_one(TextView).sheet = LineSheet(matching_sections(self._sections, event.value))
 
     def action_scroll(self, key: str) -> None:
         """Scrolls the list."""

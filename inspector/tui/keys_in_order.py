@@ -129,7 +129,7 @@ class KeysInOrderApp(LeavingApp):
             self.post_message(self._follower)
 
     @on(Follower)
-    async def _followed(self, message: Follower) -> None:
+    async def _handle_follower(self, message: Follower) -> None:
         message.stop()
         if message is not self._follower:
             return
@@ -143,9 +143,9 @@ class KeysInOrderApp(LeavingApp):
         self._seen = None
         if self._follower is not None:
             self._follow(self._follower.passes)  # it may be lost with the screen that was closed
-        self.call_after_refresh(self._drawn, screen)
+        self.call_after_refresh(self._note_drawing, screen)
 
-    def _drawn(self, screen: Screen[object]) -> None:
+    def _note_drawing(self, screen: Screen[object]) -> None:
         if self.screen is screen:
             self._seen = screen, Follower(0).time
             self.call_later(self._send_next)  # behind the focus that the screen has asked for

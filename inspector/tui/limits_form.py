@@ -213,7 +213,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             self._ask()
 
     @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
+    def _handle_input(self, event: Input.Changed) -> None:
         if event.input.id is not None:
             problem = self._say(event.input.id, event.value)
             if event.input.has_focus:
@@ -231,7 +231,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             source.value = word_of(self._settings, "source") if own else SIMULATION
 
     @on(Cycle.Changed)
-    def _turned(self, event: Cycle.Changed) -> None:
+    def _handle_cycle(self, event: Cycle.Changed) -> None:
         if event.cycle.has_focus:
             self._explain(event.cycle.id or "", None)
         cap = self.query_one(f"#{INITIAL}", Input)
@@ -252,8 +252,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             field.focus()
             self._explain(wrong[0], problem_of(wrong[0], field.value))
             return
-        if self._live and self._refused is not None:
-            self._told((Span(f"✖ {self._refused}", Tone.ERROR),))
+        if self._live and self._refusal is not None:
+            self._show_preview((Span(f"✖ {self._refusal}", Tone.ERROR),))
             return
         self.dismiss(LimitsChoice(self._assignments(), self._live))
 
@@ -263,7 +263,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         return self.query_one("#source", Cycle).value == LIVE
 
     @property
-    def _refused(self) -> str | None:
+    def _refusal(self) -> str | None:
         """Why the provider cannot answer; None if it can."""
         try:
             return live_refusal(self._runs[self._current], self._step if self._since is None else self._since,
@@ -316,7 +316,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             if self._live:
                 values = self._assignments()
                 guesses = [name for name, value in self._guess.items() if values.get(name) == value]
-                self._told(would_ask(self._refused, guesses))
+                self._show_preview(would_ask(self._refusal, guesses))
             else:
                 self._look(self._assignments())
 
@@ -327,9 +327,9 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             line = preview_line(self._view.replay, assignments, self._since)
         except LoopError as why:
             line = (Span(f"✖ {why}", Tone.ERROR),)
-        self.app.call_from_thread(self._told, line)
+        self.app.call_from_thread(self._show_preview, line)
 
-    def _told(self, line: Line) -> None:
+    def _show_preview(self, line: Line) -> None:
         for preview in self.query("#preview").results(Note):  # none if the form was closed meanwhile
             preview.line = line
 

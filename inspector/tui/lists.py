@@ -20,7 +20,7 @@ from textual.screen import ModalScreen, Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.spans import Line, Listed, Span, Tone, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened
@@ -122,9 +122,9 @@ class RowList(ScrollView, can_focus=True):
     def on_mount(self) -> None:
         """Sets the scrollable size."""
         self._refresh_scrollbars()
-        self.resized()
+        self.fit_rows()
 
-    def resized(self) -> None:
+    def fit_rows(self) -> None:
         """Adjusts to a changed number of rows."""
         self.virtual_size = Size(1, self.count)
         self.refresh()
@@ -227,7 +227,7 @@ class TableScreen(Screen[Any]):
         """The lines above the table."""
         raise NotImplementedError
 
-    def detail(self) -> Listed:
+    def detail(self) -> LineSheet:
         """The details of the current row."""
         raise NotImplementedError
 
@@ -256,7 +256,7 @@ class TableScreen(Screen[Any]):
     def show(self) -> None:
         """Redraws the rows after a change of data or size."""
         self._table.styles.max_height = self._table.count or None
-        self._table.resized()
+        self._table.fit_rows()
         self._table.show_cursor()
         self.show_row()
 

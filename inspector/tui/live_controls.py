@@ -19,7 +19,7 @@ from inspector.live.answers import Answers, CallDecision, How
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Listed, Span, Tone, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.input_editor import text_field
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
@@ -97,11 +97,11 @@ class CallsForm(ModalScreen[None]):
         """Selects the first call."""
         listed = self.query_one(Calls)
         listed.focus()
-        self.watch(listed, "cursor", self._moved)
+        self.watch(listed, "cursor", self._show_call)
 
-    def _moved(self) -> None:
+    def _show_call(self) -> None:
         listed = self.query_one(Calls)
-        self.query_one(TextView).sheet = Listed(call_of(self._effect, listed.cursor, self._answers))
+        self.query_one(TextView).sheet = LineSheet(call_of(self._effect, listed.cursor, self._answers))
 
     def action_answer(self, how: str) -> None:
         """Decides the answer of the current call."""
@@ -114,9 +114,9 @@ class CallsForm(ModalScreen[None]):
             self._decide(CallDecision(How.TYPED))  # refused, with the reason shown
             return
         planned = self._answers.plan(self._effect, place)
-        self.app.push_screen(ResultEditor(planned or CallDecision(How.TYPED)), self._typed)
+        self.app.push_screen(ResultEditor(planned or CallDecision(How.TYPED)), self._take_decision)
 
-    def _typed(self, decision: CallDecision | None) -> None:
+    def _take_decision(self, decision: CallDecision | None) -> None:
         if decision is not None:
             self._decide(decision)
 
@@ -128,7 +128,7 @@ class CallsForm(ModalScreen[None]):
         except CallerError as why:
             self.note = str(why)
         listed.refresh()
-        self._moved()
+        self._show_call()
 
     def on_row_opened(self, message: RowOpened) -> None:
         """Ignores a double click, since it decides nothing."""
@@ -210,14 +210,14 @@ class TurnControls(SessionPart):
         """`on_change` is called when the state of the turn may have changed."""
         super().__init__(stage)
         self.driver, self._changed = driver, on_change
-        self.finished = False
+        self.is_finished = False
         """Whether the run is over and the screen shows its recording."""
 
     def allows(self, action: str) -> bool:
         """Whether an action is possible now."""
         if action.startswith("live_"):
-            return not self.finished and MEANS[action](self.driver)
-        return self.finished or action not in LOCKED
+            return not self.is_finished and MEANS[action](self.driver)
+        return self.is_finished or action not in LOCKED
 
     def work(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs a task of the driver while keys stay active; the driver runs one task at a time."""
@@ -247,9 +247,9 @@ class TurnControls(SessionPart):
             return
         from inspector.tui.live_forms import BudgetForm
 
-        self.stage.app.push_screen(BudgetForm(self.driver), self._edited)
+        self.stage.app.push_screen(BudgetForm(self.driver), self._note_edit)
 
-    def _edited(self, text: str | None) -> None:
+    def _note_edit(self, text: str | None) -> None:
         if text is not None:
             self.stage.note = text
         self._changed()
@@ -258,7 +258,7 @@ class TurnControls(SessionPart):
         """Opens the editor of the request body."""
         from inspector.tui.live_forms import BodyEditor
 
-        self.stage.app.push_screen(BodyEditor(self.driver), self._edited)
+        self.stage.app.push_screen(BodyEditor(self.driver), self._note_edit)
 
     def action_live_say(self) -> None:
         """Asks for a message of the user."""

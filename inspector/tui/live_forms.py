@@ -51,7 +51,7 @@ class BudgetForm(ModalScreen[str | None]):
         asked, limits = driver.stepper.request, driver.stepper.plan.limits
         cap = asked.request.max_tokens if asked is not None else None
         self._fields = (*((INITIAL,) if asked is not None else ()), *CONTINUATION_LIMITS)
-        self._before = {name: _written(cap if name == INITIAL else getattr(limits, name)) for name in self._fields}
+        self._before = {name: _field_text(cap if name == INITIAL else getattr(limits, name)) for name in self._fields}
 
     def compose(self) -> ComposeResult:
         """A row for each field."""
@@ -78,7 +78,7 @@ class BudgetForm(ModalScreen[str | None]):
     def action_take(self) -> None:
         """Applies the typed values, unless one is invalid."""
         try:
-            typed = self._typed()
+            typed = self._read_fields()
             cap = self._cap(typed)
             names = [name for name in typed if name != INITIAL]
             limits = self._driver.stepper.plan.limits.with_values({name: typed[name] for name in names})
@@ -88,7 +88,7 @@ class BudgetForm(ModalScreen[str | None]):
             return
         self.dismiss(", ".join(f"{name} {value or 'default'}" for name, value in typed.items()) or None)
 
-    def _typed(self) -> dict[str, str]:
+    def _read_fields(self) -> dict[str, str]:
         """The typed values that differ from those in force."""
         values = {name: self.query_one(f"#{name}", Input).value.strip() for name in self._fields}
         changed = {name: value for name, value in values.items() if value != self._before[name]}
@@ -106,18 +106,18 @@ class BudgetForm(ModalScreen[str | None]):
         return asked.request.max_tokens if asked is not None else None
 
 
-def _written(value: int | None) -> str:
+def _field_text(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
 def _default(name: str) -> str:
-    return "" if name == INITIAL else _written(getattr(Limits(), name)) or "none"
+    return "" if name == INITIAL else _field_text(getattr(Limits(), name)) or "none"
 
 
 def _empty(name: str) -> str:
     if name == INITIAL:
         return "not set"
-    return _written(getattr(Limits(), name)) or f"{DEFAULT_TOKEN_FACTOR} x max_tokens"
+    return _field_text(getattr(Limits(), name)) or f"{DEFAULT_TOKEN_FACTOR} x max_tokens"
 
 
 # -- The editor for a request's body ---------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def body_of(text: str) -> dict[str, Any]:
         NotJSONError: the text is no JSON object; the error has its place.
     """
     try:
-        value = json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
+        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
     except json.JSONDecodeError as why:
         raise NotJSONError(why.msg, why.lineno, why.colno) from None
     except RecursionError:
@@ -206,7 +206,7 @@ class _MisplacedError(Exception):
         self.word, self.why = word, why
 
 
-def _refused(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
     raise _MisplacedError(word, f"{word} is not JSON")
 
 

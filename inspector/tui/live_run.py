@@ -128,12 +128,12 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         box.scroll_relative(y=by * max(1, box.size.height - 2), animate=False)
 
     @on(Input.Submitted)
-    def _submitted(self) -> None:
+    def _leave_field(self) -> None:
         """Takes the focus away from a field on enter, which must not send the request."""
         self.query_one(CostLines).focus()
 
     @on(Input.Changed)
-    def _changed(self) -> None:
+    def _read_soon(self) -> None:
         if self._waiting is not None:
             self._waiting.stop()
         self._waiting = self.set_timer(PAUSE, self._read)

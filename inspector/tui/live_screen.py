@@ -18,7 +18,7 @@ from inspector.live.headless import EXITS, LiveStart
 from inspector.live.scripted import ScriptedTurn
 from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
-from inspector.report.lines.spans import EMPTY, Line, Listed, Sheet, Span, Tone, field, more
+from inspector.report.lines.spans import EMPTY, Line, LineSheet, Sheet, Span, Tone, field, more
 from inspector.tui.delivery import shown_path
 from inspector.tui.key_words import name_of
 from inspector.tui.live_controls import MEANS, TurnControls
@@ -66,7 +66,7 @@ class LiveScreen(SessionScreen):
     def __init__(self, live_start: LiveStart | ScriptedTurn, line: Reached | None = None) -> None:
         self._scripted = live_start if isinstance(live_start, ScriptedTurn) else None
         start = live_start.start if isinstance(live_start, ScriptedTurn) else live_start
-        self.driver = Driver(start, self._changed, line)
+        self.driver = Driver(start, self._renew_soon, line)
         self._titled = f"{start.request.model}, live"
         self._streams: Streams | None = None
         self._frames: Timer | None = None
@@ -77,24 +77,24 @@ class LiveScreen(SessionScreen):
         super().__init__(self._as_it_stands(), ScreenPlace(()))
         if self._scripted is not None:
             self.known = known_of(self._scripted)
-        self.controls = TurnControls(self, self.driver, self._changed)
+        self.controls = TurnControls(self, self.driver, self._renew_soon)
         self.adopt(self.controls)
         self.action_give_up = self._give_up
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the run is over and the screen shows its recording."""
-        return self.controls.finished
+        return self.controls.is_finished
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Whether a key works now; giving up also works for this run."""
-        if action == "give_up" and not self.finished:
+        if action == "give_up" and not self.is_finished:
             return MEANS[action](self.driver)
         return self.controls.allows(action) and super().check_action(action, parameters)
 
     def _give_up(self) -> None:
         """Cancels the turn."""
-        if self.finished:
+        if self.is_finished:
             self.branches.live.action_give_up()
         else:
             self.driver.cancel()
@@ -136,12 +136,12 @@ class LiveScreen(SessionScreen):
 
     def restore(self) -> None:
         """Restores nothing, since a live session has no saved remarks."""
-        if self.finished:
+        if self.is_finished:
             super().restore()
 
     # -- the effect under way ------------------------------------------------------------------------------------
 
-    def _changed(self) -> None:
+    def _renew_soon(self) -> None:
         """Redraws soon after the driver has reported a change; several changes are drawn together."""
         if not self._due and self.is_mounted:
             self._due = True
@@ -151,7 +151,7 @@ class LiveScreen(SessionScreen):
     def _renew(self) -> None:
         self._due = False
         live = self.driver.live
-        if self.finished or not self.is_mounted:
+        if self.is_finished or not self.is_mounted:
             return
         if live.phase is Phase.OVER:
             self._open_recording()
@@ -219,7 +219,7 @@ class LiveScreen(SessionScreen):
 
     def show(self) -> None:
         """Shows the current sheet; at the end of a run, the waiting effect or the arriving answer."""
-        if self.finished or not self.at_end or self.panes.tab not in FLOWING:
+        if self.is_finished or not self.at_end or self.panes.tab not in FLOWING:
             super().show()
             return
         made = self._at_the_end()
@@ -227,7 +227,7 @@ class LiveScreen(SessionScreen):
             super().show()
         else:
             self.sheet = made
-            if isinstance(made, Listed) and made.focus:
+            if isinstance(made, LineSheet) and made.focus:
                 self.call_after_refresh(self.query_one(TextView).show_from, made.focus)
 
     def _at_the_end(self) -> Sheet | None:
@@ -240,24 +240,24 @@ class LiveScreen(SessionScreen):
         if self.panes.tab == "merged":
             return self._below_the_text(waits)
         asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")
-        return Listed(waits) if live.failed_answer is not None or step.turn.evaluation is None or asks else None
+        return LineSheet(waits) if live.failed_answer is not None or step.turn.evaluation is None or asks else None
 
     def _below_the_text(self, waits: list[Line]) -> Sheet:
         """The merged text so far, and the waiting effect below it."""
         view = self.run.view
         if all(not segments for segments in view.steps[-1].turn.answers):
-            return Listed(waits)
+            return LineSheet(waits)
         text = self.panes.sheets.at(self.panes.viewpoint)
         lines = [text.line(at) for at in range(len(text))]
         if view.steps[-1].turn.ended:
-            return Listed(lines, len(lines) - 1, text.copy_text)  # shows its last lines
-        return Listed([*lines, EMPTY, *waits], len(lines) + 1, text.copy_text)
+            return LineSheet(lines, len(lines) - 1, text.copy_text)  # shows its last lines
+        return LineSheet([*lines, EMPTY, *waits], len(lines) + 1, text.copy_text)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _open_recording(self) -> None:
         """Shows the recording in place of the run; if it cannot be read, the run stays."""
-        self.controls.finished = True
+        self.controls.is_finished = True
         if self._frames is not None:
             self._frames.stop()
         self.controls.work(self._end())
@@ -299,7 +299,7 @@ class LiveScreen(SessionScreen):
 
     def asks_to_leave(self) -> bool:
         """Asks whether to cancel the turn, if it has not ended; returns whether it asked."""
-        if self.finished:
+        if self.is_finished:
             return False
         from inspector.tui.lists import Choose
 
@@ -320,11 +320,11 @@ class LiveScreen(SessionScreen):
 
     async def abandon(self) -> None:
         """Cancels the turn and closes the recording, whatever is under way."""
-        if self.finished:
+        if self.is_finished:
             return
-        # Cancelled first, so that `settled` waits for the end of the request and not for its answer.
+        # Cancelled first, so that `wait_until_idle` waits for the end of the request and not for its answer.
         self.driver.cancel()
-        await self.driver.settled()
+        await self.driver.wait_until_idle()
         await self.driver.act()  # the end is accepted, and noted in the recording
-        self.controls.finished = True
+        self.controls.is_finished = True
         await self.driver.close()

@@ -47,13 +47,13 @@ class Panel(Widget):
     def on_mount(self) -> None:
         """Subscribes to the values that it shows."""
         for name in self.SHOWS:
-            self.watch(self, name, self.changed, init=False)
+            self.watch(self, name, self.redraw_changes, init=False)
 
     def make(self, width: int) -> Sequence[Line]:
         """The lines for a width."""
         raise NotImplementedError
 
-    def changed(self) -> None:
+    def redraw_changes(self) -> None:
         """Redraws the lines that differ after a change."""
         old, width = self._lines, self.size.width
         # Without a size, or before the first frame, there is nothing to compare with.
@@ -96,9 +96,9 @@ class AutoHeightPanel(Panel):
 
     DEFAULT_CSS = "AutoHeightPanel { height: auto; }"
 
-    def changed(self) -> None:
+    def redraw_changes(self) -> None:
         """Redraws the lines, in as many rows as they need."""
-        super().changed()
+        super().redraw_changes()
         if len(self._lines or self.make(self.size.width)) != self.size.height:
             self.refresh(layout=True)
 
@@ -152,7 +152,7 @@ class VerdictPanel(Panel):
         """Redraws when the turn changes."""
         outline = self.outline
         if outline is not None and outline.blocks and outline.block_of(old).turn != outline.block_of(new).turn:
-            self.changed()
+            self.redraw_changes()
 
     def make(self, width: int) -> Sequence[Line]:
         """The verdict in all rows but the last, which names the run and the file."""
@@ -221,16 +221,16 @@ class Cycle(Panel, can_focus=True):
 
     def watch_value(self) -> None:
         """Redraws the word."""
-        self.changed()
+        self.redraw_changes()
         self.post_message(self.Changed(self))
 
     def on_focus(self) -> None:
         """Shows the focus marks."""
-        self.changed()
+        self.redraw_changes()
 
     def on_blur(self) -> None:
         """Removes the focus marks."""
-        self.changed()
+        self.redraw_changes()
 
     def make(self, width: int) -> Sequence[Line]:
         """The word between its marks."""

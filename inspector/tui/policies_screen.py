@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from inspector.config.settings import Settings
 from inspector.replay.case import Case
 from inspector.report.lines.header import FIDELITY
-from inspector.report.lines.spans import Line, Listed, Span, Tone, count_of, mark_matches, safe, spread_ends
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, mark_matches, safe, spread_ends
 from inspector.sessions import redact
 from inspector.tui.lists import CursorTable, TableScreen
 from inspector.tui.messages import NO_FILTER, RowOpened
@@ -72,7 +72,7 @@ class Cells(CursorTable):
         if self.made is not None:
             self.each, self.shown = each, lines.fold_turns(self.made, each)
             self.cursor = self.line_of(turn)
-            self.resized()
+            self.fit_rows()
 
     def line_of(self, turn: int) -> int:
         """The line of a turn."""
@@ -193,11 +193,11 @@ class PoliciesScreen(TableScreen):
         return [spread_ends((title, Span(counts, Tone.DIM)), run, width),
                 *lines.names(made, self._cells.layout_of(made))]
 
-    def detail(self) -> Listed:
+    def detail(self) -> LineSheet:
         """The details of the current cell."""
         made, turns = self._cells.made, self._cells.turns
         if made is None:
-            return Listed([])
+            return LineSheet([])
         if len(turns) > 1:
             return lines.fold_sheet(made, turns)
         return lines.sheet(made, self._cells.here)
@@ -215,7 +215,7 @@ class PoliciesScreen(TableScreen):
                 "policies.json": json.dumps(redact.texts(report.values(made)), indent=1) + "\n"}
 
     @on(RowOpened)
-    def _opened(self, message: RowOpened) -> None:
+    def _open_row(self, message: RowOpened) -> None:
         message.stop()
         if len(self._cells.turns) > 1:
             self._cells.action_each()

@@ -22,7 +22,7 @@ from inspector.provider.dialect_lines import TableEntry, entries, outcome
 from inspector.provider.dialect_output import MOST, TableQuery, path_of, sheet
 from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
-from inspector.report.lines.spans import Line, Listed, Span, Tone, mark_matches, spread_ends
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, mark_matches, spread_ends
 from inspector.tui.lists import Choose, CursorTable, TableScreen
 from inspector.tui.messages import LiveWanted, RowOpened, SessionWanted
 from inspector.tui.paint import paint_of
@@ -72,7 +72,7 @@ class Dialects(CursorTable):
     def choose(self, index: int) -> None:
         """Stores the dialect that the operator selected."""
         self.cursor = index
-        self.dialect = self.selected.row.name if self.selected is not None else ""
+        self.dialect = self.current_entry.row.name if self.current_entry is not None else ""
 
     @property
     def count(self) -> int:
@@ -84,7 +84,7 @@ class Dialects(CursorTable):
         return isinstance(self.shown[index], TableEntry)
 
     @property
-    def selected(self) -> TableEntry | None:
+    def current_entry(self) -> TableEntry | None:
         """The current dialect."""
         found = self.shown[self.cursor] if self.cursor < len(self.shown) else None
         return found if isinstance(found, TableEntry) else None
@@ -198,10 +198,10 @@ class ProvidersScreen(TableScreen):
         return [*found, *outcome(self._told, self._answered.settings.policy.name),
                 (Span("  "), *dialect_lines.titles(self._dialects.column_layout))]
 
-    def detail(self) -> Listed:
+    def detail(self) -> LineSheet:
         """All details of the current dialect."""
-        entry = self._dialects.selected
-        return sheet(entry.row, entry.like) if entry is not None else Listed([])
+        entry = self._dialects.current_entry
+        return sheet(entry.row, entry.like) if entry is not None else LineSheet([])
 
     def command(self) -> str:
         """The command line that prints the same table."""
@@ -222,7 +222,7 @@ class ProvidersScreen(TableScreen):
 
     def action_scenario(self, by: int) -> None:
         """Goes to the next or previous scenario."""
-        self._ask(self.asked.turned(by))
+        self._ask(self.asked.shift_scenario(by))
 
     def action_scenarios(self) -> None:
         """Asks for a scenario."""
@@ -236,7 +236,7 @@ class ProvidersScreen(TableScreen):
 
     def action_budget(self, by: int) -> None:
         """Chooses a larger or smaller budget."""
-        self._ask(self.asked.stepped(by))
+        self._ask(self.asked.shift_budget(by))
 
     def action_type_budget(self) -> None:
         """Asks for a budget."""
@@ -278,7 +278,7 @@ class ProvidersScreen(TableScreen):
 
     def _selected_row(self) -> DialectRow | None:
         """The row at the cursor if it can be opened; else None, with the reason shown."""
-        entry = self._dialects.selected
+        entry = self._dialects.current_entry
         if entry is None or self._answered is None or self._same_rows(self._answered) != self._same_rows(self.asked):
             self.note = "the dialects are still being run: try again"
             return None

@@ -69,7 +69,7 @@ class Prompt(ModalScreen[str | None]):
             yield line_input(self._value, self._hint, "prompt-input", self._words)
 
     @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
+    def _submit(self, event: Input.Submitted) -> None:
         if self.accepts(event.value):
             self.dismiss(event.value)
 
@@ -113,7 +113,7 @@ class FilterPrompt(Prompt):
         yield from super().compose()
 
     @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
+    def _look_soon(self, event: Input.Changed) -> None:
         if self._waiting is not None:
             self._waiting.stop()
         self._waiting = self.set_timer(PAUSE, lambda: self._look(event.value))
@@ -150,7 +150,7 @@ class AxesPrompt(Prompt):
         yield from super().compose()
 
     @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
+    def _check_value(self, event: Input.Changed) -> None:
         self.accepts(event.value)
 
     def accepts(self, text: str) -> bool:

@@ -86,7 +86,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
 
     def _fit(self) -> None:
         self._list.styles.height = max(1, min(MOST, self._list.count))
-        self._list.resized()
+        self._list.fit_rows()
 
     def _chosen(self) -> int:
         node = self._list.laid[self._list.cursor][0]

@@ -294,7 +294,7 @@ class Tracing(SessionPart):
         """Goes to the next or previous fact, in the Wire tab."""
         from inspector.report.lines.wire import next_fact
 
-        self._traced(lambda found: self._look(found, next_fact(found, self.panes.picked, by)))
+        self._act_on_facts(lambda found: self._look(found, next_fact(found, self.panes.picked, by)))
 
     def action_slice(self, by: int) -> None:
         """Goes to the next or previous slice of the selected fact."""
@@ -304,14 +304,14 @@ class Tracing(SessionPart):
         if picked is None:
             self.stage.note = "no fact is selected yet: . selects the first"
         else:
-            self._traced(lambda found: self._look(found, next_reading(found, picked, by)))
+            self._act_on_facts(lambda found: self._look(found, next_reading(found, picked, by)))
 
-    def _traced(self, act: Callable[[Provenance], None]) -> None:
+    def _act_on_facts(self, act: Callable[[Provenance], None]) -> None:
         """Acts on the facts read from the response at the cursor; a large body is decoded in a thread."""
         if not self.stage.run.view.steps:
             return
         viewpoint, facts = self.panes.viewpoint, answer_at(self.stage.run.view, self.stage.step)
-        if facts is None or facts.exchange.size <= LARGE or self.panes.sheets.traced(viewpoint):
+        if facts is None or facts.exchange.size <= LARGE or self.panes.sheets.has_facts(viewpoint):
             self._act(act)
             return
         self.stage.note = f"finding out what {facts.exchange.size:,} bytes became…"
@@ -343,12 +343,12 @@ class Tracing(SessionPart):
         if self.panes.picked is not None and facts is not None:
             self.stage.note = text_of(fact_line(provenance, self.panes.picked, facts.exchange.response))
 
-    def pointed(self, message: LinesPointed) -> None:
+    def follow_lines(self, message: LinesPointed) -> None:
         """Handles a click on a line of the text, or enter over the visible lines."""
         if self.panes.tab == "wire" and self.panes.wire_mode != "request":
-            self._traced(lambda found: self._what_became(found, message))
+            self._act_on_facts(lambda found: self._what_became(found, message))
         elif self.panes.tab == "response" and any(self._facts_of(message)):
-            self._traced(lambda found: self._bytes_of(found, message))
+            self._act_on_facts(lambda found: self._bytes_of(found, message))
         elif not message.width:
             self.stage.note = "enter leads from a fact to its bytes in Response (2), and back in Wire (3)"
 

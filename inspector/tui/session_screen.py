@@ -305,4 +305,4 @@ class SessionScreen(SessionStage):
 
     @on(LinesPointed)
     def _lines_pointed(self, message: LinesPointed) -> None:
-        self.tracing.pointed(message)
+        self.tracing.follow_lines(message)

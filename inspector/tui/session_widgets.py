@@ -49,7 +49,7 @@ class MachinePanel(Panel):
             key = (Span("S ", Tone.PRESS), Span("machine  ", Tone.DIM))
             return [(*key, *machine_drawing.path_around(steps, block.first, self.step, block.end))]
         following = steps[self.step + 1] if self.step + 1 < block.end else None
-        drawing = machine_drawing.panel(step, self._visited(block))
+        drawing = machine_drawing.panel(step, self._visit_counts(block))
         return [(Span("MACHINE", Tone.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]
 
     def on_click(self, event: Click) -> None:
@@ -57,7 +57,7 @@ class MachinePanel(Panel):
         if self.size.height == 1 and self.key_at(event) is None:
             self.post_message(ActionWanted("screen.machine", self.screen))
 
-    def _visited(self, block: Block) -> Counter[State]:
+    def _visit_counts(self, block: Block) -> Counter[State]:
         """The number of times each state was entered; moving one step on adds only that step."""
         assert self.outline is not None  # noqa: S101 - `make` has checked it
         steps = self.outline.view.steps
@@ -86,13 +86,13 @@ class SpentPanel(Panel):
         """Redraws for another step."""
         view = self.outline.view if self.outline is not None else None
         if view is None or max(old, new) >= len(view.steps):
-            self.changed()
+            self.redraw_changes()
             return
         before, now = view.effective_step(old).turn, view.effective_step(new).turn
         if before.spend is not now.spend or before.limits is not now.limits or before.token_cap != now.token_cap:
-            self.changed()  # the caps may differ between turns that begin with the same spending
+            self.redraw_changes()  # the caps may differ between turns that begin with the same spending
         elif view.prices.models and view.turn_of(old) is not view.turn_of(new):
-            self.changed()
+            self.redraw_changes()
 
     def make(self, width: int) -> Sequence[Line]:
         """A title and the gauges."""
@@ -151,7 +151,7 @@ class StepList(RowList):
         """Shows the rows of another run."""
         if self.outline is not None and self.is_mounted:
             self.set_reactive(StepList.cursor, self.outline.row_of(self.step))
-            self.resized()
+            self.fit_rows()
             self.show_cursor()
 
     def watch_step(self) -> None:
@@ -198,7 +198,7 @@ class Tabs(Panel):
     def watch_step(self, old: int, new: int) -> None:
         """Redraws, since another step may have another fidelity."""
         if self._fidelity(old) != self._fidelity(new):
-            self.changed()
+            self.redraw_changes()
 
     def make(self, width: int) -> Sequence[Line]:
         """The tabs, and the fidelity on the right."""

@@ -12,7 +12,7 @@ from inspector.report.facts import ResponseFacts
 from inspector.report.lines.blocks import Block
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.merged import MergedSheet, merged_sheet
-from inspector.report.lines.spans import Listed, Sheet, Span, Tone
+from inspector.report.lines.spans import LineSheet, Sheet, Span, Tone
 from inspector.report.lines.steps import Outline
 from inspector.report.run_answers import answer_at, answering_step, answers_of
 from inspector.sessions.stored_rows import FileChangedError
@@ -85,7 +85,7 @@ class Sheets:
     def at(self, viewpoint: Viewpoint) -> Sheet:
         """The sheet for a viewpoint."""
         if not viewpoint.outline.view.steps:
-            return Listed([(Span("nothing was read", Tone.DIM),)])
+            return LineSheet([(Span("nothing was read", Tone.DIM),)])
         make, key_of = _MAKERS[viewpoint.tab]
         key = (viewpoint.tab, viewpoint.outline, *key_of(viewpoint))
         try:
@@ -93,7 +93,7 @@ class Sheets:
             # longest ago.
             sheet = self._kept.pop(key, None) or make(viewpoint)
         except FileChangedError as why:
-            return Listed([(Span(str(why), Tone.ERROR),)])
+            return LineSheet([(Span(str(why), Tone.ERROR),)])
         self._kept[key] = sheet
         if len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
@@ -103,7 +103,7 @@ class Sheets:
             return sheet
         return self._picking(sheet, viewpoint, viewpoint.fact)
 
-    def traced(self, viewpoint: Viewpoint) -> bool:
+    def has_facts(self, viewpoint: Viewpoint) -> bool:
         """Whether the facts of the current response's bytes are already known."""
         return whose(viewpoint) in self._readings
 
@@ -151,7 +151,7 @@ def _requested(viewpoint: Viewpoint) -> ResponseFacts | None:
     return first(viewpoint) or second(viewpoint)
 
 
-def _sent(viewpoint: Viewpoint) -> int | None:
+def _sending_step(viewpoint: Viewpoint) -> int | None:
     """The step, if it sends a request, which is then shown in place of the one before; else None."""
     return viewpoint.step if _sends(viewpoint) else None
 
@@ -186,7 +186,7 @@ def _side(viewpoint: Viewpoint) -> Key:
     return (viewpoint.form, *at_hand(viewpoint)) if viewpoint.form != "merged" else ()
 
 
-def _merged(viewpoint: Viewpoint) -> Sheet:
+def _merged_sheet(viewpoint: Viewpoint) -> Sheet:
     view, block = viewpoint.outline.view, _block(viewpoint)
     if viewpoint.form == "merged":
         return merged_sheet(view, block, viewpoint.step, viewpoint.seam)
@@ -227,12 +227,12 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
         from inspector.report.lines.request_diff import request_diff
 
         facts = _requested(viewpoint)
-        nothing = Listed([(Span("no request of this turn was recorded", Tone.DIM),)])
+        nothing = LineSheet([(Span("no request of this turn was recorded", Tone.DIM),)])
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.against == "run":
         if viewpoint.branch is None:
             how = "this is the original run; e runs it with other limits, o goes to another run"
-            return Listed([hint(how, sentence=True), diff.forms_line("run")])
+            return LineSheet([hint(how, sentence=True), diff.forms_line("run")])
         return whatif.against_original(viewpoint.branch, viewpoint.step)
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 
@@ -247,22 +247,22 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import machine_drawing
 
     block = _block(viewpoint)
-    return Listed(machine_drawing.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
+    return LineSheet(machine_drawing.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
 
 
-def _compared(viewpoint: Viewpoint) -> Key:
+def _comparison(viewpoint: Viewpoint) -> Key:
     """What the Diff tab depends on, for each of its forms."""
     if viewpoint.against == "request":
-        return (*at_hand(viewpoint), _sent(viewpoint))
+        return (*at_hand(viewpoint), _sending_step(viewpoint))
     return (viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn,)
 
 
 _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {
-    "merged": (_merged, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_side(viewpoint))),
+    "merged": (_merged_sheet, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_side(viewpoint))),
     "response": (_of_response, at_hand),
-    "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode, _sent(viewpoint))),
+    "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode, _sending_step(viewpoint))),
     "calls": (_calls, lambda viewpoint: (_block(viewpoint), *at_hand(viewpoint))),
-    "diff": (_diff, lambda viewpoint: (viewpoint.against, *_compared(viewpoint))),
+    "diff": (_diff, lambda viewpoint: (viewpoint.against, *_comparison(viewpoint))),
     "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),
     "machine": (_machine, lambda viewpoint: (viewpoint.step,)),
 }

@@ -79,7 +79,7 @@ class SessionRuns:
         it is given."""
         node, new = self.tree.add(parent or self.node, settings, since)
         if new:
-            self._seen()
+            self._build_runs()
             self.keep(lambda store: _keep(store, node))
         return self.tree.every.index(node), new
 
@@ -108,7 +108,7 @@ class SessionRuns:
             raise CallerError("the run from which it was asked was removed meanwhile")
         parent.view.replay.case.live_runs[answers.name] = answers
         made, _ = self.tree.add(parent, settings, since)
-        self._seen()
+        self._build_runs()
         return self.tree.every.index(made)
 
     def forget(self, node: Node, settings: Settings, since: int) -> None:
@@ -161,13 +161,13 @@ class SessionRuns:
             parent = next((each for each in tree.every if each.key == under), None)
             if parent is not None:
                 tree.add(parent, node.view.replay.settings, node.view.replay.since)
-        self._seen()
+        self._build_runs()
         self.index = next((at for at, each in enumerate(tree.every) if each.key == here.key), 0)
         waiting, self._waiting = self._waiting, []
         for act in waiting:
             self.keep(act)
 
-    def _seen(self) -> None:
+    def _build_runs(self) -> None:
         """Builds a run with its outline for every node of the tree."""
         # An outline takes a pass over the session, so those of unchanged runs are kept.
         known = {id(run.view): run for run in self.every}

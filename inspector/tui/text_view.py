@@ -19,12 +19,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from inspector.report.lines.glyphs import key_at
-from inspector.report.lines.spans import Line, Listed, Measure, Sheet, Tone, mark_matches, width_of
+from inspector.report.lines.spans import Line, LineSheet, Measure, Sheet, Tone, mark_matches, width_of
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import LinesPointed, NoteWanted
 from inspector.tui.paint import paint_of
 
-NOTHING: Sheet = Listed([])
+NOTHING: Sheet = LineSheet([])
 KEPT = 2_000
 """The number of lines whose wrapped rows are cached."""
 PINNED = 3
@@ -88,7 +88,7 @@ class TextView(ScrollView, can_focus=True):
         """
         if not self._ends or index >= len(self._ends):
             return
-        height, pinned = self.size.height, self._pinned
+        height, pinned = self.size.height, self._pinned_rows
         first, *more = self._all_with(index, role) or [0]
         row, far = self._row_of(index) + first, (more or [first])[-1] - first if role is Tone.PICKED else 0
         last = row + (far if far < height // 2 else 0)
@@ -105,7 +105,7 @@ class TextView(ScrollView, can_focus=True):
         """The indices of the rows of a line that have the role."""
         if self._ends[index] - self._row_of(index) <= 1 or self._laid is None:
             return []
-        rows = self._made(index, self._laid[1], paint_of(self.app).measure)
+        rows = self._make_rows(index, self._laid[1], paint_of(self.app).measure)
         return [place for place, row in enumerate(rows) if any(span.role is role for span in row)]
 
     def extend(self) -> None:
@@ -148,7 +148,7 @@ class TextView(ScrollView, can_focus=True):
 
     def action_page(self, by: int) -> None:
         """Scrolls by pages."""
-        self._scroll_by(by * max(1, self.size.height - 1 - self._pinned))
+        self._scroll_by(by * max(1, self.size.height - 1 - self._pinned_rows))
 
     def action_edge(self, by: int) -> None:
         """Scrolls to the top or the bottom."""
@@ -202,7 +202,7 @@ class TextView(ScrollView, can_focus=True):
     def _redraw(self, old: Sheet, new: Sheet) -> None:
         """Draws the visible lines in which two sheets of one shape differ."""
         self._rows.clear()
-        top, height, pinned = int(self.scroll_offset.y), self.size.height, self._pinned
+        top, height, pinned = int(self.scroll_offset.y), self.size.height, self._pinned_rows
         scrolled = range(self._line_at(self._first_row), min(self._line_at(top + height - 1) + 1, len(new)))
         for line in {*range(self._line_at(pinned - 1) + 1 if pinned else 0), *scrolled}:
             if old.line(line) != new.line(line):
@@ -253,13 +253,13 @@ class TextView(ScrollView, can_focus=True):
 
     def _lay(self) -> None:
         """Lays out, and sets the scrolled size."""
-        if self._measured():
+        if self._measure_rows():
             count = self._ends[-1] if self._ends else 0
             self.virtual_size = Size(self._widest, count)
             self._unsized = False
             self.refresh()
 
-    def _measured(self) -> bool:
+    def _measure_rows(self) -> bool:
         """Works out which rows each line takes at the present width."""
         width = self.scrollable_content_region.width
         self._rows.clear()
@@ -280,7 +280,7 @@ class TextView(ScrollView, can_focus=True):
         return True
 
     @property
-    def _pinned(self) -> int:
+    def _pinned_rows(self) -> int:
         """How many rows stay at the top while the rest is scrolled: the first lines of the sheet, if there is room."""
         lines = self.sheet.pinned
         rows = self._row_of(lines) if lines <= len(self._ends) else 0
@@ -290,11 +290,11 @@ class TextView(ScrollView, can_focus=True):
     def _first_row(self) -> int:
         """The first row in sight that is not pinned; the first of all, where nothing is scrolled."""
         top = int(self.scroll_offset.y)
-        return top + self._pinned if top else 0
+        return top + self._pinned_rows if top else 0
 
     def _row_at(self, y: int) -> int:
         """The row that stands so many rows below the top of the view."""
-        return y if y < self._pinned else int(self.scroll_offset.y) + y
+        return y if y < self._pinned_rows else int(self.scroll_offset.y) + y
 
     def _row_of(self, line: int) -> int:
         return self._ends[line - 1] if line else 0
@@ -308,13 +308,13 @@ class TextView(ScrollView, can_focus=True):
         """Draws rows with a style that is read once, since Textual computes it at every access."""
         self._base = self.rich_style
         if self._laid is None:
-            self._unsized = self._measured()  # the first frame comes before the first resize
+            self._unsized = self._measure_rows()  # the first frame comes before the first resize
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """One visible row."""
         row, width = self._row_at(y), self.size.width
-        left = int(self.scroll_offset.x) if y >= self._pinned else 0
+        left = int(self.scroll_offset.x) if y >= self._pinned_rows else 0
         laid = self._laid[1] if self._laid is not None else width
         line = self._line_at(row)
         if not self._ends or line >= len(self._ends):
@@ -325,7 +325,7 @@ class TextView(ScrollView, can_focus=True):
             # Emptied as a whole: the visible rows come back with the next frame, and no order has to be kept.
             if len(self._rows) > KEPT:
                 self._rows.clear()
-            rows = self._rows[line] = self._made(line, laid, paint.measure)
+            rows = self._rows[line] = self._make_rows(line, laid, paint.measure)
         part = row - self._row_of(line)
         shown = rows[part] if part < len(rows) else ()
         if self.wrap:
@@ -333,7 +333,7 @@ class TextView(ScrollView, can_focus=True):
         strip = paint.strip(shown, width, self._base, whole=False)
         return strip.crop_extend(left, left + width, self._base)
 
-    def _made(self, line: int, width: int, measure: Measure) -> Sequence[Line]:
+    def _make_rows(self, line: int, width: int, measure: Measure) -> Sequence[Line]:
         if self.wrap:
             return self.sheet.rows(line, width, measure, self.needle)
         return [mark_matches(self.sheet.unbroken(line), self.needle)]

@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
 
-from inspector.report.lines.spans import EMPTY, Listed
+from inspector.report.lines.spans import EMPTY, LineSheet
 from inspector.tui.delivery import copy_text
 from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import KeyBar
@@ -123,7 +123,7 @@ class TuneScreen(Screen[int | None]):
         """Runs the grid, unless it was run before."""
         self._map.focus()
         self._timer = self.set_interval(TICK, self._tick, pause=True)
-        self.watch(self._map, "cell", self._moved, init=False)
+        self.watch(self._map, "cell", self._show_cell, init=False)
         if self.table.result is None:
             self._start()
         self._show()
@@ -136,7 +136,7 @@ class TuneScreen(Screen[int | None]):
         """Fits the map and the panes to the new size."""
         self._map.room = max(4, self.size.height * SHARE // 100 - FRAME)
         self._widen()
-        self._moved()
+        self._show_cell()
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -189,8 +189,8 @@ class TuneScreen(Screen[int | None]):
         self._map.show(self.table.grid.axes, self.table.marks, self.table.best_marks())
         self._widen()
         self._legend.lines = self.table.legend()
-        self._answers.sheet = Listed(self.table.answers())
-        self._moved()
+        self._answers.sheet = LineSheet(self.table.answers())
+        self._show_cell()
 
     def _widen(self) -> None:
         """Widens the map to the columns that it needs, as long as the cell keeps enough beside it."""
@@ -198,7 +198,7 @@ class TuneScreen(Screen[int | None]):
         self.query_one("#tune-left").styles.min_width = (
             min(self._map.full_width + MARGIN, most) if self.has_class("-beside") else None)
 
-    def _moved(self) -> None:
+    def _show_cell(self) -> None:
         """Shows another cell."""
         if self.table.cell != self._map.cell:
             self.table.cell, self.table.exact = self._map.cell, None
@@ -206,7 +206,7 @@ class TuneScreen(Screen[int | None]):
         lines = self.table.cell_lines()
         if self.has_class("-below"):
             lines = [*lines, EMPTY, *self.table.answers()]
-        self._cell.sheet = Listed(lines)
+        self._cell.sheet = LineSheet(lines)
 
     def action_show(self) -> None:
         """Shows another measure."""
@@ -263,7 +263,7 @@ class TuneScreen(Screen[int | None]):
         here = self._map.cell
         self.table.to_best(best[(best.index(here) + 1) % len(best)] if here in best else best[0])
         self._map.cell = self.table.cell
-        self._moved()
+        self._show_cell()
         self.note = self.table.named_best()
 
     # -- asking --------------------------------------------------------------------------------------------------
@@ -336,6 +336,6 @@ class TuneScreen(Screen[int | None]):
         panes[(here + 1) % len(panes)].focus(scroll_visible=False)
 
     @on(RowOpened)
-    def _opened(self, message: RowOpened) -> None:
+    def _choose_row(self, message: RowOpened) -> None:
         message.stop()
         self.dismiss(message.row)

@@ -167,10 +167,10 @@ class TuningTable:
 
     def _headline(self, turn: int) -> Line:
         """The line with the smallest sufficient limits of one turn."""
-        found = self._told(turn)[0]
+        found = self._answers_for(turn)[0]
         return (Span("NOT RUN", Tone.WARN),) if found is None else headline_of(self.tuning, found)
 
-    def _told(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
+    def _answers_for(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
         """The smallest sufficient limits of one turn with their lines; computed once."""
         if turn not in self._answers:
             bend = self.result.bend if self.result is not None else None
@@ -196,7 +196,7 @@ class TuningTable:
     def legend(self) -> list[Line]:
         """The meaning of the marks."""
         more = f"  {SIMULATED} {Fidelity.SIMULATED}: {GUESS}" if any(self.tuning.simulated) else ""
-        best = "".join(f"  {mark} {MEANINGS.get(name, name)}" for _, mark, name in self._named())
+        best = "".join(f"  {mark} {MEANINGS.get(name, name)}" for _, mark, name in self._named_cells())
         return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Tone.DIM),)]
 
     def answers(self) -> list[Line]:
@@ -204,7 +204,7 @@ class TuningTable:
         if self.result is None:
             return [(Span("the answers come when the grid has run", Tone.DIM),)]
         tuned, bend = self.tuning, self.result.bend
-        told = self.result.answers if self.turn is None else self._told(self.turn)[1]
+        told = self.result.answers if self.turn is None else self._answers_for(self.turn)[1]
         first = [headline(tuned, bend), EMPTY] if tuned.cancelled else []
         return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *about(tuned)]
 
@@ -217,13 +217,13 @@ class TuningTable:
         return [(Span("enter opens ", Tone.DIM), Span(told, Tone.STRONG),
                  Span(f": {' and '.join(self._best_names())}; its column:", Tone.DIM)), *sheet]
 
-    def _named(self) -> list[tuple[int, str, str]]:
+    def _named_cells(self) -> list[tuple[int, str, str]]:
         """The best cells: each with its mark and its name; one cell may have several."""
         if self.result is None:
             return []
         bend, cap = self.result.bend, self._cap()
         if self.turn is not None:
-            found = self._told(self.turn)[0]
+            found = self._answers_for(self.turn)[0]
             enough, value = None if found is None else found.cell, None
         elif bend is None:
             return []
@@ -235,12 +235,12 @@ class TuningTable:
 
     def best(self) -> list[int]:
         """The cells with the smallest max_tokens, the fewest output tokens, and the best value."""
-        return list(dict.fromkeys(cell for cell, _, _ in self._named()))
+        return list(dict.fromkeys(cell for cell, _, _ in self._named_cells()))
 
     def best_marks(self) -> dict[int, str]:
         """The marks of these cells."""
         found: dict[int, str] = {}
-        for cell, mark, _ in self._named():
+        for cell, mark, _ in self._named_cells():
             found[cell] = found.get(cell, "") + mark
         return found
 
@@ -252,7 +252,7 @@ class TuningTable:
         self.exact = None if budget == own else budget
 
     def _best_names(self) -> list[str]:
-        return [name for cell, _, name in self._named() if cell == self.cell]
+        return [name for cell, _, name in self._named_cells() if cell == self.cell]
 
     def named_best(self) -> str:
         """Which best cell the current cell is."""
@@ -277,7 +277,7 @@ class TuningTable:
             return None if cap is None else cap.values[self.grid.names.index(INITIAL)]
         if self.turn is None:
             return self.result.bend.budget if self.result is not None and self.result.bend is not None else None
-        found = self._told(self.turn)[0]
+        found = self._answers_for(self.turn)[0]
         return found.edge.budget if found is not None and found.edge is not None else None
 
     # -- exports -------------------------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
 
     def on_mount(self) -> None:
         """Focuses a field to type in: the prompt, or the model if a real server has none yet."""
-        self._turned()
+        self._show_fields()
         self.query_one("#prompt" if self._scenario or self._before.get("model") else "#model").focus()
         self._read()
 
@@ -127,7 +127,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
     def _have(self, stories: Mapping[str, Story]) -> None:
         self._stories = stories
         if self.is_attached:
-            self._turned()
+            self._show_fields()
 
     @property
     def _scenario(self) -> str | None:
@@ -136,7 +136,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         return None if value == SERVER else value
 
     @on(Cycle.Changed, "#scenario")
-    def _turned(self) -> None:
+    def _show_fields(self) -> None:
         """Shows the fields of a scenario or those of a server."""
         self.set_class(self._scenario is not None, "-scripted")
         story, api = self._stories.get(self._scenario or ""), self.query_one("#api", Cycle)
@@ -173,7 +173,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
     def action_begin(self) -> None:
         """Starts the turn, unless a field is invalid."""
         try:
-            begun = self._begun()
+            begun = self._make_turn()
         except LoopError as why:
             self._say(f"✖ {why}", Tone.ERROR)
             return
@@ -185,7 +185,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         words = {name: self.query_one(f"#{name}", Cycle).value for name in ("scenario", "api", "profile")}
         return {**words, **{name: self.query_one(f"#{name}", Input).value.strip() for name, _, _ in ROWS}}
 
-    def _begun(self) -> LiveStart | ScriptedTurn:
+    def _make_turn(self) -> LiveStart | ScriptedTurn:
         values = self._values()
         profile = None if values["profile"] == BY_ADDRESS else values["profile"]
         try:

@@ -118,7 +118,7 @@ class TurnList(RowList):
 
     def relist(self, growing: bool = False) -> None:
         """Lists the rows again; the cursor stays on its row. `growing`, while files are read: so do all listed rows."""
-        here = self.selected
+        here = self.current_row
         self._shared = turn_table.shared_names(self.rows)
         passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
         self.passed = passed
@@ -132,11 +132,11 @@ class TurnList(RowList):
         if growing:
             listed = self._in_place(listed)
         titled = column is None and any(section.title for section in self.sections)
-        self.shown = list(self._titled(listed)) if titled else list(listed)
+        self.shown = list(self._with_titles(listed)) if titled else list(listed)
         self.headings = [at for at, row in enumerate(self.shown) if isinstance(row, str)] if titled else []
         self.set_reactive(RowList.cursor, self._place_of(here))
         if self.is_mounted:
-            self.resized()
+            self.fit_rows()
             self.show_cursor()
 
     def _in_place(self, rows: Sequence[TurnRow]) -> list[TurnRow]:
@@ -179,7 +179,7 @@ class TurnList(RowList):
             self._values = dict.fromkeys(turn_rows.values_of_rows(self.rows))
         return self._values
 
-    def _titled(self, rows: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
+    def _with_titles(self, rows: Sequence[TurnRow]) -> Iterator[TurnRow | str]:
         last = -1
         for row in sorted(rows, key=lambda row: self.section_of.get(row.paths[0], 0)):
             number = self.section_of.get(row.paths[0], 0)
@@ -208,7 +208,7 @@ class TurnList(RowList):
         return isinstance(self.shown[index], TurnRow)
 
     @property
-    def selected(self) -> TurnRow | None:
+    def current_row(self) -> TurnRow | None:
         """The current row; None if nothing is listed."""
         row = self.shown[self.cursor] if self.cursor < len(self.shown) else None
         return row if isinstance(row, TurnRow) else None
@@ -301,11 +301,11 @@ class TurnAbout(Panel):
 
     def watch_row(self) -> None:
         """Shows another row."""
-        self.changed()
+        self.redraw_changes()
 
     def follow(self) -> None:
         """Shows the current row; its file is shown in the border, where a long verdict cannot push it out of sight."""
-        self.row = self._listed.selected
+        self.row = self._listed.current_row
         name = one_line(self.row.file.rpartition("/")[2]) if self.row is not None else ""
         title = " · ".join(filter(None, (name, self._listed.position and f"row {self._listed.position}")))
         self.border_title = Text(ascii_text(title) if paint_of(self.app).plain else title)
@@ -374,7 +374,7 @@ def count_groups(
 def _sum_of_rows(counts: row_counts.RowCounts, rows: int, by_file: bool) -> Line:
     """What the listed rows are: `217 turns in 3 sessions + 4 not read = 221 rows`."""
     made = (Span(f" + {counts.simulated:,} SIMULATED", Tone.WARN),) if counts.simulated else ()
-    turns, sessions = (*_counted(counts.turns, "turn"), *made), _counted(counts.sessions, "session")
+    turns, sessions = (*_count_line(counts.turns, "turn"), *made), _count_line(counts.sessions, "session")
     line = (*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)
     if not counts.unread:
         return line
@@ -384,5 +384,5 @@ def _sum_of_rows(counts: row_counts.RowCounts, rows: int, by_file: bool) -> Line
     return (*line, Span(others, Tone.WARN), *total)
 
 
-def _counted(count: int, noun: str) -> Line:
+def _count_line(count: int, noun: str) -> Line:
     return (Span(f"{count:,}", Tone.STRONG), Span(f" {noun}{'' if count == 1 else 's'}"))

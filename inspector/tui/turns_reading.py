@@ -178,7 +178,7 @@ def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
     table.note = ""
     session = SessionScreen(read, None)
     session.for_view, session.past_filter = True, table.listed.filter is not None
-    session.came_from = _turn_of(table.listed.selected, read)
+    session.came_from = _turn_of(table.listed.current_row, read)
     table.app.push_screen(session)
     session.call_after_refresh(getattr(session, f"action_{view}"))
 

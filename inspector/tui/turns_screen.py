@@ -137,7 +137,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def on_mount(self) -> None:
         """Starts reading."""
         self.listed.focus()
-        self.watch(self.listed, "cursor", self._moved)
+        self.watch(self.listed, "cursor", self._follow_cursor)
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
         if self.begun or self._large:
@@ -149,7 +149,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.reading = True
             self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
         self._count()
-        self._moved()
+        self._follow_cursor()
 
     def on_resize(self) -> None:
         """Gives the details of a row the room that is left."""
@@ -179,7 +179,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if self.is_attached and began >= self._next_look:
             self.listed.relist(growing=True)
             self._count()
-            self._moved()
+            self._follow_cursor()
             self._next_look = time.monotonic() + 10 * (time.monotonic() - began)
 
     def finish(self) -> None:
@@ -193,7 +193,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         else:
             self.listed.relist()
         self._count()
-        self._moved()
+        self._follow_cursor()
         if self._needle and self._match is None:
             self._find(1, again=False)
         if self._needle and self._large and not searched:
@@ -214,7 +214,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     # -- counting and sorting ------------------------------------------------------------------------------------
 
-    def _moved(self) -> None:
+    def _follow_cursor(self) -> None:
         self.query_one(TurnAbout).follow()
 
     def _count(self) -> None:
@@ -233,7 +233,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         counts = self.counts if self.listed.filter is None else row_counts.counts_of(self.listed.passed)
         self.query_one(TurnCounts).groups = count_groups(
             counts, progress, self.counts.turns + self.counts.simulated, self.listed)
-        self.query_one(TurnHeading).changed()
+        self.query_one(TurnHeading).redraw_changes()
 
     def sort_by(self, name: str) -> None:
         """Sorts by a column; by the same column again, in reverse."""
@@ -241,13 +241,13 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.listed.sort = name
         self.listed.relist()
         self._say_counts()
-        self._moved()
+        self._follow_cursor()
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     @on(RowOpened)
-    def _opened(self) -> None:
-        row = self.listed.selected
+    def _open_row(self) -> None:
+        row = self.listed.current_row
         if row is None:
             self.note = "nothing is listed" if self.listed.filter is None else NONE_PASSES
             return
@@ -281,7 +281,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.listed.by_file = not self.listed.by_file
         self.listed.relist()
         self._say_counts()
-        self._moved()
+        self._follow_cursor()
         self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"
 
     def action_attention(self) -> None:
@@ -319,7 +319,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Lists the rows that match an expression; returns their number as text, or the mistake."""
         said = self.listed.narrow(text)
         self._say_counts()
-        self._moved()
+        self._follow_cursor()
         return said
 
     def action_search(self) -> None:
@@ -375,9 +375,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Asks for a path."""
         from inspector.tui.questions import Prompt
 
-        self.app.push_screen(Prompt("open", "a file or folder"), self._typed)
+        self.app.push_screen(Prompt("open", "a file or folder"), self._open_path)
 
-    def _typed(self, text: str | None) -> None:
+    def _open_path(self, text: str | None) -> None:
         if text:
             self.post_message(PathWanted(os.path.expanduser(text.strip()), True))
 

@@ -13,7 +13,7 @@ from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import change_line
 from inspector.report.lines.spans import (
     Line,
-    Listed,
+    LineSheet,
     Span,
     Tone,
     count_of,
@@ -33,24 +33,24 @@ from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 
-def against_original(branch: Branch, step: int | None = None) -> Listed:
+def against_original(branch: Branch, step: int | None = None) -> LineSheet:
     """The sheet of a branch; `step` is the one at the cursor, whose turn is compared if it is changed."""
     other = "the original" if branch.beside == ORIGINAL else f"run {branch.beside}"
     title: Line = (Span("Run ", Tone.TITLE), safe(branch.name, Tone.TITLE),
                    safe(f" beside {other}, {_over(branch)}", Tone.DIM))
     turn = compared_turn(branch, step)
     if turn is None:
-        return Listed([title, (), field("parts at", *parting(branch)), *_changed(branch)])
+        return LineSheet([title, (), field("parts at", *parting(branch)), *_limit_changes(branch)])
     others = [(old, new) for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
               if new is not turn and differs(old, new)]
     lines = [title, (), *_turn(branch, original_of(branch, turn), turn), field("parts at", *parting(branch, turn)),
-             *_changed(branch), *_edits(branch), (),
+             *_limit_changes(branch), *_edits(branch), (),
              (Span(f"turn {branch.view.number(turn)}: what it says and calls", Tone.DIM),),
              *content_lines(contents_of(branch.original, original_of(branch, turn)), contents_of(branch.view, turn),
                             (f"in {other}", "in this run"))]
     for old, new in others:
         lines += [(), *_turn(branch, old, new)]
-    return Listed(lines)
+    return LineSheet(lines)
 
 
 def _over(branch: Branch) -> str:
@@ -80,7 +80,7 @@ def original_of(branch: Branch, turn: TurnFacts) -> TurnFacts:
     return branch.original.turns[branch.view.number(turn) - 1]
 
 
-def _changed(branch: Branch) -> list[Line]:
+def _limit_changes(branch: Branch) -> list[Line]:
     """The limits in force before and after; those that a file brings along are in force too."""
     turn = compared_turn(branch) or branch.view.worst
     if turn is None:
@@ -89,7 +89,7 @@ def _changed(branch: Branch) -> list[Line]:
     lines: list[Line] = []
     for (name, _, _, was), (_, _, _, now) in zip(limit_usage(then), limit_usage(branch.view.end_of(turn)), strict=True):
         if was != now:
-            lines.append(field("limit", Span(f"{name} "), *change_line(_shown(was), _shown(now))))
+            lines.append(field("limit", Span(f"{name} "), *change_line(_bound_text(was), _bound_text(now))))
     old, new = branch.original.replay.settings, branch.view.replay.settings
     if old.max_tokens != new.max_tokens:
         was_cap = "as recorded" if old.max_tokens is None else f"{old.max_tokens:,}"
@@ -105,7 +105,7 @@ def _changed(branch: Branch) -> list[Line]:
     return lines
 
 
-def _shown(value: int | None) -> str:
+def _bound_text(value: int | None) -> str:
     return "no bound" if value is None else f"{value:,}"
 
 

@@ -124,7 +124,7 @@ def boundaries(branch: Branch) -> list[str]:
     for recut in _recuts(branch):
         found.setdefault(recut.basis, []).append(recut)
     told = [f"{basis} for {len(cuts)} simulated ({cuts[0].note})" for basis, cuts in found.items()]
-    guessed = _estimated(branch)
+    guessed = _estimated_steps(branch)
     if guessed:
         step, recut = guessed[0]
         count = f"{len(guessed):,} of {count_of(sum(map(len, found.values())), 'cut')}"
@@ -132,9 +132,10 @@ def boundaries(branch: Branch) -> list[str]:
     return told
 
 
-def _estimated(branch: Branch) -> list[tuple[int, Recut]]:
+def _estimated_steps(branch: Branch) -> list[tuple[int, Recut]]:
     """The steps whose answers a budget cut at a place that is not known to the character."""
-    return [(index, step.estimated) for index, step in enumerate(branch.view.steps) if step.estimated is not None]
+    cuts = ((index, step.estimated_cut) for index, step in enumerate(branch.view.steps))
+    return [(index, cut) for index, cut in cuts if cut is not None]
 
 
 def _recuts(branch: Branch) -> list[Recut]:
@@ -190,7 +191,7 @@ def values(branch: Branch) -> dict[str, Any]:
         **edit_values(branch),
         "token_boundaries": sorted({recut.basis for recut in _recuts(branch)}),
         "estimated": [{"step": step + 1, "least": recut.apart[0], "most": recut.apart[1]}
-                      for step, recut in _estimated(branch) if recut.apart is not None],
+                      for step, recut in _estimated_steps(branch) if recut.apart is not None],
         "first_difference": None if branch.difference is None else branch.difference + 1,
         "summary": summary(branch),
         "turns": [

@@ -110,12 +110,12 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     if end.limit:
         yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Tone.WARN))
     yield field("verdict", Span(end.verdict, Tone.OK if end.complete else Tone.WARN))
-    yield from _spent(end)
+    yield from _spend_lines(end)
     made = Span(f": {GUESS}, made up from the recorded text", Tone.DIM)
     yield field("fidelity", Span(end.fidelity), *((made,) if is_guess(end) else ()))
 
 
-def _spent(end: End) -> Iterator[Line]:
+def _spend_lines(end: End) -> Iterator[Line]:
     spent = end.spend
     yield field("segments", Span(f"{end.segments:,}"))
     yield field("output", Span(f"{count_of(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),

@@ -52,7 +52,7 @@ def run_tasks(
     jobs = min(jobs, len(tasks))
     left = set(tasks)
     if jobs > 1 and hasattr(os, "fork"):
-        for task, result in _forked(tasks, work, jobs, cancelled):
+        for task, result in _fork(tasks, work, jobs, cancelled):
             left.discard(task)
             yield task, result
     for task in tasks:
@@ -62,7 +62,7 @@ def run_tasks(
             yield task, work(task)
 
 
-def _forked(
+def _fork(
     tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
     import selectors
@@ -270,7 +270,7 @@ def tune(
         return sweeps[turn].swept([groups[number] for number in each[which]])
 
     done = 0
-    for part, (ends, packed) in _worked(range(parts), work, jobs or cores(), stop):
+    for part, (ends, packed) in _work(range(parts), work, jobs or cores(), stop):
         which, turn = divmod(part, len(records))
         own = [places[turn].setdefault(end, len(places[turn])) for end in ends]
         if own != list(range(len(own))):
@@ -300,7 +300,7 @@ def _in_order(codes: Sequence[int]) -> tuple[list[int], array[int]]:
     return first, array("I", map(place.__getitem__, codes))
 
 
-def _worked(
+def _work(
     parts: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
     """Works alone for a moment, and shares what is left by then."""

@@ -118,7 +118,7 @@ class Plane:
             return None
         block, chunk, row = self._at(y)
         column = (x - self.margin) // self.wide
-        if row < 0 or column >= len(self._shown(chunk)):
+        if row < 0 or column >= len(self._columns_of(chunk)):
             return None
         return self._first(block, row) + chunk * self.many + column
 
@@ -128,7 +128,7 @@ class Plane:
         column = min(max(column + across, 0), self.across - 1)
         return min(max(row + down, 0), self.size // self.across - 1) * self.across + column
 
-    def headed(self, y: int) -> int:
+    def header_line(self, y: int) -> int:
         """The header line for the cells of a line; the line itself if it holds none."""
         row = self._at(y)[2]
         return y - row - 1 if row >= 0 else y
@@ -152,7 +152,7 @@ class Plane:
     def _first(self, block: int, row: int) -> int:
         return (block * len(self.rows.values) + row) * self.across
 
-    def _shown(self, chunk: int) -> range:
+    def _columns_of(self, chunk: int) -> range:
         return range(chunk * self.many, min((chunk + 1) * self.many, self.across))
 
     # -- drawing -----------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Plane:
             return self._cells(self._first(block, row), chunk, row, marks, here, best)
         if row == -1:
             heads = [self.columns.value_text(self.columns.values[at]) if self.columns is not None else ""
-                     for at in self._shown(chunk)]
+                     for at in self._columns_of(chunk)]
             return (Span(f"{self.rows.short:<{self.margin}}", Tone.STRONG),
                     Span("".join(f"{head:<{self.wide}}" for head in heads), Tone.DIM))
         if row == -2 and self.columns is not None:
@@ -176,7 +176,7 @@ class Plane:
         best: Mapping[int, str],
     ) -> Line:
         spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.margin}}", Tone.DIM)]
-        for column in self._shown(chunk):
+        for column in self._columns_of(chunk):
             cell = first + column
             told, role = marks[cell]
             rest = f"{told[1:]}{best.get(cell, '')}{HERE if cell == here else ''}"
@@ -239,7 +239,7 @@ def _outcome(tuning: TunedGrid, cell: int, short: bool) -> Span:
     return Span(f"{glyph} {done}" if short else f"{glyph} {done}/{all_turns}", role)
 
 
-def _shaded(value: int, most: int) -> Span:
+def _shade(value: int, most: int) -> Span:
     if not value or not most:
         return Span(f"  {value:,}", Tone.DIM)
     level = min(len(SHADES) - 1, value * len(SHADES) // (most + 1))
@@ -279,7 +279,7 @@ def _all(tuning: TunedGrid, show: str, short: bool) -> list[Span]:
         if not tuning.whole(cell):
             found.append(Span("", Tone.AHEAD))
             continue
-        mark = _outcome(tuning, cell, short) if show == "outcome" else _shaded(value, most)
+        mark = _outcome(tuning, cell, short) if show == "outcome" else _shade(value, most)
         found.append(mark if not tuning.simulated[cell] else Span(mark.text + SIMULATED, mark.role))
     return found
 
@@ -293,7 +293,7 @@ def _one(tuning: TunedGrid, show: str, turn: int) -> list[Span]:
             glyph, role = STATE[end.looks]
             mark = Span(f"{glyph} {word(end)}", role)
         else:
-            mark = _shaded(SHOWS[show].single(end), most)
+            mark = _shade(SHOWS[show].single(end), most)
         by_code[code] = mark if end.fidelity != Fidelity.SIMULATED else Span(mark.text + SIMULATED, mark.role)
     return [by_code[code] for code in seen.codes]
 

@@ -19,7 +19,7 @@ from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, re
 from inspector.report.judged_turn import judged_turn_of
 from inspector.report.lines.blocks import file_names
 from inspector.report.lines.spans import cells, count_of
-from inspector.report.verdict import unanswered, verdict_word
+from inspector.report.verdict import is_unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import SeamRule
@@ -39,7 +39,7 @@ class PolicyRun:
         self.turn: Turn = steps[-1].turn
 
     @cached_property
-    def evaluated(self) -> list[Evaluation]:
+    def evaluations(self) -> list[Evaluation]:
         """The responses that the loop evaluated, in order."""
         return [s.turn.evaluation for s in self.steps if s.state is State.EVALUATE_STOP
                 and s.turn.evaluation is not None]
@@ -58,13 +58,13 @@ class PolicyRun:
     def unrun_calls(self) -> list[Verdict]:
         """The held calls that the loop did not run."""
         ran = {id(verdict.call) for _, verdict in self.run_calls}
-        return [v for seen in self.evaluated for v in held_calls(seen.verdicts) if id(v.call) not in ran]
+        return [v for seen in self.evaluations for v in held_calls(seen.verdicts) if id(v.call) not in ran]
 
     @cached_property
     def lost_calls(self) -> list[Verdict]:
         """The calls that could have run and that the loop never ran."""
         ran = {id(v.call) for step in self.steps if _begins_batch(step) for v in step.turn.would_run}
-        ready = [v for seen in self.evaluated for v in seen.verdicts if v.admission is not Admission.HELD]
+        ready = [v for seen in self.evaluations for v in seen.verdicts if v.admission is not Admission.HELD]
         return [verdict for verdict in ready if id(verdict.call) not in ran]
 
     @property
@@ -76,18 +76,18 @@ class PolicyRun:
     @property
     def last(self) -> Stop | None:
         """The effective stop reason of the last response; None if there was none."""
-        return self.evaluated[-1].judgement.stop.normalized if self.evaluated else None
+        return self.evaluations[-1].judgement.stop.normalized if self.evaluations else None
 
     @property
-    def completed(self) -> bool:
+    def is_completed(self) -> bool:
         """Whether the loop considers the turn finished."""
         return self.turn.terminal == "completed"
 
     @property
     def failed_response(self) -> ChatResponse | None:
         """The response to its last request, if that request failed and nothing of an answer came; else None."""
-        response = self.evaluated[-1].response if self.evaluated else None
-        failed = response is not None and not response.parts and (response.error is not None or unanswered(response))
+        response = self.evaluations[-1].response if self.evaluations else None
+        failed = response is not None and not response.parts and (response.error is not None or is_unanswered(response))
         return response if failed else None
 
     @property
@@ -123,30 +123,30 @@ MESSAGE_CHARS = 100
 """The largest number of characters of an error's message that a reason quotes."""
 
 
-def _failed(look: PolicyRun) -> str:
+def _describe_failure(look: PolicyRun) -> str:
     response = look.failed_response
     error = response.error if response is not None else None
     words = " ".join((error.message or error.type or error.code or "").split()) if error is not None else ""
     said = response.with_status(words[:MESSAGE_CHARS]) if response is not None else ""
-    which = f"the request for {look.last_request}" if len(look.evaluated) > 1 else "the request"
+    which = f"the request for {look.last_request}" if len(look.evaluations) > 1 else "the request"
     return f"{which} failed ({said or 'nothing came back'}); no part of an answer came that could be lost"
 
 
-def _taken(look: PolicyRun) -> str:
+def _describe_end(look: PolicyRun) -> str:
     return f"{look.last.value if look.last else 'nothing'} is taken for a finished answer"
 
 
-def _lost(look: PolicyRun) -> str:
+def _describe_loss(look: PolicyRun) -> str:
     if look.last in _UNFINISHED:
-        return f"{_taken(look)}; the rest is never asked for"
+        return f"{_describe_end(look)}; the rest is never asked for"
     return f"its seams leave out {count_of(look.lost_characters, 'character')} that strict keeps"
 
 
 def _holds(look: PolicyRun) -> bool:
     if not look.unrun_calls:
         return False
-    if not look.completed:
-        return bool(look.evaluated and held_calls(look.evaluated[-1].verdicts)) or look.turn.repairing
+    if not look.is_completed:
+        return bool(look.evaluations and held_calls(look.evaluations[-1].verdicts)) or look.turn.repairing
     return not _ran_after(look)
 
 
@@ -162,9 +162,9 @@ def _begins_batch(step: Step) -> bool:
     return any(isinstance(effect, RunTools) for effect in step.effects)
 
 
-def _held(look: PolicyRun) -> str:
+def _describe_held(look: PolicyRun) -> str:
     name = _name(look.unrun_calls[-1])
-    if look.completed:
+    if look.is_completed:
         return f"{name} does not run; the turn is taken for finished without it"
     if look.turn.terminal == "unrecorded":
         return f"{name} does not run; the loop asks for {look.last_request}, never recorded"
@@ -201,20 +201,21 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: _ran(look.run_calls[0])),
     Decision("stuck", "stuck", Severity.ERROR,
              lambda look: look.turn.terminal == "stuck",
-             lambda look: f"{_name(look.evaluated[-1].verdicts[-1])} is begun and never ended"),
-    Decision("held", "held", Severity.WARNING, _holds, _held),
+             lambda look: f"{_name(look.evaluations[-1].verdicts[-1])} is begun and never ended"),
+    Decision("held", "held", Severity.WARNING, _holds, _describe_held),
     # No loop took this for an answer: its client raised an error.
-    Decision("request failed", "failed", Severity.WARNING, lambda look: look.failed_response is not None, _failed),
+    Decision("request failed", "failed", Severity.WARNING,
+             lambda look: look.failed_response is not None, _describe_failure),
     Decision("lost text", "lost text", Severity.ERROR,
-             lambda look: look.completed and (look.last in _UNFINISHED or look.lost_characters > 0),
-             _lost),
+             lambda look: look.is_completed and (look.last in _UNFINISHED or look.lost_characters > 0),
+             _describe_loss),
     Decision("lost a call", "lost call", Severity.ERROR,
-             lambda look: look.completed and bool(look.lost_calls),
+             lambda look: look.is_completed and bool(look.lost_calls),
              lambda look: f"{_name(look.lost_calls[0])} is whole and authorised; "
                           "the turn is taken for finished without it"),
     Decision("ignored the stop reason", "ignored", Severity.ERROR,
-             lambda look: look.completed and look.last not in FINISHED,
-             _taken, "missed the reason"),
+             lambda look: look.is_completed and look.last not in FINISHED,
+             _describe_end, "missed the reason"),
     Decision("stopped at a limit", "limit", Severity.WARNING,
              lambda look: look.turn.terminal in _LIMITS,
              lambda look: f"{look.turn.terminal} after {count_of(look.turn.spend.continuations, 'continuation')}"),
@@ -222,7 +223,7 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: look.turn.terminal == "unrecorded",
              lambda look: f"asks for {look.last_request}, never recorded"),
     Decision("gave up with a notice", "gave up", Severity.WARNING,
-             lambda look: not look.completed,
+             lambda look: not look.is_completed,
              lambda look: f"{look.turn.terminal}: {look.turn.notice or 'no notice'}", "ended with a notice"),
     Decision("repaired", "repaired", Severity.INFO,
              lambda look: bool(look.unrun_calls) or look.turn.spend.repairs > 0,

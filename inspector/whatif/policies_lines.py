@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from inspector.report.lines.spans import (
     Line,
-    Listed,
+    LineSheet,
     Span,
     Tone,
     clip,
@@ -98,10 +98,10 @@ def _of_files(matrix: Matrix, turns: range) -> str:
     return f" of {len(files):,} files" if len(files) > 1 else f" of {one_line(files[0], 40)}" if files else ""
 
 
-def fold_sheet(matrix: Matrix, turns: range) -> Listed:
+def fold_sheet(matrix: Matrix, turns: range) -> LineSheet:
     """The details of turns in which all policies agree."""
     alike = Counter(matrix.rows[turn][0].decision.word for turn in turns)
-    return Listed([
+    return LineSheet([
         (Span(f"turns {turns[0] + 1:,} to {turns[-1] + 1:,}", Tone.TITLE), Span(" under all policies", Tone.DIM)),
         field("agree in", Span(f"{len(turns):,} turns")),
         field("decisions", *join_groups([(Span(f"{word} {count:,}"),) for word, count in alike.most_common()])),
@@ -216,14 +216,14 @@ def differing(matrix: Matrix, start: Place, by: int) -> Place | None:
     return None
 
 
-def sheet(matrix: Matrix, here: Place) -> Listed:
+def sheet(matrix: Matrix, here: Place) -> LineSheet:
     """All details of a cell, with the file of its turn if there are several, and the decisions of other policies."""
     if not matrix.rows:
-        return Listed([(Span("no turns", Tone.DIM),)])
+        return LineSheet([(Span("no turns", Tone.DIM),)])
     turn, column = here
     cell, policy = matrix.rows[turn][column], matrix.policies[column]
     counts = Counter(every[column].decision.word for every in matrix.rows)
-    return Listed([
+    return LineSheet([
         (Span(f"turn {turn + 1:,}", Tone.TITLE), Span(" under ", Tone.DIM), Span(policy.name, Tone.TITLE)),
         *([field("file", safe(f"{matrix.files[turn]} · turn {_number_in_file(matrix, turn):,} of it"))]
           if matrix.files else []),

@@ -153,18 +153,18 @@ class Runs:
         if not self.grid.base.simulate:
             return RESPONSES
         done = [(place, end) for place, end in enumerate(self.all(budget)) if end.complete]
-        if not all(self._counted(place) for place, _ in done):
+        if not all(self._has_counts(place) for place, _ in done):
             return UNCOUNTED
-        doubt = any(end.fidelity == Fidelity.SIMULATED and self._estimated(place, budget) for place, end in done)
+        doubt = any(end.fidelity == Fidelity.SIMULATED and self._has_estimate(place, budget) for place, end in done)
         return ESTIMATED if doubt else EXACT
 
-    def _counted(self, place: int) -> bool:
+    def _has_counts(self, place: int) -> bool:
         usages = [self.case.recording.exchanges[link.index].response.usage for link in self.records[place].links]
         return all(usage is not None and usage.output_tokens is not None for usage in usages)
 
-    def _estimated(self, place: int, budget: int) -> bool:
+    def _has_estimate(self, place: int, budget: int) -> bool:
         steps = first_run(self.case, self.records[place], self.grid.settings_with({**self.values, INITIAL: budget}))
-        return any(step.estimated is not None for step in steps)
+        return any(step.estimated_cut is not None for step in steps)
 
 
 @dataclass(frozen=True, slots=True)

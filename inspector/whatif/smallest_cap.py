@@ -21,13 +21,13 @@ from loop_core.turn.trace import Fidelity
 
 def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens that completes a turn; None if none does, or max_tokens is not varied."""
-    return _cached(tuning, 1, (turn,), _cells_of(tuning.turns[turn], lambda end: end.complete))
+    return _cached_cap(tuning, 1, (turn,), _cells_of(tuning.turns[turn], lambda end: end.complete))
 
 
 def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
     """The smallest max_tokens with which that many turns complete; None if none does, or max_tokens is not varied."""
     turns = [turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE for code in seen.codes)]
-    return _cached(tuning, completed, tuple(turns), (
+    return _cached_cap(tuning, completed, tuple(turns), (
         ((tuning.tokens[cell], tuning.requests[cell], cell), cell) for cell in range(tuning.grid.size)
         if tuning.whole(cell) and tuning.completed[cell] == completed))
 
@@ -50,7 +50,7 @@ def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:
     return (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks)
 
 
-def _cached(tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells) -> SmallestCap | None:
+def _cached_cap(tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells) -> SmallestCap | None:
     if INITIAL not in tuning.grid.names or not tuning.grid.base.simulate:
         return None
     key = (completed, *turns)

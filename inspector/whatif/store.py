@@ -23,7 +23,7 @@ from typing import Any
 
 from inspector.config.files import FILE, data_folder, private_folder
 from inspector.sessions import redact
-from inspector.sessions.recording import Loaded
+from inspector.sessions.recording import Recording
 from loop_core.errors import CallerError
 
 # -- A lock on a file that is open, as each system gives one ---------------------------------------------------------
@@ -132,7 +132,7 @@ ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[t
 """Act -> what it does, and what its fields hold. Steps are counted from 1, as everywhere outside the program."""
 
 
-def session_hash(recording: Loaded, stdin: bytes | None = None) -> str:
+def session_hash(recording: Recording, stdin: bytes | None = None) -> str:
     """The hash of the bytes of all files that were read, in order, because steps are numbered in that order.
 
     Raises:
@@ -312,7 +312,7 @@ def _fits(act: Act) -> bool:
     )
 
 
-def open_store(recording: Loaded, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
+def open_store(recording: Recording, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
     """The store of a recording.
 
     Raises:

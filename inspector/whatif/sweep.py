@@ -308,7 +308,7 @@ class Sweep:
     def _stems(self, groups: Sequence[Group]) -> list[Stem]:
         """A stem for each group, as few as will do."""
         if self.grid.base.simulate:
-            return [self._simulated(group) for group in groups]
+            return [self._simulated_stem(group) for group in groups]
         # Over a recording max_tokens changes only the derived cap, and the total only which guard stops the turn,
         # unless answers do not tell their tokens, or a total leaves no room for one of them.
         alike: dict[Value, list[Group]] = {}
@@ -325,7 +325,7 @@ class Sweep:
         stated = TOKENS in self.grid.names or TOKENS in self.grid.base.explicit
         return stated and total is not None and total < stem.least_total
 
-    def _simulated(self, group: Group) -> Stem:
+    def _simulated_stem(self, group: Group) -> Stem:
         """The stem under one budget. What no budget cuts is the same under every larger one, and needs no run there.
 
         An answer that was recorded cut stands as it is where the budget is the one that it was recorded with; what

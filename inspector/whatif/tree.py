@@ -292,7 +292,7 @@ def step_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
         return before is after or step_key(before) == step_key(after)
 
     groups = zip_longest(_groups(left.steps), _groups(right.steps), fillvalue=range(0))
-    return list(_paired(left, right, groups, same))
+    return list(_pair_steps(left, right, groups, same))
 
 
 def move_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
@@ -303,10 +303,10 @@ def move_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
     else:
         blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
         groups = [(range(i, j), range(k, m)) for _, i, j, k, m in blocks]
-    return list(_paired(left, right, groups, lambda one, other: old[one] == new[other]))
+    return list(_pair_steps(left, right, groups, lambda one, other: old[one] == new[other]))
 
 
-def _paired(
+def _pair_steps(
     left: TurnRun, right: TurnRun, groups: Iterable[tuple[range, range]], same: Callable[[int, int], bool]
 ) -> Iterator[StepPair]:
     """The steps of both turns beside each other, group by group."""

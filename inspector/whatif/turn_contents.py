@@ -116,7 +116,7 @@ def text_diff(old: str, new: str) -> list[Line]:
             if word == "equal":
                 lines += _text("  ", right[k:m], Tone.DIM)
             elif word == "replace" and j - i == 1 and _goes_on(left[i], right[k]):
-                lines += _extended(left[i], right[k:m])
+                lines += _extension(left[i], right[k:m])
             else:
                 lines += _text("− ", left[i:j], Tone.REMOVED)
                 lines += _text("+ ", right[k:m], Tone.ADDED)
@@ -128,7 +128,7 @@ def _goes_on(old: str, new: str) -> bool:
     return shared_length(old, new) * 2 > min(len(old), len(new))
 
 
-def _extended(old: str, new: Sequence[str]) -> list[Line]:
+def _extension(old: str, new: Sequence[str]) -> list[Line]:
     """One line that goes on: the shared beginning once, then what each side says."""
     same = shared_length(old, new[0])
     before = new[0][:same] if same <= SHARED_SHOWN else f"…{new[0][same - SHARED_SHOWN : same]}"

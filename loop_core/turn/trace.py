@@ -236,7 +236,7 @@ class Step(NamedTuple):
         return self.turn.signal if self.previous_state is not None else None
 
     @property
-    def estimated(self) -> Recut | None:
+    def estimated_cut(self) -> Recut | None:
         """The answer of this step, if a budget cut it at a place that is not known to the character."""
         event = self.event
         if type(event) is not ProviderResponse or event.recut is None or event.recut.apart is None:

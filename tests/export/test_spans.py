@@ -289,9 +289,9 @@ def test_every_metric_is_made_of_some_session() -> None:
 def test_a_trace_of_nothing_is_nothing() -> None:
     from inspector.replay import replay
     from inspector.replay.case import open_case
-    from inspector.sessions.recording import Loaded
+    from inspector.sessions.recording import Recording
 
-    empty = view(replay(open_case(Loaded((), (), ()))))
+    empty = view(replay(open_case(Recording((), (), ()))))
     assert (spans(empty, NOW), points(empty)) == ((), ())
 
 

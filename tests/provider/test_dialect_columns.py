@@ -116,8 +116,8 @@ def test_a_budget_changes_by_ones_while_it_is_small() -> None:
 
 
 @pytest.mark.parametrize("asked", [
-    CALL_CUT, CALL_CUT.turned(1), CALL_CUT.turned(-1), CALL_CUT.stepped(-1), TableQuery(each=True, budget=7),
-    TableQuery(settings=Settings(policy=preset("pi-presence"))),
+    CALL_CUT, CALL_CUT.shift_scenario(1), CALL_CUT.shift_scenario(-1), CALL_CUT.shift_budget(-1),
+    TableQuery(each=True, budget=7), TableQuery(settings=Settings(policy=preset("pi-presence"))),
 ])
 def test_the_command_line_asks_the_same(asked: TableQuery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from inspector.provider.dialect_output import text

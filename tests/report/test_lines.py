@@ -20,7 +20,7 @@ from inspector.report.lines.spans import (
     EMPTY,
     LONGEST,
     Line,
-    Listed,
+    LineSheet,
     Sheet,
     Span,
     Tone,
@@ -574,7 +574,7 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     for block in outline.blocks:
         sheets += [merged_sheet(seen, block, block.first), sides(seen, block, block.first),
                        calls.calls(seen, block, None), machine_drawing.events(seen, block, block.first)]
-        sheets.append(Listed(machine_drawing.sheet_lines(seen.steps, block.first, block.first, block.end)))
+        sheets.append(LineSheet(machine_drawing.sheet_lines(seen.steps, block.first, block.first, block.end)))
     for facts in seen.responses:
         sheets += [response.response(seen, facts), *(wire.wire(facts, mode) for mode in wire.MODES)]
     for index, step in enumerate(seen.steps):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.importers.claude_tap import RECORD, _restored
+from inspector.sessions.importers.claude_tap import RECORD, _restore
 from inspector.sessions.intake import Room, most, set_maximum
 from tests.scenes.shapes import ANSWERS, TAP
 
@@ -76,7 +76,7 @@ def test_only_what_the_record_names_is_put_back(opened):
 ])
 def test_older_records_do_not_say_where(side, body):
     held = {RECORD: {"version": 1}, "record": {side: {"body": body}}}
-    assert REFERENCE not in _values(_restored(json.loads(json.dumps(held)), {"h": MESSAGE}.__getitem__, Room()))
+    assert REFERENCE not in _values(_restore(json.loads(json.dumps(held)), {"h": MESSAGE}.__getitem__, Room()))
 
 
 def _values(value: Any) -> list[Any]:

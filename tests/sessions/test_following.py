@@ -253,7 +253,7 @@ def test_what_a_look_reads_judges_and_replays_does_not_grow_with_the_file(tmp_pa
         call = getattr(owner, act)
         monkeypatch.setattr(owner, act, lambda *given, **more: (done.update([act]), call(*given, **more))[1])
 
-    for owner, act in ((TranscriptRows, "_parsed"), (opencode_store, "with_ids"), (case, "judge_exchange"),
+    for owner, act in ((TranscriptRows, "_parse"), (opencode_store, "with_ids"), (case, "judge_exchange"),
                        (replay, "run"), (thread, "seat"), (facts, "_turn")):
         counted(owner, act)
     looks = []
@@ -266,7 +266,7 @@ def test_what_a_look_reads_judges_and_replays_does_not_grow_with_the_file(tmp_pa
         looks.append(dict(done))
     assert looks[0] == looks[1]
     assert max(looks[0].values()) <= following.LAST + 6
-    assert {"_parsed", "judge_exchange", "run", "seat", "_turn"} <= looks[0].keys()
+    assert {"_parse", "judge_exchange", "run", "seat", "_turn"} <= looks[0].keys()
 
 
 def test_a_session_that_others_follow_in_its_file_is_read_on_too(tmp_path, monkeypatch) -> None:

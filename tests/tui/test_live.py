@@ -93,7 +93,7 @@ def waits(pilot: Pilot[Any], *effects: type) -> Callable[[], bool]:
 
 
 def over(pilot: Pilot[Any]) -> Callable[[], bool]:
-    return lambda: screen(pilot).finished
+    return lambda: screen(pilot).is_finished
 
 
 class Held:

@@ -70,7 +70,7 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         assert "WAITS  to send the first request" in page(app)
         assert server.base in told(app)
         await pilot.press("D")
-        await until(pilot, lambda: screen.finished)
+        await until(pilot, lambda: screen.is_finished)
         assert screen.driver.stepper.last.turn.terminal == "completed"
         assert screen.run.view.turns[0].verdict.word == "CALL REPAIRED", "the call was held, whatever the router said"
         await until(pilot, lambda: not listens(server.base))
@@ -119,7 +119,7 @@ async def test_a_cut_that_no_byte_shows_is_said_where_the_verdict_cannot_know_it
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         app.post_message(LiveWanted(row_turn(row, Settings())))
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.finished)
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.is_finished)
         verdict = live(pilot).run.view.turns[0].verdict
         assert (verdict.word, verdict.complete) == ("MAYBE CUT", False)
         await pilot.press("home")  # the note at the foot is gone at the next key, and this line is not
@@ -135,7 +135,7 @@ async def test_the_screen_says_what_the_built_in_provider_plays_and_warns_of_not
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         app.post_message(LiveWanted(row_turn(row, Settings())))
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.finished)
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.is_finished)
         assert f"the built-in provider answers: text-cut as {row.name}" in page(app)
         assert BLIND not in page(app)
 
@@ -200,7 +200,7 @@ async def test_the_form_has_the_last_values_again_and_a_real_server_has_its_own_
         assert '"What happened?"' in told(app)
         assert '"max_tokens": 20' in told(app)
         await pilot.press("D")
-        await until(pilot, lambda: live(pilot).finished)
+        await until(pilot, lambda: live(pilot).is_finished)
         await pilot.press("L")
         await pilot.pause()
         assert app.screen.query_one("#scenario", Cycle).value == "text"
@@ -244,13 +244,13 @@ async def test_a_provider_s_row_is_played_live_and_opened_as_simulated() -> None
         at = next(index for index in range(table.count) if table.selectable(index)
                   and "vllm" in table.shown[index].row.name)  # type: ignore[union-attr]
         table.choose(at)
-        row = table.selected.row  # type: ignore[union-attr]
+        row = table.current_entry.row  # type: ignore[union-attr]
         screen.action_play()
         assert screen.note.startswith("playing openai_chat/vllm"), "at once: the server takes a moment"
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         played = live(pilot)
         base = played.driver.start.server.base
-        await until(pilot, lambda: played.finished)
+        await until(pilot, lambda: played.is_finished)
         first = played.run.view.responses[0]
         assert first.exchange.response.raw_stop_reason == row.exchange.response.raw_stop_reason  # type: ignore[union-attr]
         assert first.judgement.stop.normalized is row.judgement.stop.normalized  # type: ignore[union-attr]

@@ -57,8 +57,8 @@ async def settled(pilot: Pilot[Any]) -> Dialects:
 
 
 def chosen(rows: Dialects) -> str:
-    assert rows.selected is not None
-    return rows.selected.row.name
+    assert rows.current_entry is not None
+    return rows.current_entry.row.name
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -123,7 +123,7 @@ async def test_left_and_right_change_the_scenario_and_the_cursor_stays_on_its_di
             assert seen(pilot.app)[0].split()[:2] == [scenario.name, f"{number + 1}/13"]
             assert scenario.name in told(pilot.app)
             assert f"{scenario.budget:,} tokens" in seen(pilot.app)[0]
-            assert "openai_chat/vllm" in (chosen(rows), *(like.name for like in rows.selected.like))
+            assert "openai_chat/vllm" in (chosen(rows), *(like.name for like in rows.current_entry.like))
 
 
 async def test_s_chooses_a_scenario_by_its_title() -> None:
@@ -146,8 +146,8 @@ async def test_the_budget_is_changed_and_all_run_again() -> None:
             await pilot.press(key)
             await settled(pilot)
             assert f"{budget} tokens" in seen(pilot.app)[0]
-            assert rows.selected is not None
-            assert rows.selected.row.play.budget == budget
+            assert rows.current_entry is not None
+            assert rows.current_entry.row.play.budget == budget
         # The answer is 53 tokens long: 27 characters of text, and 11 and 170 of the call.
         await pilot.press(":", *"256", "enter")
         await settled(pilot)
@@ -185,8 +185,8 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
         assert "the dialects are still being run" in page(pilot.app)
         answers_may_come.set()
         await settled(pilot)
-        assert rows.selected is not None
-        assert rows.selected.row.play.budget == 64
+        assert rows.current_entry is not None
+        assert rows.current_entry.row.play.budget == 64
         # One at a time: 36 was being worked out, and what was passed over meanwhile was never asked.
         assert asked == [32, 36, 64]
 
@@ -232,8 +232,8 @@ async def test_e_unfolds_rows_that_say_the_same_and_folds_them_again() -> None:
         hidden = chosen(rows)
         await pilot.press("e")
         assert rows.count == folded
-        assert rows.selected is not None
-        assert hidden in (rows.selected.row.name, *(like.name for like in rows.selected.like))
+        assert rows.current_entry is not None
+        assert hidden in (rows.current_entry.row.name, *(like.name for like in rows.current_entry.like))
 
 
 async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ async def test_a_dialect_that_says_nothing_opens_nothing() -> None:
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, ProvidersScreen)
         assert "there is no session to open" in page(pilot.app)
-        assert rows.selected is not None
+        assert rows.current_entry is not None
 
 
 async def test_search_goes_round_the_rows() -> None:

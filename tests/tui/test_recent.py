@@ -27,8 +27,8 @@ async def test_the_samples_are_listed_by_their_titles_the_first_under_the_cursor
         listed = await read(app, pilot)
         assert listed.shown[0] == SAMPLES
         assert [row.paths[0] for row in listed.shown[1:]] == [short(sample.path) for sample in samples()]
-        assert listed.selected.name == samples()[0].title
-        assert listed.selected.paths == (short(samples()[0].path),)
+        assert listed.current_row.name == samples()[0].title
+        assert listed.current_row.paths == (short(samples()[0].path),)
         assert f"1 of {len(samples())}▔" in page(app), "titles of sections do not count"
         shown = page(app)
         assert "▶ ✖ CUT CALL RUN   A gateway that" in shown
@@ -42,10 +42,10 @@ async def test_moving_tells_of_the_next() -> None:
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
         await pilot.press("j")
-        assert listed.selected.paths == (short(samples()[1].path),)
+        assert listed.current_row.paths == (short(samples()[1].path),)
         assert "ended with" in page(app) or "completed" in page(app)
         await pilot.press("G")
-        assert listed.selected.paths == (short(samples()[-1].path),)
+        assert listed.current_row.paths == (short(samples()[-1].path),)
         assert f"{len(samples())} of {len(samples())}▔" in page(app)
 
 
@@ -60,7 +60,7 @@ async def test_enter_opens_at_the_worst_turn_and_q_comes_back_to_the_row() -> No
         assert app.screen.step == view.deciding_step(view.worst) > 0
         await pilot.press("q")
         assert isinstance(app.screen, TurnsScreen)
-        assert listed.selected.paths == (short(samples()[0].path),)
+        assert listed.current_row.paths == (short(samples()[0].path),)
         await pilot.press("q")
         assert app.return_value == 0
 
@@ -80,7 +80,7 @@ async def test_a_sample_is_not_remembered_and_a_path_is(tmp_path: Path) -> None:
         listed = await read(app, pilot)
         assert "Recent files" in page(app)
         await pilot.press("G")
-        assert listed.selected.paths == (str(path),)
+        assert listed.current_row.paths == (str(path),)
 
 
 async def test_a_path_that_cannot_be_read_is_told() -> None:

@@ -268,6 +268,7 @@ async def test_a_match_that_wraps_is_marked_whole(app_on: AppOn) -> None:
         needle = (text_of(rows[0])[-4:] + text_of(rows[1]).strip()[:4])
         text.needle = needle
         await pilot.pause()
-        marked = "".join(span.text for row in text._made(line, width, len) for span in row if span.role is Tone.MATCH)
+        found = text._make_rows(line, width, len)
+        marked = "".join(span.text for row in found for span in row if span.role is Tone.MATCH)
         assert marked.startswith(needle)
-        assert len(text._made(line, width, len)) == len(rows)
+        assert len(text._make_rows(line, width, len)) == len(rows)

@@ -81,7 +81,7 @@ async def test_the_newest_transcript_is_first_and_each_row_gets_its_verdict() ->
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
         assert [row.paths[0] for row in listed_rows(listed)][:3] == [new, other, old]
-        assert listed.selected.paths == (new,)
+        assert listed.current_row.paths == (new,)
         shown = page(app)
         listing = shown[shown.index("Transcripts of your agents"):]
         assert listing.index("CALL REJECTED") < listing.index("Sample sessions")
@@ -124,9 +124,9 @@ async def test_keys_are_answered_while_verdicts_come() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("j", "j")
         listed = app.screen.query_one(TurnList)
-        assert listed.selected.paths[0].endswith("/9.jsonl")
+        assert listed.current_row.paths[0].endswith("/9.jsonl")
         await read(app, pilot)
-        assert listed.selected.paths[0].endswith("/9.jsonl")
+        assert listed.current_row.paths[0].endswith("/9.jsonl")
 
 
 def test_a_large_file_is_listed_and_not_read() -> None:
@@ -158,7 +158,7 @@ async def test_a_search_reads_the_large_files_too_and_the_index_keeps_them(monke
         assert "reading 0 of 1 files…" in page(app)
         go.set()
         await read(app, pilot)
-        assert listed.selected.file == large
+        assert listed.current_row.file == large
         assert "'zebra' is in turn 1" in app.screen.note
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
@@ -166,7 +166,7 @@ async def test_a_search_reads_the_large_files_too_and_the_index_keeps_them(monke
         assert listed.slots[large][0].verdict is not None, "its rows are in the index"
         await pilot.press("/", *"zebra", "enter")
         assert not app.screen.reading
-        assert listed.selected.file == large
+        assert listed.current_row.file == large
 
 
 async def test_a_search_that_begins_while_files_are_read_goes_on_to_the_large_ones(monkeypatch) -> None:
@@ -187,7 +187,7 @@ async def test_a_search_that_begins_while_files_are_read_goes_on_to_the_large_on
         assert app.screen.note == "'zebra' is in no turn that is listed"
         go.set()
         await until(pilot, lambda: "zebra' is in turn 1" in app.screen.note)
-        assert listed.selected.file == large
+        assert listed.current_row.file == large
 
 
 async def test_reading_can_be_stopped_in_the_middle_of_a_file(monkeypatch) -> None:
@@ -309,7 +309,7 @@ async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_w
         assert words(listed) == ["TRUNCATED", "CALL REJECTED", "COMPLETE", "NOT READ"]
         assert [os.path.basename(row.file) for row in listed_rows(listed)] == [
             "b.jsonl", "c.jsonl", "a.jsonl", "notes.txt"]
-        assert listed.selected.file.endswith("b.jsonl")
+        assert listed.current_row.file.endswith("b.jsonl")
         shown = page(app)
         assert "3 turns in 3 sessions + 1 not read = 4 rows · 2 need attention + 1 complete" in shown
         assert "no session" in shown
@@ -365,7 +365,7 @@ async def test_every_row_opens_the_file_and_the_step_that_its_verdict_is_about(f
             view = app.screen.run.view
             assert app.screen.step == view.deciding_step(view.turns[row.number - 1])
             await pilot.press("q")
-            assert listed.selected == row
+            assert listed.current_row == row
 
 
 async def test_a_folder_without_a_session_ends_the_program_with_the_reasons(tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ async def test_a_click_on_a_heading_sorts_and_on_a_row_moves_and_opens(folder: P
         await pilot.click("#turns-heading", offset=(30, 0))
         assert [row.name for row in listed_rows(listed)] == ["a", "b", "c", "notes"]
         await pilot.click("#turns", offset=(5, 2))
-        assert listed.selected.name == "c"
+        assert listed.current_row.name == "c"
         await pilot.click("#turns", offset=(5, 2), times=2)
         assert isinstance(app.screen, SessionScreen)
 
@@ -484,7 +484,7 @@ async def test_the_file_of_a_row_stands_in_the_line_above_its_details(folder: Pa
         listed = await read(app, pilot)
         for key in ("down", "down", "up"):
             await pilot.press(key)
-            name = Path(listed.selected.file).name
+            name = Path(listed.current_row.file).name
             assert f"{name} · row {listed.position}" in page(app)
 
 
@@ -541,13 +541,13 @@ async def test_search_goes_through_messages_and_answers_and_says_where_there_is_
         await pilot.press("n")
         assert "nothing was searched yet" in app.screen.note
         await pilot.press("/", *"HELLO", "enter")
-        assert listed.selected.name == "a"
+        assert listed.current_row.name == "a"
         assert "'HELLO' is in this turn" in app.screen.note, "also where the cursor had not to move"
-        assert f"file     {Path(listed.selected.file).name} ·" in page(app), "the name before its folder"
+        assert f"file     {Path(listed.current_row.file).name} ·" in page(app), "the name before its folder"
         await pilot.press("/", *["backspace"] * 5, *"write", "enter")
-        first = listed.selected.name
+        first = listed.current_row.name
         await pilot.press("n")
-        assert {first, listed.selected.name} == {"b", "c"}
+        assert {first, listed.current_row.name} == {"b", "c"}
         await pilot.press("/", *["backspace"] * 5, *"absent from all", "enter")
         assert "is in no turn that is listed" in app.screen.note
 
@@ -565,7 +565,7 @@ async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -
         assert words(listed) == ["TRUNCATED", "COMPLETE"]
         assert "turns    1 TRUNCATED · 1 COMPLETE" in page(app)
         await pilot.press("down", "/", *"one", "enter")  # of the turn that is not the worst
-        assert listed.selected.name == "many"
+        assert listed.current_row.name == "many"
         assert app.screen.note == "'one' is in turn 1, which enter opens · n the next, N the one before"
         await pilot.press("enter")
         while not isinstance(app.screen, SessionScreen):
@@ -597,9 +597,9 @@ async def test_attention_goes_round_the_rows_that_need_it(folder: Path) -> None:
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
         await pilot.press("!")
-        assert listed.selected.name == "c"
+        assert listed.current_row.name == "c"
         await pilot.press("!")
-        assert listed.selected.name == "b"
+        assert listed.current_row.name == "b"
         await pilot.press("f", *"complete", "enter", "!")
         assert "no turn that is listed needs attention" in app.screen.note
 
@@ -686,11 +686,11 @@ async def test_the_cursor_stays_on_the_chosen_row_when_the_rows_are_sorted_at_la
         listed = app.screen.query_one(TurnList)
         await until(pilot, lambda: len(listed.shown) > 3)
         await pilot.press(*keys)
-        chosen = listed.selected.file
+        chosen = listed.current_row.file
         go.set()
         await read(app, pilot)
         assert words(listed)[0] == "TRUNCATED"
-        assert listed.selected.file == chosen
+        assert listed.current_row.file == chosen
         assert "▶ ✓ COMPLETE" in page(app)
 
 

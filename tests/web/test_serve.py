@@ -60,7 +60,7 @@ def test_bad_usage_is_one_line_that_says_what_is_wrong(
     ("localhost.evil.example", False, "localhost.evil.example"),
 ])
 def test_what_is_local_and_how_an_address_shows_it(host: str, local: bool, shown: str) -> None:
-    assert (serve._local(host), serve._shown(host)) == (local, shown)
+    assert (serve._local(host), serve._in_url(host)) == (local, shown)
 
 
 def test_a_port_in_use_and_an_address_that_is_none_are_one_line(

@@ -66,7 +66,7 @@ def test_a_cell_is_named_by_the_heading_of_its_chunk():
     made, marks = laid([2, 5], len("attempts") + 2 * GAP + 2 * (len("c0" + MARKED + HERE) + GAP))
     assert made.many == 2
     for cell in range(10):
-        heading = text_of(made.line(made.headed(made.place(cell)[1]), marks))
+        heading = text_of(made.line(made.header_line(made.place(cell)[1]), marks))
         assert heading[made.place(cell)[0] :].split()[0] == str(cell % 5 + 1)
 
 

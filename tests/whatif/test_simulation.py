@@ -244,7 +244,7 @@ def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
 def test_a_step_whose_cut_is_exact_does_not():
     seen = shown(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True),
                  settings=Settings(AMPLE, max_tokens=5, simulate=True))
-    assert [step.estimated for step in seen.steps] == [None] * len(seen.steps)
+    assert [step.estimated_cut for step in seen.steps] == [None] * len(seen.steps)
     made = compared(Settings(AMPLE, max_tokens=5, simulate=True),
                     asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     assert branch_report.values(made)["estimated"] == []

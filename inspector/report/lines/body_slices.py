@@ -68,7 +68,7 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
         low, high = (at, at + len(payload)) if at >= 0 else (start, end)
         chunk = bisect_left(ends, end)
         when, before = _when(exchange, chunk, before), chunk
-        told = f"message {exchange.messages[len(found)]:,}" if len(found) < len(exchange.messages) else _named(name)
+        told = f"message {exchange.messages[len(found)]:,}" if len(found) < len(exchange.messages) else _safe_name(name)
         found.append(Slice(low, high, 0, " ".join(word for word in (when, told) if word)))
     return found, f"{len(frames):,} {_CALLED.get(type(framing).__name__, 'values')}"
 
@@ -83,16 +83,16 @@ def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
     """The frames of a stream, one per line; a single JSON value is shown parsed."""
     events, what = events_of(exchange)
     if exchange.recorder is None and framing_of(exchange) is None:
-        return _parsed(exchange.body, events, what)
+        return _event_slices(exchange.body, events, what)
     return [piece for each in events for piece in raw_lines(exchange.body, each.start, each.end, each.label)], what
 
 
 def parsed_slices(exchange: Exchange) -> tuple[list[Slice], str]:
     """The JSON of each frame as a tree."""
-    return _parsed(exchange.body, *events_of(exchange))
+    return _event_slices(exchange.body, *events_of(exchange))
 
 
-def _parsed(body: bytes, events: Sequence[Slice], what: str) -> tuple[list[Slice], str]:
+def _event_slices(body: bytes, events: Sequence[Slice], what: str) -> tuple[list[Slice], str]:
     """Events as trees up to `PRETTY` bytes; later events have one line each."""
     found: list[Slice] = []
     whole = True
@@ -135,7 +135,7 @@ def record_slices(body: bytes) -> list[Slice]:
 _RECORDS = JSONDecoder(strict=False)
 
 
-def _named(name: str | None) -> str:
+def _safe_name(name: str | None) -> str:
     return safe(name).text if name else ""
 
 

@@ -18,7 +18,7 @@ from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
 from inspector.report.lines.server_calls import server_lines
-from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, paragraphs, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, field, more, paragraphs, safe
 from inspector.report.run_answers import answers_of, is_simulated
 from inspector.report.sent_back import sent_back
 from inspector.sessions.recording import Exchange
@@ -156,7 +156,7 @@ CUT = "▌"
 RECEIVED_SHOWN = 4_000
 
 
-def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> Listed:
+def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> LineSheet:
     """The sheet of a run's calls up to a step; it opens at those of response `here`.
 
     `step` is an index in the trace; of answers after it only the number of calls is shown. None shows all answers.
@@ -186,7 +186,7 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
     # Before the calls of the response at hand, so that it is in sight where the sheet opens.
     sums = cut_run_lines(view, block.turn)
     lines[focus or 0 : focus or 0] = [*sums, ()] if sums else []
-    return Listed(lines, focus or 0, lambda: "\n".join(copied))
+    return LineSheet(lines, focus or 0, lambda: "\n".join(copied))
 
 
 def _answers(view: View, block: Block) -> Iterable[ResponseFacts]:
@@ -208,7 +208,7 @@ def call(
         Span(f"  {short_why(verdict)}", role), *((Span(f"  {RAN_IT}", Tone.ERROR),) if ran else ()), *_where(facts),
         *((Span("  ▶ here", Tone.HERE),) if here else ()),
     )
-    lines = [title, *_received(verdict)]
+    lines = [title, *_arguments(verdict)]
     lines.append(field("parser", *_parser(verdict)))
     lines.append(field("schema", *_schema(facts, verdict)))
     if verdict.admission is not Admission.READY:
@@ -247,7 +247,7 @@ def short_why(verdict: Verdict) -> str:
     }.get(verdict.rule, verdict.rule)
 
 
-def _received(verdict: Verdict) -> list[Line]:
+def _arguments(verdict: Verdict) -> list[Line]:
     raw = verdict.call.arguments
     if raw is None:
         return [field("received", Span("no arguments", Tone.WARN))]

@@ -15,7 +15,7 @@ from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
     Line,
-    Listed,
+    LineSheet,
     Measure,
     Span,
     Tone,
@@ -104,17 +104,17 @@ def forms_line(here: str) -> Line:
     return (Span("shown as ", Tone.DIM), *forms, *hint(" v changes"))
 
 
-def diff(view: View, index: int) -> Listed:
+def diff(view: View, index: int) -> LineSheet:
     """The sheet that compares one step with the step before it."""
     step = view.steps[index]
     before = view.steps[index - 1] if step.previous_state is not None else None
     against = "the turn begins" if before is None else f"against step {index}"
     lines: list[Line] = [(Span(f"Step {index + 1} ", Tone.TITLE), Span(against, Tone.DIM)), forms_line("step"), ()]
-    lines += [*_state(step, before), *_spent(step, before), *_text(step, before), *_effects(step),
+    lines += [*_state(step, before), *_spend(step, before), *_text(step, before), *_effects(step),
               *_history(step, before)]
     if step.turn.notice and (before is None or before.turn.notice != step.turn.notice):
         lines.append(field("notice", safe(step.turn.notice, Tone.WARN)))
-    return Listed(lines)
+    return LineSheet(lines)
 
 
 def change_line(old: str, new: str) -> tuple[Span, ...]:
@@ -136,7 +136,7 @@ def _state(step: Step, before: Step | None) -> list[Line]:
     return lines
 
 
-def _spent(step: Step, before: Step | None) -> list[Line]:
+def _spend(step: Step, before: Step | None) -> list[Line]:
     old = before.turn.spend if before is not None else Spend()
     new = step.turn.spend
     parts: list[Line] = []
@@ -233,7 +233,7 @@ class Pair:
     right: Line
 
 
-class Sides(Listed):
+class Sides(LineSheet):
     """A sheet in which some lines have two sides."""
 
     def __init__(self, entries: Sequence[Line | Pair], focus: int, text: str) -> None:
@@ -310,14 +310,14 @@ def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Itera
     cut, kept = len(whole.seams[place - 1].cut), standing(whole, place - 1)[1]
     shared = cut if before[:kept].endswith(after[:cut]) else 0
     yield from (Pair(_side(place, line), EMPTY) for line in _ending(before[: kept - shared]))
-    left = [*_marked("", before[kept - shared : kept], Tone.SEAM), *_marked("− ", before[kept:], Tone.REMOVED)]
-    right = _marked("− ", after[:cut], Tone.REMOVED)
+    left = [*_mark_lines("", before[kept - shared : kept], Tone.SEAM), *_mark_lines("− ", before[kept:], Tone.REMOVED)]
+    right = _mark_lines("− ", after[:cut], Tone.REMOVED)
     for one, other in zip_longest(left, right, fillvalue=EMPTY):
         yield Pair(_side(place, one), _side(place + 1, other))
     yield from (Pair(EMPTY, _side(place + 1, line)) for line in _beginning(whole.seams[place - 1].remainder(after)))
 
 
-def _marked(mark: str, text: str, role: Tone) -> list[Line]:
+def _mark_lines(mark: str, text: str, role: Tone) -> list[Line]:
     """Lines of shared or left-out text, with a mark."""
     return [(Span(mark, role), *line) for line in paragraphs(text[-SIDE_SHOWN:], role)] if text else []
 

@@ -153,7 +153,7 @@ def gauges(turn: Turn, width: int = 80) -> list[Line]:
     between = " of " if NAME + GAUGE + 1 + longest <= width else "/"
     for _, name, used, limit in rows:
         role = _role(used, limit)
-        filled, blank = _filled(used, limit)
+        filled, blank = _gauge_cells(used, limit)
         numbers = f" {used:,}{between}{limit:,}" if limit is not None else f" {used:,}, no limit"
         lines.append((
             Span(f"{name:<{NAME}}", Tone.KEY), Span(FULL * filled, role), Span(EMPTY * blank, Tone.RULE),
@@ -187,7 +187,7 @@ def doubts(spend: Spend) -> list[str]:
     return found
 
 
-def _filled(amount: int, limit: int | None) -> tuple[int, int]:
+def _gauge_cells(amount: int, limit: int | None) -> tuple[int, int]:
     """Full and empty cells; a small limit is drawn cell by cell."""
     if limit is None or limit == 0:
         return 0, GAUGE if limit is None else 0
@@ -268,7 +268,7 @@ def status(
 def fidelity(step: Step, live: bool = False) -> Span:
     """The fidelity of a step; with `live`, a recorded step counts as LIVE, since this screen recorded it."""
     trust = Fidelity.LIVE if live and step.fidelity is Fidelity.RECORDED else step.fidelity
-    estimated = f" {ESTIMATED}" if step.estimated is not None else ""
+    estimated = f" {ESTIMATED}" if step.estimated_cut is not None else ""
     return Span(f"{trust.value}{estimated}", FIDELITY[trust])
 
 

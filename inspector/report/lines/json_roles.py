@@ -16,7 +16,7 @@ from typing import NamedTuple
 from inspector.report.lines.spans import (
     LONGEST,
     Line,
-    Listed,
+    LineSheet,
     Measure,
     Span,
     Tone,
@@ -91,7 +91,7 @@ def after(text: str, inside: InString = InString.NO) -> InString:
 # -- a JSON text made by the program, as lines -----------------------------------------------------------------------
 
 
-class JsonLines(Listed):
+class JsonLines(LineSheet):
     """A sheet of lines followed by a JSON text, with a line break after every value; lines are made when shown."""
 
     def __init__(self, head: Sequence[Line], text: str) -> None:
@@ -120,7 +120,7 @@ class JsonLines(Listed):
         """One line, without roles."""
         if index < len(self._head):
             return self._head[index]
-        indent, value = self._parted(index - len(self._head))
+        indent, value = self._split_indent(index - len(self._head))
         return indent, Span(value)
 
     def unbroken(self, index: int) -> Line:
@@ -128,7 +128,7 @@ class JsonLines(Listed):
         position = index - len(self._head)
         if position < 0:
             return self._head[index]
-        indent, value = self._parted(position)
+        indent, value = self._split_indent(position)
         found, at = list[Span](), 0
         for start, end, role in json_pieces(value, self._inside.get(position, InString.NO)):
             found += [Span(value[at:start]), Span(value[start:end], role)]
@@ -140,7 +140,7 @@ class JsonLines(Listed):
         """The line wrapped to a width."""
         return wrap_line(self.unbroken(index), width, measure, needle=needle)
 
-    def _parted(self, position: int) -> tuple[Span, str]:
+    def _split_indent(self, position: int) -> tuple[Span, str]:
         """The indentation of a line, which its further rows repeat, and the value after it."""
         line = self._lines[position]
         value = line.lstrip(" ")

@@ -16,7 +16,7 @@ from functools import cache
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.spans import Line, Listed, Span, Tone, field, more, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, field, more, safe
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import State
@@ -175,7 +175,7 @@ _ROLES: Mapping[str, Tone] = {
 }
 
 
-def events(view: View, block: Block, here: int) -> Listed:
+def events(view: View, block: Block, here: int) -> LineSheet:
     """The sheet of the events of one run."""
     lines: list[Line] = []
     records: list[Record] = []
@@ -189,7 +189,7 @@ def events(view: View, block: Block, here: int) -> Listed:
             records.append(record)
     if not lines:
         lines = [(Span("no events in this turn", Tone.DIM),)]
-    return Listed(lines, focus, lambda: "\n".join(json.dumps(record, ensure_ascii=False) for record in records))
+    return LineSheet(lines, focus, lambda: "\n".join(json.dumps(record, ensure_ascii=False) for record in records))
 
 
 def _record(record: Record, index: int, here: int) -> list[Line]:
@@ -201,14 +201,14 @@ def _record(record: Record, index: int, here: int) -> list[Line]:
     lines = [head]
     for key, value in record.items():
         if key not in SHOWN_APART:
-            lines.append((gutter, Span(f"  {key:<25}", Tone.KEY), safe(_shown(value), _ROLES.get(key, Tone.PLAIN))))
+            lines.append((gutter, Span(f"  {key:<25}", Tone.KEY), safe(_in_words(value), _ROLES.get(key, Tone.PLAIN))))
     who = " · ".join(str(record[key]) for key in ("provider", "model") if record.get(key))
     lines.append((gutter, Span(f"  {'provider, model':<25}", Tone.KEY), safe(who, Tone.DIM)))
     lines.append((gutter,))
     return lines
 
 
-def _shown(value: object) -> str:
+def _in_words(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):

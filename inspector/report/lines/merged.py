@@ -16,7 +16,7 @@ from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.spans import Line, Listed, Span, Tone, join_groups, paragraphs, quote, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, join_groups, paragraphs, quote, safe
 from inspector.report.lines.steps import end_words, role_of
 from inspector.report.run_answers import answers_of
 from inspector.report.verdict import TurnVerdict
@@ -179,7 +179,7 @@ class SegmentLine(NamedTuple):
     """Whether it shows a change by a tried seam rule."""
 
 
-class MergedSheet(Listed):
+class MergedSheet(LineSheet):
     """The sheet of one run of a turn; `here` is the segment that the cursor has reached."""
 
     def __init__(

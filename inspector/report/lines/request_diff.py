@@ -16,7 +16,7 @@ from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
     Line,
-    Listed,
+    LineSheet,
     Span,
     Tone,
     count_of,
@@ -49,25 +49,25 @@ def request_before(view: View, facts: ResponseFacts) -> ResponseFacts | None:
     return None if link.parent is None else view.responses[link.parent]
 
 
-def request_diff(view: View, facts: ResponseFacts) -> Listed:
+def request_diff(view: View, facts: ResponseFacts) -> LineSheet:
     """The sheet that compares one request with the one before."""
     before, request = request_before(view, facts), facts.exchange.request
     head = f"Request of {facts.name} "
     against = f"against the request of {before.name}" if before is not None else "no request before it was recorded"
     lines: list[Line] = [(Span(head, Tone.TITLE), Span(against, Tone.DIM)), forms_line("request"), EMPTY]
     if request is None:
-        return Listed([*lines, (Span("the request was not recorded", Tone.WARN),)])
+        return LineSheet([*lines, (Span("the request was not recorded", Tone.WARN),)])
     old = before.exchange.request if before is not None else None
     change = ContextChange(0, 0, (), request.messages)
     if old is not None and not _adds_only(facts, request):
         change = context_change(old.messages, request.messages)
     gone, come = change.removed, change.added
-    lines += [_before(facts, old, change), *_size(gone, come), *_measured(before, facts)]
+    lines += [_before(facts, old, change), *_size(gone, come), *_measurement(before, facts)]
     if old is not None:
         lines += _settings(old, request)
-    lines += _listed(gone, "− ", Tone.REMOVED, None)
-    lines += _listed(come, "+ ", Tone.ADDED, before)
-    return Listed(lines)
+    lines += _message_list(gone, "− ", Tone.REMOVED, None)
+    lines += _message_list(come, "+ ", Tone.ADDED, before)
+    return LineSheet(lines)
 
 
 def _adds_only(facts: ResponseFacts, request: Request) -> bool:
@@ -143,7 +143,7 @@ def _size(removed: Sequence[Message], added: Sequence[Message]) -> list[Line]:
     return lines
 
 
-def _measured(before: ResponseFacts | None, facts: ResponseFacts) -> list[Line]:
+def _measurement(before: ResponseFacts | None, facts: ResponseFacts) -> list[Line]:
     """The tokens of the whole context, if the provider counted them."""
     now = input_tokens(facts.exchange)
     was = input_tokens(before.exchange) if before is not None else None
@@ -208,9 +208,9 @@ def _member(values: Mapping[str, Any], name: str) -> str:
 # -- messages --------------------------------------------------------------------------------------------------------
 
 
-def _listed(messages: Sequence[Message], mark: str, role: Tone, before: ResponseFacts | None) -> Iterator[Line]:
+def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: ResponseFacts | None) -> Iterator[Line]:
     for message in messages[:MOST]:
-        text, tokens = _text(message), _answered(message, before)
+        text, tokens = _text(message), _answer_tokens(message, before)
         told = f"~{estimated_tokens(text):,} tokens" if tokens is None else f"{tokens:,} tokens"
         how = "" if tokens is None or before is None else f" measured: the answer of {before.name}"
         yield EMPTY
@@ -224,7 +224,7 @@ def _listed(messages: Sequence[Message], mark: str, role: Tone, before: Response
         yield (Span(f"{mark}… {count_of(len(messages) - MOST, 'message')} more", Tone.DIM),)
 
 
-def _answered(message: Message, before: ResponseFacts | None) -> int | None:
+def _answer_tokens(message: Message, before: ResponseFacts | None) -> int | None:
     """The tokens of a message that repeats the previous answer unchanged, as the provider counted them for that answer;
     else None."""
     if before is None or message.role is not Author.ASSISTANT:

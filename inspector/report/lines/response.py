@@ -17,7 +17,7 @@ from inspector.report.lines.machine_drawing import findings_of
 from inspector.report.lines.spans import (
     EMPTY,
     Line,
-    Listed,
+    LineSheet,
     Span,
     Tone,
     count_of,
@@ -43,9 +43,9 @@ TEXT_SHOWN = 200_000
 """The largest number of characters of text or thinking that is shown; the Wire tab shows every byte."""
 
 
-def response(view: View, facts: ResponseFacts) -> Listed:
+def response(view: View, facts: ResponseFacts) -> LineSheet:
     """The sheet of one response."""
-    lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_decided(facts), EMPTY]
+    lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_outcome(facts), EMPTY]
     lines += [*_of_file(view, facts), *_usage(facts), *_cost(view, facts), *_who(facts), *_calls(view, facts)]
     found = findings_of(view, facts.index)
     if found:
@@ -57,7 +57,7 @@ def response(view: View, facts: ResponseFacts) -> Listed:
     return ResponseSheet(lines, facts_of(lines), answer.text or "")
 
 
-class ResponseSheet(Listed):
+class ResponseSheet(LineSheet):
     """The sheet of a response; each line knows its fact, by the name that provenance uses."""
 
     def __init__(self, lines: Sequence[Line], facts: Sequence[str | None], text: str) -> None:
@@ -143,7 +143,7 @@ def _reason(facts: ResponseFacts) -> list[Line]:
         field("mapped", Span(judged.mapped.normalized.value, Tone.NORMALIZED),
               Span(f"  {_mapping(facts)}", Tone.DIM)),
         field("effective", Span(f"{glyph} {judged.stop.normalized.value}", role), *detail,
-              *_tightened(facts)),
+              *_correction(facts)),
     ]
     name = "evidence"
     for number, seen in enumerate(facts.evidence, 1):
@@ -172,7 +172,7 @@ def _native(answer: ChatResponse) -> Line:
     )
 
 
-def _tightened(facts: ResponseFacts) -> Line:
+def _correction(facts: ResponseFacts) -> Line:
     if facts.judgement.promoted:
         return (Span("  promoted: every call is complete", Tone.WARN),)
     if facts.judgement.mapped.normalized is not facts.judgement.stop.normalized:
@@ -180,7 +180,7 @@ def _tightened(facts: ResponseFacts) -> Line:
     return ()
 
 
-def _decided(facts: ResponseFacts) -> list[Line]:
+def _outcome(facts: ResponseFacts) -> list[Line]:
     state = facts.state.value if facts.state else "not reached"
     return [field("our machine", Span(state, Tone.STRONG)), field("the agent", safe(facts.recorded_next))]
 
@@ -281,17 +281,17 @@ def _section(name: str, text: str | None) -> list[Line]:
 # -- before the first response ---------------------------------------------------------------------------------------
 
 
-def awaiting_sheet(step: Step) -> Listed:
+def awaiting_sheet(step: Step) -> LineSheet:
     """The sheet while no response has arrived: the request under way."""
     request = step.turn.request
     send = send_of(step)
     lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM)), EMPTY]
-    lines += _asked(request, send)
+    lines += _request_lines(request, send)
     lines += [EMPTY, hint("space steps to the answer")]
-    return Listed(lines)
+    return LineSheet(lines)
 
 
-def _asked(request: Request, send: Send | None) -> list[Line]:
+def _request_lines(request: Request, send: Send | None) -> list[Line]:
     cap = send.max_tokens if send is not None else request.max_tokens
     lines = [
         field("api", safe(request.api)), field("model", safe(request.model or "not named")),

@@ -140,7 +140,7 @@ class Bytes:
                 found.append((low, high, Tone.PICKED if (low, high) == self._picked else Tone.READ))
         return found
 
-    def _found(self, needle: str) -> tuple[bytes, bytes]:
+    def _lower_bytes(self, needle: str) -> tuple[bytes, bytes]:
         """The body and the search text in lower case, for comparison."""
         if self._lower is None:
             # Lowered once and kept: a search through a large body asks again for every match.
@@ -289,7 +289,7 @@ class Slices(Bytes):
             return None
         others = (*range(len(self.head)), len(self) - 1)
         outside = [i for i in others if needle.lower() in text_of(self.line(i)).lower()]
-        body, wanted = self._found(needle)
+        body, wanted = self._lower_bytes(needle)
         position = min(max(start - len(self.head), 0), len(self.slices) - 1)
         inside: int | None = None
         if self.slices and step > 0 and start - len(self.head) < len(self.slices):
@@ -390,7 +390,7 @@ class Hex(Bytes):
         """The next line in which `needle` begins, searched in the bytes."""
         if not needle:
             return None
-        body, wanted = self._found(needle)
+        body, wanted = self._lower_bytes(needle)
         base = max(0, start - len(self.head)) * BYTES
         at = body.find(wanted, base) if step > 0 else body.rfind(wanted, 0, base + BYTES)
         return None if at < 0 else len(self.head) + at // BYTES

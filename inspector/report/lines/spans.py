@@ -326,7 +326,7 @@ def plain(lines: Sequence[Line]) -> str:
 
 
 # -- A sheet: the content of one view as lines that are made on request ----------------------------------------------
-# `Listed` holds finished lines; a wire view makes its lines from bytes when they are shown.
+# `LineSheet` holds finished lines; a wire view makes its lines from bytes when they are shown.
 
 
 class Sheet(Protocol):
@@ -358,7 +358,7 @@ class Sheet(Protocol):
         """The text to copy from the view: its value, as received."""
 
 
-class Listed:
+class LineSheet:
     """A sheet over a list of lines."""
 
     pinned = 0

@@ -223,7 +223,7 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
     return (
         Span(f" {gutter}", role), Span(glyphs.MARKED, Tone.MARK) if index in remarks.marks else Span(" ", Tone.DIM),
         Span(f"{index + 1:>{digits}} ", Tone.DIM), Span(f"{glyph} ", tone), Span(f"{name} ", words), *lost, *noted,
-        *_refused(view, index, step), *detail(step),
+        *_earlier_failures(view, index, step), *detail(step),
     )
 
 
@@ -237,7 +237,7 @@ def _took(view: View, index: int) -> Line:
     return () if took is None else (Span(f" {duration_text(took)}", Tone.DIM),)
 
 
-def _refused(view: View, index: int, step: Step) -> Line:
+def _earlier_failures(view: View, index: int, step: Step) -> Line:
     """The earlier answers of the server, if the request of this answer was sent again after failures; else empty."""
     at, exchanges = step.response, view.replay.case.recording.exchanges
     if at is None or step.state is not State.EVALUATE_STOP or not exchanges[at].again:
@@ -284,7 +284,7 @@ def _request(step: Step) -> Line:
     return (Span(f"cap {send.max_tokens:,}", Tone.DIM),) if send is not None and send.max_tokens is not None else ()
 
 
-def _evaluated(step: Step) -> Line:
+def _evaluation(step: Step) -> Line:
     seen = step.turn.evaluation
     if seen is None:
         return ()
@@ -307,14 +307,14 @@ def _tools(step: Step) -> Line:
     return (safe(names(runs.batch)),) if runs is not None and runs.batch else ()
 
 
-def _used(spent: str, limit: str) -> Callable[[Step], Line]:
+def _share_of_limit(spent: str, limit: str) -> Callable[[Step], Line]:
     def share(step: Step) -> Line:
         used, most = getattr(step.turn.spend, spent), getattr(step.turn.limits, limit)
         return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
     return share
 
 
-def _asked(step: Step) -> Line:
+def _sending(step: Step) -> Line:
     send = send_of(step)
     return () if send is None else (Span(f"{send.ordinal} {send.method.value}", Tone.DIM),)
 
@@ -324,7 +324,7 @@ def _repair(step: Step) -> Line:
     return (safe(names(held)),) if held else ()
 
 
-def _ended(step: Step) -> Line:
+def _end(step: Step) -> Line:
     terminal = step.turn.terminal or ""
     return (Span(terminal, Tone.OK if terminal == "completed" else Tone.ERROR),)
 
@@ -348,17 +348,17 @@ def send_of(step: Step) -> Send | None:
 
 _DETAILS: Mapping[State, Callable[[Step], Line]] = {
     State.REQUEST: _request,
-    State.EVALUATE_STOP: _evaluated,
+    State.EVALUATE_STOP: _evaluation,
     State.EXECUTE_TOOLS: _tools,
-    State.CONTINUE_PENDING: _used("attempts", "continuation_max_attempts"),
-    State.REQUEST_CONTINUATION: _asked,
-    State.REPAIR_PENDING: _used("repairs", "continuation_tool_repair_attempts"),
+    State.CONTINUE_PENDING: _share_of_limit("attempts", "continuation_max_attempts"),
+    State.REQUEST_CONTINUATION: _sending,
+    State.REPAIR_PENDING: _share_of_limit("repairs", "continuation_tool_repair_attempts"),
     State.REQUEST_TOOL_REPAIR: _repair,
-    State.RESUME: _asked,
-    State.NUDGE_PENDING: _used("empty_retries", "max_empty_retries"),
-    State.REQUEST_NUDGE: _asked,
-    State.ABORT_PARTIAL: _ended,
-    State.ABORT: _ended,
-    State.COMPLETE: _ended,
+    State.RESUME: _sending,
+    State.NUDGE_PENDING: _share_of_limit("empty_retries", "max_empty_retries"),
+    State.REQUEST_NUDGE: _sending,
+    State.ABORT_PARTIAL: _end,
+    State.ABORT: _end,
+    State.COMPLETE: _end,
     State.UNRECORDED: lambda step: (Span("not recorded", Tone.WARN),),
 }

@@ -19,7 +19,7 @@ from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
 from inspector.report.lines.spans import (
     Line,
-    Listed,
+    LineSheet,
     Sheet,
     Span,
     Tone,
@@ -46,7 +46,7 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
     if mode == "request":
         return request_sheet(facts)
     if not exchange.recorded:
-        return Listed([*_head(facts, mode, ""), (Span("the body was not recorded", Tone.WARN),)])
+        return LineSheet([*_head(facts, mode, ""), (Span("the body was not recorded", Tone.WARN),)])
     marks = evidence_ranges(exchange, facts.evidence)
     tail: Line = (Span(f"{'':>9} ", Tone.DIM), Span(f"end of body: {exchange.size:,} bytes", Tone.DIM))
     if mode == "hex":
@@ -143,7 +143,7 @@ def _ending(facts: ResponseFacts) -> list[Line]:
     return [*lines, ()]
 
 
-def _unrecorded(facts: ResponseFacts) -> list[Line]:
+def _missing_body(facts: ResponseFacts) -> list[Line]:
     """A request without a recorded body; for a simulated answer, the engine's request."""
     request = facts.exchange.request
     if facts.recut is None or request is None:
@@ -166,8 +166,8 @@ def request_sheet(facts: ResponseFacts) -> Sheet:
             lines += [field(safe(name).text + " ", safe(value)) for name, value in headers]
             lines.append(())
     if exchange.request_json is None:
-        lines += _unrecorded(facts)
-        return Listed(lines)
+        lines += _missing_body(facts)
+        return LineSheet(lines)
     text = json.dumps(exchange.request_json, ensure_ascii=False, indent=2)
     lines.append((Span("request body", Tone.TITLE),))
     return JsonLines(lines, text)

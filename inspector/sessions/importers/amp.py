@@ -95,12 +95,12 @@ class _Reader(DialogueReader):
         elif role == "assistant":
             self._answer(line)
         elif role == "user":
-            self._asked(line)
+            self._take_message(line)
         else:
             lines.count(role, PASSED)
         return self.here
 
-    def _asked(self, line: TranscriptLine) -> None:
+    def _take_message(self, line: TranscriptLine) -> None:
         blocks = _blocks(line.value.get("content"))
         for _, block in blocks:
             if block.get("type") == "tool_result":

@@ -61,7 +61,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     number = 0
     for payload, blobs in _of_database(path) if data.startswith(SQLITE) else _of_export(data):
         try:
-            exchanges = _exchanges(_restored(loads(payload), blobs, room))
+            exchanges = _exchanges(_restore(loads(payload), blobs, room))
         except ODD as why:
             passed.append(Skipped(number, f"a record that {unusable(why)}"))
             number += 1
@@ -173,7 +173,7 @@ def _is_bundle(data: bytes) -> bool:
     return BUNDLE.encode() in data[:4096]
 
 
-def _restored(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
+def _restore(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
     """A record with what was taken out of it.
 
     Raises:

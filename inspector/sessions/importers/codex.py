@@ -172,11 +172,11 @@ class _Rollout(TranscriptReader):
     ) -> TreePlace:
         kind, role = str(payload.get("type")), payload.get("role")
         if kind == "message" and role != "assistant":
-            return self._said(line, text_of(payload.get("content")), place, own=role != "user")
+            return self._message(line, text_of(payload.get("content")), place, own=role != "user")
         if kind.endswith("_output") or kind == "tool_result":
             return self._result(line, payload, place)
         if kind == "agent_message":  # of the agent that began this one
-            return self._said(line, text_of(payload.get("content")), place, own=True)
+            return self._message(line, text_of(payload.get("content")), place, own=True)
         if kind in ("ghost_snapshot", "other", "None"):
             lines.count(kind, frozenset({"ghost_snapshot", "other"}))
             return place
@@ -209,7 +209,7 @@ class _Rollout(TranscriptReader):
         self.compacted = None
         return self.add(answer)
 
-    def _said(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
+    def _message(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
         """A message to the model: of the user, or of Codex itself."""
         if any(row.text == text for row in place.rows()):
             return place  # the text is in an item and in an event
@@ -237,7 +237,7 @@ class _Rollout(TranscriptReader):
     ) -> TreePlace:
         message = payload.get("message")
         if kind == "user_message" and isinstance(message, str):
-            return self._said(line, message, place, own=False)
+            return self._message(line, message, place, own=False)
         if kind == "agent_message" and isinstance(message, str):
             return self._voice(line, message, place, "payload", "message")
         if kind == "item_completed" and isinstance(payload.get("item"), dict):
@@ -295,7 +295,7 @@ class _Rollout(TranscriptReader):
         """In a paginated history this event replaces `user_message` and `agent_message`."""
         kind, content = item.get("type"), item.get("content")
         if kind == "UserMessage":
-            return self._said(line, text_of(content), place, own=False)
+            return self._message(line, text_of(content), place, own=False)
         if kind == "AgentMessage" and isinstance(content, list):
             for number, block in enumerate(content):
                 place = self._voice(line, text_of(block), place, "payload", "item", "content", number, "text")
@@ -321,7 +321,7 @@ class _Rollout(TranscriptReader):
         """The end of a turn: a failure, or the mark that Codex regards the turn as complete."""
         place = self._overdue(place)
         error, said, last = payload.get("error"), payload.get("last_agent_message"), place.answer
-        lost = not isinstance(error, dict) and any(row.typed for row in place.rows())
+        lost = not isinstance(error, dict) and any(row.is_user_message for row in place.rows())
         if lost and isinstance(said, str) and said:
             place, lost = self._take_voice(line, said, place), False
         elif lost:

@@ -155,7 +155,7 @@ class _Chat(ChatReader):
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         value = line.value
-        answer = self._begun(value, place)
+        answer = self._split_answer(value, place)
         if answer is None:
             answer = self.answer(line, place, known_text(value.get("id")) or "", known_text(value.get("model")))
         at = answer.take(line)
@@ -179,7 +179,7 @@ class _Chat(ChatReader):
         after = TreePlace(answer)
         return self.say(line, after, "", tuple(results)) if results else after
 
-    def _begun(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
+    def _split_answer(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
         """The answer above, if this message holds only its calls: a note on the screen may split an answer in two."""
         apart = bool(value.get("toolCalls")) and not value.get("tokens") and not words_of(value)
         above = place.answer if place.since is None else None
@@ -308,7 +308,7 @@ def result_of(call: dict[str, Any]) -> ToolResultPart | None:
         return None
     given = call.get("result")
     said = given if isinstance(given, str) else "\n".join(
-        _answered(part) for part in (given if isinstance(given, list) else [given]) if isinstance(part, dict))
+        _result_text(part) for part in (given if isinstance(given, list) else [given]) if isinstance(part, dict))
     text = said or (call["resultDisplay"] if isinstance(call.get("resultDisplay"), str) else "")
     # as Gemini CLI tells the model; some releases store the reason alone
     if status == "cancelled" and not text.startswith("[Operation Cancelled]"):
@@ -317,7 +317,7 @@ def result_of(call: dict[str, Any]) -> ToolResultPart | None:
                           status in ("error", "cancelled"))
 
 
-def _answered(part: dict[str, Any]) -> str:
+def _result_text(part: dict[str, Any]) -> str:
     response = object_of(part.get("functionResponse")).get("response")
     if not isinstance(response, dict):
         return text_of([part]) if "text" in part else ""

@@ -86,11 +86,11 @@ def _is_message(value: Any) -> bool:
             value.get("created")) is not int:
         return False
     content = value.get("content")
-    blocks = [_tagged(block)[0] for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = [_add_type(block)[0] for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     return bool(blocks) and all(block.get("type") in BLOCKS for block in blocks)
 
 
-def _tagged(block: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _add_type(block: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A block with its type, as later releases write it, and where its members stand in the stored one."""
     tag = next(iter(block), "") if len(block) == 1 else ""
     held = block.get(tag) if tag in TAGS else None
@@ -106,13 +106,13 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         return reader.read_database()
     if "conversation" in (first_look(data[:HEAD]).first or {}):
         reader.unit = "message"
-        pieces = number_records(_exported(data, whole_object(data)), cut=True)
+        pieces = number_records(_export_rows(data, whole_object(data)), cut=True)
         return reader.read_records(pieces)
     reader.unit = "line"
     return reader.read(data)
 
 
-def _exported(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
+def _export_rows(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     """What `goose session export` writes: the session, and its messages."""
     session = {name: value.get(name) for name in ("id", "name", "description", "working_dir", "model_config")}
     yield compact_json({TABLE: "sessions", **session})
@@ -155,7 +155,7 @@ class _Reader(ChatTableReader):
         blocks: Blocks = []
         for number, stored in enumerate(given if isinstance(given, list) else ()):
             if isinstance(stored, dict):
-                block, path = _tagged(stored)
+                block, path = _add_type(stored)
                 blocks.append(((number, *path), block))
         if value.get("role") == "assistant":
             self._answer(line, column, blocks)

@@ -84,13 +84,13 @@ def collect_answers(messages: Sequence[Any]) -> list[SocketAnswer]:
         event = _event(data)
         when = traffic.number(message.get("time"))
         if kind == _RECEIVED:
-            _received(answers, index, data, event, when)
+            _add_event(answers, index, data, event, when)
         elif event.get("type") == CREATE:
             answers.append(SocketAnswer(event, when, event.get("stream_id")))
     return answers
 
 
-def _received(answers: list[SocketAnswer], index: int, data: bytes, event: dict[str, Any], when: float | None) -> None:
+def _add_event(answers: list[SocketAnswer], index: int, data: bytes, event: dict[str, Any], when: float | None) -> None:
     kind, lane = event.get("type"), event.get("stream_id")
     waiting = [answer for answer in answers if not answer.ended]
     answer = next((each for each in waiting if each.lane == lane), waiting[0] if waiting else None)

@@ -263,7 +263,7 @@ def _records(sample: dict[str, Any], room: Room) -> Iterator[dict[str, Any]]:
     else:
         found = _of_messages(sample)
     for record in found:
-        yield {**_resolved(record, attached, room), "session": session}
+        yield {**_resolve(record, attached, room), "session": session}
     error, limit = object_of(sample.get("error")), object_of(sample.get("limit"))
     if error:
         yield {"session": session, "event": "end",
@@ -328,15 +328,15 @@ def _of_messages(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"role": "assistant", "output": {**own, "choices": [choice]}, "model": message.get("model")}
 
 
-def _resolved(value: Any, attached: dict[str, Any], room: Room) -> Any:
+def _resolve(value: Any, attached: dict[str, Any], room: Room) -> Any:
     """The value with its attachments put back, as long as the room for unpacked text lasts."""
     if isinstance(value, str) and value.startswith(_ATTACHED):
         text = attached.get(value.removeprefix(_ATTACHED))
         return text if isinstance(text, str) and room.take(len(text)) else value
     if isinstance(value, dict):
-        return {name: _resolved(each, attached, room) for name, each in value.items()}
+        return {name: _resolve(each, attached, room) for name, each in value.items()}
     if isinstance(value, list):
-        return [_resolved(each, attached, room) for each in value]
+        return [_resolve(each, attached, room) for each in value]
     return value
 
 

@@ -85,19 +85,19 @@ _LAST = ("known", "pairs", "body")
 
 def refusal(head: bytes, path: str) -> str:
     """One line about a file that no importer can read."""
-    tried = _marked(head + os.fsencode(path).lower())
+    tried = _formats_with_mark(head + os.fsencode(path).lower())
     others = len([name for name in IMPORTERS if name not in _LAST]) - len(tried)
-    told = f"tried: {_expected(tried)}; " if tried else ""
+    told = f"tried: {_expectations(tried)}; " if tried else ""
     return f"{_kind(head, path)}: {told}it has no mark of {others} other formats (`inspector formats` lists them)"
 
 
-def _marked(data: bytes) -> list[FileFormat]:
+def _formats_with_mark(data: bytes) -> list[FileFormat]:
     """The formats that have one of their marks in a text."""
     return [row for name, row in IMPORTERS.items()
             if name not in _LAST and row.marks and any(mark in data for mark in row.marks)]
 
 
-def _expected(formats: list[FileFormat]) -> str:
+def _expectations(formats: list[FileFormat]) -> str:
     """The formats and what each expects; of many, the first."""
     named = "; ".join(f"{row.title} (expects {row.expects})" for row in formats[:_TRIED])
     return named + (f"; {len(formats) - _TRIED} more" if len(formats) > _TRIED else "")
@@ -109,7 +109,7 @@ def _kind(head: bytes, path: str) -> str:
         from inspector.sessions.importers.database import schema
 
         tables = sorted(schema(path))
-        return f"a database with the tables {_listed(tables)}" if tables else "a database that cannot be read"
+        return f"a database with the tables {_list_names(tables)}" if tables else "a database that cannot be read"
     seen = first_look(head)
     if len(seen.lines) > 1:
         return f"JSON lines of no known format (the first: {_shape(seen.first)})"
@@ -118,13 +118,13 @@ def _kind(head: bytes, path: str) -> str:
 
 def _shape(value: Any) -> str:
     if isinstance(value, dict):
-        return f"an object with {_listed(list(value))}" if value else "an empty object"
+        return f"an object with {_list_names(list(value))}" if value else "an empty object"
     if isinstance(value, list):
         return f"a list; its first element is {_shape(value[0])}" if value else "an empty list"
     return "not an object" if value is not None else "not JSON"
 
 
-def _listed(names: list[Any]) -> str:
+def _list_names(names: list[Any]) -> str:
     shown = ", ".join(redact.text(str(name)[:40]).replace("\n", " ") for name in names[:_KEYS])
     return f"{shown} …" if len(names) > _KEYS else shown
 
@@ -134,8 +134,8 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 def unknown(data: bytes, path: str) -> str:
     """Why no importer recognises a file; if its name is that of a format, what that format expects."""
-    tried = _marked(os.path.basename(os.fsencode(path)).lower())
-    named = f"; by its name it would be {_expected(tried)}" if tried else ""
+    tried = _formats_with_mark(os.path.basename(os.fsencode(path)).lower())
+    named = f"; by its name it would be {_expectations(tried)}" if tried else ""
     return f"{_no_format(data)}{named}"
 
 

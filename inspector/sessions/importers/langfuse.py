@@ -156,7 +156,7 @@ class _Trace(ChatReader):
         asked = object_of(value)
         listed = value if isinstance(value, list) else asked.get("messages", asked.get("contents", asked.get("prompt")))
         if not isinstance(listed, list):
-            text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dumped(value)
+            text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
             return self.say(line, place, text, own=place.answer is not None) if text else place
         # an input repeats the history; a shorter one is another conversation's
         new = listed[self.seen :] if len(listed) >= self.seen else listed
@@ -220,7 +220,7 @@ def _waiting(place: TreePlace) -> str | None:
     return next((call.id for call in place.answer.calls if call.id and call.id not in done), None)
 
 
-def _dumped(value: Any) -> str:
+def _dump(value: Any) -> str:
     return "" if value in (None, {}, []) else json.dumps(value, ensure_ascii=False)
 
 

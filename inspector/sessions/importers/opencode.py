@@ -169,12 +169,12 @@ class _Reader(DialogueReader):
             self.alone.append(f"a part of a message that is not read with it, {kind}"
                               + (f": {said[:200]}" if isinstance(said, str) else ""))
         elif self.message is not None and self.message.value.get("role") != "assistant":
-            self._asked(line, lines)
+            self._user_part(line, lines)
         elif kind == "step-start":
             self._end_step()
         elif kind == "retry":
             self._end_step()
-            self._failed(line, line.value.get("error"))
+            self._error_answer(line, line.value.get("error"))
         elif kind in ("text", "reasoning", "tool"):
             # A part behind a step-finish belongs to the next answer.
             if self.open is not None and self.open.stop is not None:
@@ -197,7 +197,7 @@ class _Reader(DialogueReader):
         else:
             lines.count(line.value.get("type"), PASSED)
 
-    def _asked(self, line: TranscriptLine, lines: TranscriptRows) -> None:
+    def _user_part(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         """A part of a message of the user."""
         value = line.value
         kind = value.get("type")
@@ -249,7 +249,7 @@ class _Reader(DialogueReader):
         self.open = answer
         return answer
 
-    def _failed(self, line: TranscriptLine, error: Any) -> TranscriptAnswer:
+    def _error_answer(self, line: TranscriptLine, error: Any) -> TranscriptAnswer:
         """An answer that is only an error."""
         answer = self._begin(line)
         end_by_error(answer, object_of(error), answer.take(line))
@@ -280,16 +280,16 @@ class _Reader(DialogueReader):
         value, error = message.value, object_of(message.value.get("error"))
         last = self.made[-1] if self.made else None
         # The last answer had already ended, so the error hit either its tools (an abort) or the next request.
-        if error and last is not None and last.stop is not None and not last.dropped:
+        if error and last is not None and last.stop is not None and not last.is_dropped:
             name = error.get("name")
             if name == "MessageAbortedError":
                 self._end_step()
                 self.say(InterimRow(message.number, "", mark="interrupted", at_tool=True, unit=self.unit))
             else:
                 self._end_step()
-                self._failed(message, error)
+                self._error_answer(message, error)
             return
-        answer = last if last is not None and not last.dropped else self._begin(message)
+        answer = last if last is not None and not last.is_dropped else self._begin(message)
         at = answer.take(message)
         if error:
             end_by_error(answer, error, at)
@@ -326,7 +326,7 @@ class _Reader(DialogueReader):
         value = line.value
         retry = object_of(value.get("retry"))
         if retry:
-            self._failed(line, retry.get("error"))
+            self._error_answer(line, retry.get("error"))
         answer = self._begin(line)
         at = answer.take(line)
         content = value.get("content")

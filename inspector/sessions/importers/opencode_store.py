@@ -137,7 +137,7 @@ def _flat(path: str) -> dict[str, list[bytes]]:
 
 def _of_session(path: str, session: str, flat: dict[str, list[bytes]]) -> Iterator[bytes]:
     messages = [(_object(piece), piece) for piece in _files(path, os.path.join(MESSAGES, session), sessionID=session)]
-    for value, piece in sorted(messages, key=lambda each: _created(each[0])):
+    for value, piece in sorted(messages, key=lambda each: _creation(each[0])):
         yield piece
         name = value.get("id")
         if isinstance(name, str) and _plain(name):
@@ -145,7 +145,7 @@ def _of_session(path: str, session: str, flat: dict[str, list[bytes]]) -> Iterat
             yield from flat.get(name, ())
 
 
-def _created(value: dict[str, Any]) -> tuple[float, str]:
+def _creation(value: dict[str, Any]) -> tuple[float, str]:
     time = value.get("time")
     at = time.get("created") if isinstance(time, dict) else None
     return (float(at) if isinstance(at, (int, float)) else 0.0, str(value.get("id")))

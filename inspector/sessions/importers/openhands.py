@@ -227,23 +227,23 @@ class _Events(ChatReader):
             source = "agent" if kind != "message" or value.get("wait_for_response") is True else "user"
         meta = object_of(value.get("tool_call_metadata"))
         if isinstance(value.get("observation"), str):
-            return self._observed(line, lines, place, meta)
+            return self._observation(line, lines, place, meta)
         if not isinstance(kind, str) or kind in PASSED:
             lines.count(kind, PASSED)
             return place
         self.failure = ""
         if source == "user" or (source != "agent" and kind == "message"):
-            return self.say(line, place, self._said(value), own=source != "user")
-        return self._acted(line, place, meta, kind)
+            return self.say(line, place, self._text_of_event(value), own=source != "user")
+        return self._action(line, place, meta, kind)
 
-    def _said(self, value: dict[str, Any]) -> str:
+    def _text_of_event(self, value: dict[str, Any]) -> str:
         args = object_of(value.get("args"))
         return known_text(args.get("content")) or known_text(value.get("message")) or known_text(
             value.get("content")) or ""
 
     # -- version 0 ---------------------------------------------------------------------------------------------------
 
-    def _acted(self, line: TranscriptLine, place: TreePlace, meta: dict[str, Any], kind: str) -> TreePlace:
+    def _action(self, line: TranscriptLine, place: TreePlace, meta: dict[str, Any], kind: str) -> TreePlace:
         """Reads an action of the agent: a call of the answer that it contains, or an answer of its own."""
         value, key = line.value, known_text(meta.get("tool_call_id"))
         given = object_of(meta.get("model_response"))
@@ -263,7 +263,7 @@ class _Events(ChatReader):
             if name is not None:
                 self.open[name] = answer
         elif kind == "message":
-            answer.parts.append(TextPart(self._said(value)))
+            answer.parts.append(TextPart(self._text_of_event(value)))
         elif kind == "finish" and key is None and last_words(value):
             answer.parts.append(TextPart(last_words(value)))
             return self.say(line, TreePlace(answer), "finish", mark="ended")
@@ -285,7 +285,7 @@ class _Events(ChatReader):
         answer.parts.append(call_of(key, known_text(meta.get("function_name")) or kind, args,
                                     partial(slice_of, line.data), "args", pointer_at(at, "args")))
 
-    def _observed(
+    def _observation(
         self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace, meta: dict[str, Any]
     ) -> TreePlace:
         """Reads the result of an action, or a state of the loop."""

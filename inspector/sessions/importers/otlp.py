@@ -288,7 +288,7 @@ class _Traces(ChatReader):
         # Without an id of the conversation, a history without any answer is the first of its own.
         fresh = bool(asked) and not begun and group[0] == span.trace
         place = TreePlace(None) if fresh else self.lasts.get(group, TreePlace(None))
-        place = self._asked(line, place, asked[begun[-1] + 1 :] if begun else asked)
+        place = self._new_messages(line, place, asked[begun[-1] + 1 :] if begun else asked)
         answer = self.answer(line, place, known_text(fact(attributes, "id")) or span.id, fact(attributes, "model"))
         answer.cap = cap_of(attributes)
         if span.start:
@@ -302,7 +302,7 @@ class _Traces(ChatReader):
         self.lasts[group] = after = TreePlace(answer)
         return after
 
-    def _asked(self, line: TranscriptLine, place: TreePlace, tail: list[SpanMessage]) -> TreePlace:
+    def _new_messages(self, line: TranscriptLine, place: TreePlace, tail: list[SpanMessage]) -> TreePlace:
         """What was added to the history before an answer, as its span or the spans of tools hold it."""
         results = tuple(part for message in tail for part in message.results)
         if not results and place.answer is not None and place.since is None:

@@ -260,10 +260,10 @@ def zip_content(data: bytes, member: ZipMember, room: Room) -> bytes | str:
         return unpack(packed, room=room)
     if member.method != _DEFLATED:
         return f"it is packed by method {member.method}"
-    return _inflated(packed, room)
+    return _inflate(packed, room)
 
 
-def _inflated(packed: bytes, room: Room) -> bytes | str:
+def _inflate(packed: bytes, room: Room) -> bytes | str:
     stream, found, waiting = zlib.decompressobj(-15), [], packed  # negative: raw deflate, without zlib's header
     try:
         while not stream.eof and (piece := stream.decompress(waiting, PIECE)):

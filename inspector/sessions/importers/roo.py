@@ -159,7 +159,7 @@ class _Reader(DialogueReader):
         """A request, or a message."""
         value, role, self.number = line.value, line.value.get("role"), line.number
         if role == "request":
-            self._unanswered(line.number)
+            self._add_empty_answer(line.number)
             self.request = TaskRequest.of(value)
             return self.here
         # Roo keeps such messages in the file but no longer sends them; the model had seen them when it answered.
@@ -220,13 +220,13 @@ class _Reader(DialogueReader):
         answer.usage = _usage(object_of(value.get("metrics")))
         if request is not None:
             answer.usage = answer.usage or request.usage
-            answer.stop = self._ended(answer, request, at)
+            answer.stop = self._stop_reason(answer, request, at)
             self.completed += [answer] if request.completed else []
         note = next((note for note in NOTES if note in answer.text), None)
         if note is not None:
             _take_note(answer, note, at)
 
-    def _ended(self, answer: TranscriptAnswer, request: TaskRequest, at: At) -> StopReason | None:
+    def _stop_reason(self, answer: TranscriptAnswer, request: TaskRequest, at: At) -> StopReason | None:
         """The stop reason by the agent's word for an early end of the request; None if there is none."""
         row = CANCELS.get(request.cancel or "")
         if request.failure:
@@ -241,7 +241,7 @@ class _Reader(DialogueReader):
                                    f"{SCREEN}: a row of it is still partial, and its request has no cost")
         return None
 
-    def _unanswered(self, number: int) -> None:
+    def _add_empty_answer(self, number: int) -> None:
         """Adds the answer of a request without a message: it failed, was cancelled, or was interrupted by the agent's
         end."""
         request, self.request = self.request, None
@@ -256,14 +256,14 @@ class _Reader(DialogueReader):
                                 _model_at(self.models, request.ts) or self.model, request.ts)
         at = answer.take(line)
         answer.word_at, answer.usage = at, request.usage
-        answer.stop = self._ended(answer, request, at)
+        answer.stop = self._stop_reason(answer, request, at)
         if request.failure:
             answer.error = error_in_text(request.failure, None, None)
             answer.stop = error_reason(answer.error, at, request.failure[:200])
 
     def settle(self) -> None:
         """A call that the agent could not parse is malformed, and did not run; then what other records show."""
-        self._unanswered(self.number + 1)
+        self._add_empty_answer(self.number + 1)
         for answer in self.answers:
             _reject(answer)
         for answer in self.completed:

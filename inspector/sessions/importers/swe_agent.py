@@ -179,7 +179,7 @@ class _Trajectory(ChatReader):
         elif role == "assistant":
             return self._assistant(line, place)
         elif role in ("user", "tool"):
-            return self._said(line, place)
+            return self._observation(line, place)
         else:
             lines.count(role, frozenset({"system"}))
         return place
@@ -208,7 +208,7 @@ class _Trajectory(ChatReader):
         answer.stop = recorder_reason(row.stop, row.detail, at, said[0][:80], "swe_agent.exits")
         return TreePlace(answer)
 
-    def _said(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+    def _observation(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads the output of a command, or the task."""
         value = line.value
         said, ids = text_of(value.get("content")), value.get("tool_call_ids")

@@ -178,13 +178,13 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()  # Ruby's symbols: `:post`
     raw.started = moment(value)
     raw.request_headers = headers(request.get("headers"))
-    sent = _stored(request, "body", raw.request_headers, room, visited)
+    sent = _stored_body(request, "body", raw.request_headers, room, visited)
     raw.request_text = sent.decode("utf-8", "replace") if isinstance(sent, bytes) else None
     status = response.get("status")
     code = str(status.get("code") if isinstance(status, dict) else response.get("status_code") or status)
     raw.status = int(code) if code.isdigit() and 100 <= int(code) < 600 else None
     raw.headers = headers(response.get("headers"))
-    body = _stored(response, "body" if "body" in response else "content", raw.headers, room, visited)
+    body = _stored_body(response, "body" if "body" in response else "content", raw.headers, room, visited)
     if isinstance(body, str):
         return raw.after_failed_unpack(body)
     raw.body = body or b""
@@ -194,7 +194,7 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     return raw
 
 
-def _stored(
+def _stored_body(
     side: dict[str, Any], name: str, headers: list[tuple[str, str]], room: Room, visited: set[int]
 ) -> bytes | str | None:
     """The body of a request or a response, decompressed, or written again from its values."""
@@ -203,7 +203,7 @@ def _stored(
     value = side[_PARSED]
     if not room.take(_size(value, {})):
         return too_large()
-    return json.dumps(_typed(value), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps(_with_types(value), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _size(value: Any, known: dict[int, int]) -> int:
@@ -217,12 +217,12 @@ def _size(value: Any, known: dict[int, int]) -> int:
     return known[id(value)]
 
 
-def _typed(value: Any) -> Any:
+def _with_types(value: Any) -> Any:
     """A value as JSON has it: scalars without quotes may be numbers, true or false."""
     if isinstance(value, dict):
-        return {key: _typed(each) for key, each in value.items()}
+        return {key: _with_types(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_typed(each) for each in value]
+        return [_with_types(each) for each in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if not isinstance(value, Plain):

@@ -77,7 +77,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Chat(path, options)
     first = first_look(data[: 1 << 16]).first
     if isinstance(first, dict) and first.keys() <= {"kind", "k", "v", "i"}:
-        chat = _folded(data, reader)
+        chat = _fold(data, reader)
         reader.title = redact.text(known_text(chat.get("customTitle")) or "")
         requests = chat.get("requests")
         pieces: Iterator[Piece] = number_records(map(compact_json, requests if isinstance(requests, list) else ()))
@@ -90,7 +90,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 # -- Operations --------------------------------------------------------------------------------------------------------
 
 
-def _folded(data: bytes, reader: _Chat) -> dict[str, Any]:
+def _fold(data: bytes, reader: _Chat) -> dict[str, Any]:
     """The chat that the operations make."""
     root: dict[str, Any] = {}
     done = lost = 0
@@ -208,7 +208,7 @@ class _Chat(ChatReader):
         parts = []
         for at, call in enumerate(objects_of(turn.get("toolCalls"))):
             given, key = call.get("arguments"), known_text(call.get("id"))
-            answer.parts.append(call_of(key, call.get("name"), given, _written(given), "arguments",
+            answer.parts.append(call_of(key, call.get("name"), given, _write_json(given), "arguments",
                                         pointer_at(answer.word_at, *path, "toolCalls", at)))
             if key in results:
                 parts.append(_result(key, known_text(call.get("name")), results))
@@ -256,7 +256,7 @@ def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolR
     return ToolResultPart(key, name, _text_of_result(results.get(key or "")), False)
 
 
-def _written(value: Any) -> Any:
+def _write_json(value: Any) -> Any:
     """Writes arguments that are not a string as JSON."""
     return lambda member: compact_json(value).decode()
 

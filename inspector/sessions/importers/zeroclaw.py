@@ -141,11 +141,11 @@ class _Reader(DialogueReader):
             answer.parts.append(TextPart(inner["content"]))
         for call in map(object_of, calls):
             given = call.get("arguments")
-            find = partial(_written, given)
+            find = partial(_write_json, given)
             answer.parts.append(call_of(call.get("id"), call.get("name"), given, find, "arguments", at))
 
 
-def _written(value: Any, *path: str | int) -> str | None:
+def _write_json(value: Any, *path: str | int) -> str | None:
     """Arguments that are not a string as JSON: they are inside a text, so their bytes cannot be quoted."""
     return None if value is None else compact_json(value).decode()
 

@@ -85,9 +85,9 @@ class _Trace(ChatReader):
             text = next(filter(None, map(known_text, (
                 facts.get("output"), facts.get("result"), facts.get("error_reason"), line.value.get("message")))), "")
             # Events have no ids of calls; results follow the calls in order.
-            result = ToolResultPart(None, known_text(facts.get("tool")), text, _failed(line.value))
+            result = ToolResultPart(None, known_text(facts.get("tool")), text, _is_failure(line.value))
             return self.say(line, place, "", (result,))
-        elif event == "turn_final_response" and not _failed(line.value) and place.answer is not None:
+        elif event == "turn_final_response" and not _is_failure(line.value) and place.answer is not None:
             return self.say(line, place, event, mark="ended")
         else:
             lines.count(event or line.value.get("message"), frozenset(_EVENTS) | CHANNEL)
@@ -119,7 +119,7 @@ class _Trace(ChatReader):
         if native is not None and parsed is not None and native > parsed:
             answer.findings.append(Finding("transcript.calls_not_parsed", Severity.WARNING, (
                 f"line {line.number}: ZeroClaw parsed {parsed:,} of {native:,} native calls")))
-        if error or (_failed(value) and not text):
+        if error or (_is_failure(value) and not text):
             said = error or known_text(value.get("message")) or "no message"
             answer.error = error_in_text(said, None, None)
             answer.stop = message_reason(answer.error, at, said)
@@ -151,7 +151,7 @@ def _messages(value: Any) -> list[dict[str, Any]]:
         return []
 
 
-def _failed(value: dict[str, Any]) -> bool:
+def _is_failure(value: dict[str, Any]) -> bool:
     return value.get("success") is False or object_of(value.get("event")).get("outcome") == "failure"
 
 

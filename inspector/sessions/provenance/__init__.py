@@ -89,8 +89,8 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
     response, rows = response or decoded, wire(api).reads
     values = [(frame, found) for frame in read for found in frame.values(rows)]
     by_fact: dict[str, dict[FactRead, None]] = defaultdict(dict)
-    for reads in (_stop(response, read, values), _single(response, values), _counted(response, values),
-                  _pieced(response, values)):
+    for reads in (_stop(response, read, values), _single(response, values), _counts(response, values),
+                  _texts(response, values)):
         for each in reads:
             by_fact[each.fact].setdefault(each)
     by_start = sorted((each for reads in by_fact.values() for each in reads), key=lambda each: each.start)
@@ -143,7 +143,7 @@ def _single(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRe
         yield from (_read("error", value) for value in values if value[1].row.fact == "error")
 
 
-def _counted(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
+def _counts(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
     """Token counts of the last frame that has them, as one number or as several that add up."""
     for name in _COUNTS:
         fact, count = f"usage.{name}", getattr(response.usage, name, None)
@@ -173,9 +173,9 @@ def _number(text: str) -> int | None:
 # -- facts that may come in pieces -----------------------------------------------------------------------------------
 
 
-def _pieced(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
+def _texts(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
     supplies: dict[str, Supply] = defaultdict(Supply)
-    kinds = _wanted(response)
+    kinds = _texts_by_kind(response)
     for _, found in values:
         row = found.row
         if row.fact in kinds or row.fact in ("call", "call.value"):
@@ -218,7 +218,7 @@ def _calls(response: ChatResponse) -> Iterator[tuple[str, ToolCall]]:
             counts[owner] += 1
 
 
-def _wanted(response: ChatResponse) -> dict[str, list[FactText]]:
+def _texts_by_kind(response: ChatResponse) -> dict[str, list[FactText]]:
     """Kind of fact -> the texts of the response, in the order of its parts."""
     wanted: dict[str, list[FactText]] = defaultdict(list)
     joint = wire(response.api).joints.get("reasoning", "")

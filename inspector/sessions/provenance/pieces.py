@@ -84,7 +84,7 @@ class Supply:
             del self._left[key]
         if not found and self._tries:
             self._tries -= 1
-            found = _picked(self._all, fact, gaps=True) or (_beginning(self._all, fact) if fact.cut else [])
+            found = _pick(self._all, fact, gaps=True) or (_beginning(self._all, fact) if fact.cut else [])
         for piece in found:
             piece.used = True
         return found
@@ -137,14 +137,14 @@ class _Group:
             fits = fact.text.startswith(piece.text) if piece.text else not fact.text
             if piece.used or piece.start < fact.after or not fits:
                 continue
-            found = _picked(islice(pieces, first, None), fact, gaps=False)
+            found = _pick(islice(pieces, first, None), fact, gaps=False)
             tries -= 1
             if found or not tries:
                 return found
         return []
 
 
-def _picked(pieces: Iterable[TextPiece], fact: FactText, *, gaps: bool) -> list[TextPiece]:
+def _pick(pieces: Iterable[TextPiece], fact: FactText, *, gaps: bool) -> list[TextPiece]:
     """Unused pieces that form the text in order; without `gaps` no unused piece between them may be skipped."""
     text, joint = fact.text, fact.joint
     found: list[TextPiece] = []

@@ -93,12 +93,12 @@ class TranscriptRows:
             if not piece or piece.isspace():
                 continue
             masked = redact.body(piece, self.masked) if self.suspicious(piece) else piece
-            value = self._parsed(masked, number, last)
+            value = self._parse(masked, number, last)
             if type(value) is dict:
                 self._check_types(number, value)
                 yield TranscriptLine(number, masked, value, self.path, self.start)
 
-    def _parsed(self, piece: bytes, number: int, last: bool) -> Any:
+    def _parse(self, piece: bytes, number: int, last: bool) -> Any:
         try:
             value = from_json_rows(piece)  # without a cache of strings, since texts hardly repeat
         except ValueError:
@@ -158,9 +158,9 @@ class TranscriptRows:
         if self._odd:
             notices.append(f"{self.unit}s that are not JSON objects were passed over: {self._odd:,}")
         if self.unknown:
-            notices.append(f"records of unknown type were passed over: {_listed(self.unknown)}")
+            notices.append(f"records of unknown type were passed over: {_list_kinds(self.unknown)}")
         if self.passed:
-            notices.append(f"records that hold no exchange: {_listed(self.passed)}")
+            notices.append(f"records that hold no exchange: {_list_kinds(self.passed)}")
 
 
 class TranscriptLines(TranscriptRows):
@@ -203,7 +203,7 @@ def slice_of(data: bytes, *path: str | int) -> str | None:
     return None if span is None else data[span[0] : span[1]].decode("utf-8", "replace")
 
 
-def _listed(counts: Counter[str]) -> str:
+def _list_kinds(counts: Counter[str]) -> str:
     return ", ".join(f"{kind} ({count:,})" for kind, count in sorted(counts.items()))
 
 
@@ -321,7 +321,7 @@ class TranscriptReader:
 
     def count_stopped(self, place: TreePlace) -> None:
         """Counts a request of the user that was stopped before any answer came; `place`: the rows before the stop."""
-        if any(row.typed for row in place.rows()):
+        if any(row.is_user_message for row in place.rows()):
             self.remarks["stop a request of the user before any answer"] += 1
 
     # -- what a format says ------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class InterimRow(NamedTuple):
         return f"{self.unit} {self.line}"
 
     @property
-    def typed(self) -> bool:
+    def is_user_message(self) -> bool:
         """Whether the user wrote it as a message of its own."""
         return not (self.own or self.results or self.mark)
 
@@ -174,7 +174,7 @@ class TranscriptAnswer:
         read."""
         self.rows.clear()
         self.next.clear()
-        if not self.dropped:  # the request after a failed attempt is that before it (`_request`)
+        if not self.is_dropped:  # the request after a failed attempt is that before it (`_request`)
             self.above = _NOWHERE
 
     @property
@@ -203,7 +203,7 @@ class TranscriptAnswer:
         return self.stop is None and not any(row.mark == "ended" for row in self.after)
 
     @property
-    def dropped(self) -> bool:
+    def is_dropped(self) -> bool:
         """Whether the answer is in no later request, because it failed before any output."""
         return self.error is not None and not self.parts
 
@@ -219,14 +219,14 @@ class TranscriptAnswer:
         if told is not None:
             findings = (*findings, told) if findings else only_finding(told)
         response = ChatResponse(
-            self.api, self._closed(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
+            self.api, self._final_parts(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
             error=self.error, native=EMPTY, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,
         )
         return Exchange(
             path, self.line - 1, self.api, "", profile, evidence, self._request(), None, response, self._content(),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
             recorded_place=self.recorded_place or (TurnPlace.REQUEST if self._opens(steered) else None),
-            refusals=self._refused(), session=self.session,
+            refusals=self._refusals(), session=self.session,
         )
 
     def _content(self) -> bytes | StoredBody:
@@ -238,14 +238,14 @@ class TranscriptAnswer:
         """Whether its request begins a turn, even if the answer before it asked for tools."""
         rows = self.above.rows()
         # After an interruption the next message is a new request, even if calls were still unanswered.
-        if any(row.mark == "interrupted" for row in rows) or (self.above.answer and self.above.answer.cancelled):
+        if any(row.mark == "interrupted" for row in rows) or (self.above.answer and self.above.answer.is_cancelled):
             return any(not row.results and row.mark is None for row in rows)
-        if not any(row.typed for row in rows):
+        if not any(row.is_user_message for row in rows):
             return False
         unseen = self.above.answer is not None and self.above.answer.unseen
         return unseen or (not steered and any(row.results for row in rows))
 
-    def _refused(self) -> Mapping[str, str]:
+    def _refusals(self) -> Mapping[str, str]:
         """Id of a call that did not run -> why, by its result."""
         denied = {part.call_id for row in self.after if row.denied for part in row.results}
         return {key: why for key, part in self.results.items()
@@ -259,33 +259,33 @@ class TranscriptAnswer:
         return self.stop is not None and is_unrecorded(self.stop)
 
     @property
-    def cancelled(self) -> bool:
+    def is_cancelled(self) -> bool:
         """Whether the answer was interrupted."""
         return self.stop is not None and self.stop.normalized is Stop.CANCELLED
 
     def end(self) -> Act | None:
         """The operator's end of the turn, if it was stopped after this answer; the findings name its place."""
-        told = self._stopped()
+        told = self._why_stopped()
         if told is None:
             return None
         self.findings.append(Finding(STOPPED, Severity.INFO, told, At(ExchangePart.REQUEST)))
-        return None if self.cancelled else Act("cancel", True, self.line - 1)
+        return None if self.is_cancelled else Act("cancel", True, self.line - 1)
 
-    def _stopped(self) -> str | None:
+    def _why_stopped(self) -> str | None:
         waits: str | None = None
         for row in self.after:
             if row.mark in ("interrupted", "stopped"):
                 who = "the user interrupted the turn" if row.mark == "interrupted" else row.text
                 return f"{row.where}: {who}"
-            if row.typed or row.mark == "ended":
+            if row.is_user_message or row.mark == "ended":
                 break
             if waits is None and any(stops(part) for part in row.results):
                 waits = f"{row.where}: the user refused a call, and the agent was told to stop and wait"
-        if waits is None or any(not any(row.typed for row in later.above.rows()) for later in self.next):
+        if waits is None or any(not any(row.is_user_message for row in later.above.rows()) for later in self.next):
             return None
         return waits
 
-    def _closed(self, stop: StopReason) -> tuple[ResponsePart, ...]:
+    def _final_parts(self, stop: StopReason) -> tuple[ResponsePart, ...]:
         """The parts; a call that may be cut does not count as finished. A stop sequence may cut one as well."""
         last = self.parts[-1] if self.parts else None
         cut = stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED) or stop.raw == "stop_sequence"
@@ -295,7 +295,7 @@ class TranscriptAnswer:
 
     def _request(self) -> Request:
         above = self.above
-        while above.since is None and above.answer is not None and above.answer.dropped:
+        while above.since is None and above.answer is not None and above.answer.is_dropped:
             above = above.answer.above  # a failed attempt: the same request was sent again
         before = above.answer
         rows = above.rows()
@@ -304,7 +304,7 @@ class TranscriptAnswer:
         if results:
             messages.append(Message(Role.TOOL, results))
         said = [row for row in rows if not row.results and row.mark is None]
-        typed = [row for row in said if row.typed] or said
+        typed = [row for row in said if row.is_user_message] or said
         messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
         # A failure names no model, but its repetition does.
         model = self.model or next((later.model for later in self.next), None)

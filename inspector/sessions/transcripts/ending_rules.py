@@ -109,13 +109,13 @@ def user_interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The user stopped the answer, or a tool that it called."""
     for row in answer.after:
         if row.mark == "interrupted":
-            if answer.calls and _answered(answer):
+            if answer.calls and _has_all_results(answer):
                 return None  # a later request or a tool was stopped, not this answer
             if row.at_tool and answer.calls:
                 note = f"{row.where}: the user stopped a tool that it had asked for"
                 return EndSign(Stop.TOOL_CALL, note, _REQUEST)
             return EndSign(Stop.CANCELLED, f"{row.where}: the user interrupted it", _REQUEST)
-        if row.typed:
+        if row.is_user_message:
             break  # an interruption after that concerns another request
     return None
 
@@ -123,7 +123,7 @@ def user_interrupted(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """Every call of the answer has a result."""
     count = len(answer.calls)
-    if not count or not _answered(answer):
+    if not count or not _has_all_results(answer):
         return None
     said = "its call is" if count == 1 else f"its {count} calls are"
     return EndSign(Stop.TOOL_CALL, f"{said} answered by tool results", _REQUEST)
@@ -131,7 +131,7 @@ def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A new user message follows a text without calls; a message that asks for the rest shows nothing."""
-    row = next((row for row in answer.after if row.typed), None)
+    row = next((row for row in answer.after if row.is_user_message), None)
     # A request to go on would follow a cut as well, so it proves nothing.
     if row is None or answer.calls or not answer.text.strip() or known_hint(row.text, call=False) is not None:
         return None
@@ -147,7 +147,7 @@ def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
     call = next((call for call in answer.calls if not call.closed), None)
     if call is None:
         return None
-    if not answer.next and not any(row.typed for row in answer.after):
+    if not answer.next and not any(row.is_user_message for row in answer.after):
         return unrecorded_reason(answer.word_at)
     note = f"the recorder says that the call of {call.name or 'a tool'} was never finished, and the session went on"
     return inferred_reason(Stop.INTERRUPTED, answer.word_at, "call_unfinished", call.at, note)
@@ -194,7 +194,7 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
     return StopReason(sign.stop, answer.word, None, (*said.evidence, seen))
 
 
-def _answered(answer: TranscriptAnswer) -> bool:
+def _has_all_results(answer: TranscriptAnswer) -> bool:
     """Whether every call has a result of its own; a placeholder for an interrupted call does not count.
 
     Calls without ids are answered by as many results of the same tools.
@@ -257,7 +257,7 @@ def settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
         said = _folded_quote(exchange.response.text or "")
         found = next((note for note, text in results if _quotes(text, said)), None)
         if found is not None:
-            exchanges[at] = _ended(exchange, found)
+            exchanges[at] = _end_by_quote(exchange, found)
 
 
 def _open(exchange: Exchange) -> bool:
@@ -301,7 +301,7 @@ def _folded_quote(text: str) -> str:
     return "".join(text.split()).lower()
 
 
-def _ended(exchange: Exchange, note: str) -> Exchange:
+def _end_by_quote(exchange: Exchange, note: str) -> Exchange:
     response = exchange.response
     at = response.stop_reason.evidence[0].at or At(ExchangePart.BODY)
     stop = inferred_reason(Stop.END_TURN, at, "quoted", At(ExchangePart.REQUEST), note)
