@@ -2,9 +2,8 @@
 
 Judging (`case`) depends on the bytes alone and is done once; replaying depends on limits and policy, costs far less,
 and is done again for every what-if. If our machine ends a turn and the recorded agent went on, a further run of the
-same turn begins at the first exchange that was not reached, so that every response is examined.
-
-The steps of a long recording are not kept: those of a turn are made again when somebody looks at them.
+same turn begins at the first exchange that was not reached, so that every response is examined. The steps of a long
+recording are not kept: those of a turn are made again when somebody looks at them.
 """
 
 from __future__ import annotations
