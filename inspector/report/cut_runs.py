@@ -76,7 +76,7 @@ def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
     return CutRun.UNSEEN if not rules and facts.recorded_next.endswith(ENDS) else CutRun.NOT_RUN
 
 
-def counted(view: View, answers: Iterable[ResponseFacts]) -> Counter[CutRun]:
+def count_runs(view: View, answers: Iterable[ResponseFacts]) -> Counter[CutRun]:
     """How many calls of these answers are of each kind; calls of answers that no agent received are not counted."""
     return Counter(cut_run(view, facts, verdict) for facts in answers if not facts.is_made
                    for verdict in facts.verdicts if not is_phantom(verdict.call))
@@ -84,10 +84,10 @@ def counted(view: View, answers: Iterable[ResponseFacts]) -> Counter[CutRun]:
 
 @lru_cache(maxsize=1)  # a long session is counted once, and no view is held that nobody looks at
 def _of_session(view: View) -> Counter[CutRun]:
-    return counted(view, view.responses)
+    return count_runs(view, view.responses)
 
 
-def told(found: Counter[CutRun]) -> Line:
+def answer_line(found: Counter[CutRun]) -> Line:
     """The answer to `did a tool run on cut arguments?` with the number of calls that were checked; empty without a
     call."""
     checked, ran = found.total(), found[CutRun.RAN] + found[CutRun.RAN_OBJECT]
@@ -104,7 +104,7 @@ def told(found: Counter[CutRun]) -> Line:
 
 def cut_run_lines(view: View, turn: int) -> list[Line]:
     """The answer for a turn, and for the whole session if that has several turns."""
-    of_turn = told(counted(view, (view.responses[index] for index in view.turns[turn].responses)))
+    of_turn = answer_line(count_runs(view, (view.responses[index] for index in view.turns[turn].responses)))
     lines: list[Line] = [(Span("this turn  ", Tone.KEY), *of_turn)] if of_turn else []
-    of_all = told(_of_session(view)) if len(view.turns) > 1 else ()
+    of_all = answer_line(_of_session(view)) if len(view.turns) > 1 else ()
     return [*lines, (Span(f"all {len(view.turns):,} turns  ", Tone.KEY), *of_all)] if of_all else lines

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inspector.report.cut_runs import CutRun, counted, cut_run_lines
+from inspector.report.cut_runs import CutRun, count_runs, cut_run_lines
 from inspector.report.lines.calls import calls
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
@@ -120,4 +120,4 @@ def test_the_line_stands_before_the_calls_at_hand() -> None:
     shown_lines = [text_of(sheet.line(at)) for at in range(len(sheet))]
     at = shown_lines.index(f"this turn  {ON_CUT} (1 call checked, 1 cut)")
     assert "HELD write_file" in shown_lines[at + 2]
-    assert counted(view, view.responses) == {CutRun.RAN: 1}
+    assert count_runs(view, view.responses) == {CutRun.RAN: 1}
