@@ -86,8 +86,8 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
         "stop_detail": stop.detail,
         "evidence": [{"rule": seen.rule, "at": place_of(seen.at)}
                      for seen in (*exchange.profile_evidence, *facts.evidence)],
-        "text": _copied(response.text),
-        "reasoning": _copied(response.reasoning_content),
+        "text": _copy_texts(response.text),
+        "reasoning": _copy_texts(response.reasoning_content),
         "tool_calls": [_call(verdict) for verdict in facts.verdicts],
         "usage": {
             "input_tokens": usage.input_tokens if usage else None,
@@ -103,7 +103,7 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
     }
 
 
-def _copied(text: str | None) -> str | None:
+def _copy_texts(text: str | None) -> str | None:
     """A copy of a text, for the encoder: it leaves the UTF-8 form of a text with the text, so that a session would be
     in memory once more when its document is written."""
     return text if text is None or text.isascii() else text[:1] + text[1:]
@@ -151,7 +151,7 @@ def _call(verdict: Verdict) -> dict[str, Any]:
     return {
         "id": call.id,
         "name": call.name,
-        "arguments_raw": _copied(call.arguments),
+        "arguments_raw": _copy_texts(call.arguments),
         "verdict": verdict.admission.value,
         "why": verdict.why,
     }
@@ -166,7 +166,7 @@ def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
         "responses": list(turn.responses),
         "final_state": turn.final_state.value,
         "terminal_reason": turn.terminal,
-        "merged_text": _copied(turn.joined_text.text),
+        "merged_text": _copy_texts(turn.joined_text.text),
         "continuations": turn.spend.continuations,
         "requests": turn.spend.requests,
         "output_tokens": turn.spend.output_tokens,

@@ -33,7 +33,7 @@ def answer_at(view: View, step: int) -> ResponseFacts | None:
     if index is not None:
         return view.responses[index]
     at = answering_step(view, step)
-    return None if at is None else _simulated(view, at)
+    return None if at is None else _simulated_facts(view, at)
 
 
 def answers_of(view: View, first: int, end: int) -> Iterator[tuple[int, ResponseFacts]]:
@@ -50,7 +50,7 @@ def is_simulated(view: View, end: int) -> bool:
     return has_unrecorded_answer(view.steps[end - 1].turn)
 
 
-def _simulated(view: View, at: int) -> ResponseFacts:
+def _simulated_facts(view: View, at: int) -> ResponseFacts:
     step = view.steps[at]
     event, seen, before = step.event, step.turn.evaluation, step.before
     assert isinstance(event, ProviderResponse)  # noqa: S101 - `answering_step` stops at one

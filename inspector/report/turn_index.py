@@ -234,7 +234,7 @@ def _row(values: list[Any]) -> TurnRow:
     values[_PATHS] = tuple(values[_PATHS])
     verdict = values[_VERDICT]
     values[_VERDICT] = None if verdict is None else _verdict(TurnVerdict(*verdict))
-    values[_ANSWERS] = tuple([AnswerRecord(_shared(*shared), *own) for shared, *own in values[_ANSWERS]])
+    values[_ANSWERS] = tuple([AnswerRecord(_share_values(*shared), *own) for shared, *own in values[_ANSWERS]])
     values[_TURNS] = tuple([(word, count) for word, count in values[_TURNS]])
     return TurnRow._make(values)
 
@@ -245,7 +245,7 @@ def _verdict(verdict: TurnVerdict) -> TurnVerdict:
         severity=Severity(verdict.severity), advice=advice and advice._replace(basis=Basis(advice.basis)))
 
 
-def _shared(words: list[list[str]], flags: list[str], numbers: list[float], shares: list[float]) -> SharedValues:
+def _share_values(words: list[list[str]], flags: list[str], numbers: list[float], shares: list[float]) -> SharedValues:
     return SharedValues(tuple(map(tuple, words)), frozenset(flags), tuple(numbers), tuple(shares))
 
 

@@ -160,11 +160,11 @@ def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
         shown = f"; the file says: {noted}" if noted else ", and nothing in the file shows how the answer ended"
         told = f"the stop reason was not recorded{shown}"
         return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
-    return _inferred(stop.normalized, seen)
+    return _inference_finding(stop.normalized, seen)
 
 
 @lru_cache(maxsize=64)
-def _inferred(stop: Stop, seen: Evidence) -> Finding:
+def _inference_finding(stop: Stop, seen: Evidence) -> Finding:
     """The finding about an inference, of which one copy is kept too."""
     told = f"the stop reason was not recorded; {stop.value} is inferred: {seen.note}"
     return Finding("transcript.inferred", Severity.INFO, told, seen.at)

@@ -145,7 +145,7 @@ def _sends(viewpoint: Viewpoint) -> bool:
     return any(isinstance(effect, Send) for effect in viewpoint.outline.view.steps[viewpoint.step].effects)
 
 
-def _requested(viewpoint: Viewpoint) -> ResponseFacts | None:
+def _answer_to_request(viewpoint: Viewpoint) -> ResponseFacts | None:
     """The response to the request at hand: to the one that the step sends, else to the last one that was answered."""
     first, second = (_coming, _answer) if _sends(viewpoint) else (_answer, _coming)
     return first(viewpoint) or second(viewpoint)
@@ -207,7 +207,7 @@ def _wire(viewpoint: Viewpoint) -> Sheet:
 
     view, facts = viewpoint.outline.view, _answer(viewpoint)
     if viewpoint.wire_mode == "request":
-        facts = _requested(viewpoint)
+        facts = _answer_to_request(viewpoint)
     if facts is None:
         return response.awaiting_sheet(view.steps[viewpoint.step])
     return wire.wire(facts, viewpoint.wire_mode)
@@ -226,7 +226,7 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
     if viewpoint.against == "request":
         from inspector.report.lines.request_diff import request_diff
 
-        facts = _requested(viewpoint)
+        facts = _answer_to_request(viewpoint)
         nothing = LineSheet([(Span("no request of this turn was recorded", Tone.DIM),)])
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.against == "run":

@@ -270,7 +270,7 @@ class _Session(TranscriptReader):
             here = At(at.part, at.start, at.end, intern(f"/message/content/{number}"))
             parts = read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
             if not self.options.signed:
-                parts = [_unsigned(part) for part in parts]
+                parts = [_strip_signatures(part) for part in parts]
             if not all(_stands_in(answer.parts, part) for part in parts):
                 answer.parts += parts  # some recorders repeat the whole answer so far in each row
 
@@ -330,7 +330,7 @@ def _caller(value: dict[str, Any]) -> str | None:
     return call if isinstance(call, str) else None
 
 
-def _unsigned(part: ResponsePart) -> ResponsePart:
+def _strip_signatures(part: ResponsePart) -> ResponsePart:
     """A part with a short stand-in for its token, equal for equal tokens: a signature takes a third of its text."""
     if type(part) is not ReasoningPart or not (part.signature or part.data):
         return part
