@@ -40,12 +40,10 @@ from inspector.tui.turn_list import (
 
 READABLE = 16_000_000
 """Size in bytes; a larger file that the operator did not name is not read only to show its verdict."""
-PENDING = "…"
-LARGE = "large: enter opens it"
+PENDING, LARGE = "…", "large: enter opens it"
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
 """Height of the screen from which the details are larger; rows of the smaller and the larger details."""
-PROGRESS = 0.5
-"""Seconds between two updates of the progress within a large file."""
+PROGRESS = 0.5  # seconds between two updates of the progress within a large file
 
 
 class TurnsScreen(turns_reading.ReadingScreen):
@@ -90,24 +88,19 @@ class TurnsScreen(turns_reading.ReadingScreen):
         super().__init__()
         self.sections = sections
         self.opened = session
-        self.begun = begun
-        """Whether only the beginning of a file was read; its last turn is not listed, since it may go on."""
+        self.begun = begun  # only the beginning of a file was read; its last turn may go on, and is not listed
         self.named = named
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
         self.counts = row_counts.counts_of(())
         self.reading = False
         self.parts = (self,)  # `esc` closes the filter
-        self._last = ""
-        """The filter removed last, which the prompt offers again."""
+        self._last = ""  # the filter removed last, which the prompt offers again
         self._needle = ""
-        self._match: TurnRow | None = None
-        """The turn that the last search found."""
+        self._match: TurnRow | None = None  # what the last search found
         self._next_look = 0.0
-        self._large: list[str] = []
-        """Files larger than `READABLE` that the operator did not name; a search reads them."""
-        self._searching = False
-        """Whether a search is reading the large files."""
+        self._large: list[str] = []  # larger than `READABLE` and not named by the operator; a search reads them
+        self._searching = False  # a search is reading them
         if session is not None:
             rows = rows_of_session(session)
             if begun:
@@ -175,8 +168,15 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.listed.set_rows(slot, rows)
         self._large = [path for path in self._large if self.listed.slots[path][0].why == LARGE]
         self.read, self.total = count, total
+        self._list_more()
+        wait = self._next_look - time.monotonic()
+        if wait > 0 and self.is_attached:  # not only when the next rows come: a large file may be in between
+            self.set_timer(wait + 0.01, self._list_more)
+
+    def _list_more(self) -> None:
+        """Lists the rows that have come, if it is time; once all is read, `finish` lists them."""
         began = time.monotonic()
-        if self.is_attached and began >= self._next_look:
+        if self.is_attached and self.reading and began >= self._next_look:
             self.listed.relist(growing=True)
             self._count()
             self._follow_cursor()

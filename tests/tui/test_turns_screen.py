@@ -4,6 +4,7 @@ import os
 import re
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -692,6 +693,40 @@ async def test_the_cursor_stays_on_the_chosen_row_when_the_rows_are_sorted_at_la
         assert words(listed)[0] == "TRUNCATED"
         assert listed.current_row.file == chosen
         assert "▶ ✓ COMPLETE" in page(app)
+
+
+async def test_rows_that_came_are_listed_while_the_next_file_takes_long(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listing waits ten times as long as the listing before took; a slow file after that must not hold rows back."""
+    go, slow = threading.Event(), threading.Event()
+
+    def slowly(paths, **options):
+        for number, group in enumerate(open_each(paths, **options)):
+            if number == 3:
+                slow.set()
+                go.wait(60)
+            yield group
+
+    relist = TurnList.relist
+
+    def long(listed: TurnList, *, growing: bool = False) -> None:
+        time.sleep(0.05)
+        relist(listed, growing=growing)
+
+    monkeypatch.setattr("inspector.report.turn_index.open_each", slowly)
+    monkeypatch.setattr(turns_reading, "BATCH", 0.0)
+    monkeypatch.setattr(TurnList, "relist", long)
+    for number in range(3):
+        (folder / f"a{number:02}.jsonl").write_text(ENDED)
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, slow.is_set)
+        try:
+            await until(pilot, lambda: len(app.screen.query_one(TurnList).shown) == 3)
+        finally:
+            go.set()
+        await read(app, pilot)
 
 
 @pytest.mark.parametrize("by_file", [False, True])
