@@ -700,6 +700,7 @@ def test_no_proxy_is_asked_for_this_machine(
     ({"headers": (("x-team", "Köln"),)}, "'x-team' holds"), ({"headers": (("x-team", "a\r\nb: c"),)}, "'x-team' holds"),
     ({"headers": (("x team", "a"),)}, "'x team' holds"), ({"headers": (("", "a"),)}, "'' holds"),
     ({"headers": (("Content-Length", "5"),)}, "how long a request is"),
+    ({"headers": (("Transfer-Encoding", "chunked"),)}, "how long a request is"),
     ({"model": "m\ud800"}, "the name of the model"),
 ])
 def test_a_header_that_cannot_be_sent_is_refused_before_anything_is(more: dict[str, Any], said: str) -> None:

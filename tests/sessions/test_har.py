@@ -63,6 +63,7 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened)
         ("https://generativelanguage.googleapis.com/v1beta/models/x:embedContent?key=k", "embeddings"),
         ("http://localhost:11434/api/tags", "a list of models"),
         ("https://api.openai.com/v1/models", "a list of models"),
+        ("https://generativelanguage.googleapis.com/v1beta/cachedContents", "a cache of contents"),
         ("https://api.openai.com/v1/images/generations", "images"),
         ("https://api.openai.com/v1/audio/speech", "audio"),
         ("https://api.openai.com/v1/moderations", "moderation"),
