@@ -316,3 +316,13 @@ def test_a_finding_about_reasoning_tokens_has_the_bytes_of_their_count(reasoning
     (found,) = [each for each in document(view_)["findings"] if each["rule"] == rule]
     at, raw = found["at"], view_.responses[0].exchange.body
     assert raw[at["start"] : at["end"]] == str(reasoning).encode()
+
+
+def test_a_refusal_in_a_completed_response_has_the_bytes_of_its_words():
+    said = {"type": "message", "id": "m", "role": "assistant", "status": "completed",
+            "content": [{"type": "refusal", "refusal": "I cannot help."}]}
+    body = {"id": "r", "object": "response", "model": "gpt-5", "status": "completed", "output": [said]}
+    view_ = shown(exchange({"model": "gpt-5", "input": "x"}, json.dumps(body), url=RESPONSES))
+    (found,) = document(view_)["responses"]
+    at, raw = found["evidence"][-1]["at"], view_.responses[0].exchange.body
+    assert raw[at["start"] : at["end"]] == b'"I cannot help."'
