@@ -1068,3 +1068,14 @@ def test_places_are_in_the_body() -> None:
 ])
 def test_candidates_of_other_services_are_none_of_its_own(value: dict[str, Any], ours: bool) -> None:
     assert recognises(value) is ours
+
+
+@pytest.mark.parametrize("stream", [sse, array])
+def test_what_another_response_says_behind_the_end_is_no_part_of_the_answer(stream: Any) -> None:
+    """Text may follow a finish reason under the same id, as beside a call; under another id it is another answer."""
+    first = body({"text": "One."}, reason="STOP")
+    other = [{**body({"text": text}, reason=reason), "responseId": "r2"}
+             for text, reason in (("Two.", None), ("3", "STOP"))]
+    read = decode(stream(first, *other))
+    assert (read.text, "frame.after_end" in rules(read)) == ("One.", True)
+    assert decode(stream(first, body({"text": "Two."}))).text == "One.Two."

@@ -46,15 +46,14 @@ class Decoder(base.Decoder):
         self._native: dict[str, str] = {}
         self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
-        self._over = False  # another answer began behind the end of this one
         self._span: tuple[int, int] | None = None  # of the event that is read; None for a whole body
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """Reads one chunk. Nearly all of them go on with a text, a thought or a streamed argument and bring nothing
         else."""
         # No event marks the end: text may follow a finish reason (Gemini 2.5 beside a call, rig), under the same id.
-        if self.raw and (self._over or word(get(event, "responseId")) not in (None, self._id)):
-            self._over = True
+        if self.raw and word(get(event, "responseId")) not in (None, self._id):
+            self.saw_done = True
             self.after_end(start, end)
             return
         parts = self._parts
