@@ -313,6 +313,9 @@ def test_a_compacted_history_and_a_fork_are_noted(tmp_path):
     seen = shown(rollout(parent, line("compacted", message="", replacement_history=[]), user("go"), said("Fine.")),
                  tmp_path)
     assert "headers of another thread, whose history this one begins with: 1" in notices(seen)
+    same = line("session_meta", id="thread-0000-0001", cwd="/work")
+    again = shown(rollout(same, user("go"), said("Fine.")), tmp_path)
+    assert "headers of another thread" not in notices(again)
     assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
 
 

@@ -190,3 +190,92 @@ def test_lists_lines_and_pages_of_observations_are_read_too(tmp_path):
                     json.dumps({"trace": {"projectId": "p", "observations": [one]}})):
         assert choose(content.encode(), "x") == "langfuse"
         assert shown(content, tmp_path).responses[0].exchange.response.text == "x"
+
+
+def asking(began, key, given, made=None, **more):
+    return {"id": key, "traceId": "t", "type": "SPAN", "name": "agent", "startTime": f"2026-01-01T00:00:0{began}Z",
+            "input": given, "output": made, **more}
+
+
+def tool_run(began, given, made, **more):
+    return asking(began, f"tool{began}", given, made, **{"type": "TOOL", "name": "write", **more})
+
+
+WRITE = {**CALL, "function": {"name": "write", "arguments": '{"path": "a.md"}'}}
+
+
+def with_call(**more):
+    return {"role": "assistant", "content": "", "tool_calls": [WRITE], **more}
+
+
+@pytest.mark.parametrize(("number", "stop"), [(1, "end_turn"), (2, "max_tokens")])
+def test_a_word_as_a_number_of_geminis(tmp_path, number, stop):
+    made = json.dumps({"candidates": [{"finish_reason": number, "content": {"parts": [{"text": "x"}]}}]})
+    (facts,) = shown(trace(generation("a", 1, "hi", made)), tmp_path).responses
+    assert (facts.exchange.response.raw_stop_reason, facts.judgement.stop.normalized) == (str(number), stop)
+
+
+def test_an_input_of_the_new_messages_alone_keeps_its_results(tmp_path):
+    later = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "ok"}]}]
+    seen = shown(trace(generation("a", 1, [user("write it")], with_call()),
+                       generation("b", 2, later, "Done.")), tmp_path)
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "ok"
+    assert places(seen) == [["request", "tool_result"]]
+
+
+def test_a_history_that_is_sent_again_brings_no_second_turn(tmp_path):
+    asks, changed = [user("write it at 10:00")], [user("write it at 10:01")]
+    later = [*changed, with_call(), {"role": "tool", "tool_call_id": "c1", "content": "ok"}]
+    seen = shown(trace(generation("a", 1, asks, None, level="ERROR", statusMessage="overloaded"),
+                       generation("b", 2, asks, with_call()), generation("c", 3, later, "Done.")), tmp_path)
+    assert len(seen.turns) == 1
+
+
+def test_langchains_handler_calls_a_result_by_the_name_of_its_tool(tmp_path):
+    asks = [user("write it")]
+    seen = shown(trace(generation("a", 1, asks, with_call()),
+                       generation("b", 2, [*asks, with_call(), {"role": "write", "content": "ok"}], "Done.")), tmp_path)
+    assert seen.responses[1].exchange.request.messages[0].results[0][:3] == ("c1", "write", "ok")
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda message: {"messages": [message]},
+    lambda message: json.dumps({"messages": [{"lc": 1, "type": "constructor", "kwargs": message}]}),
+])
+def test_the_word_of_langchain_is_in_the_span_around_the_generation(tmp_path, wrap):
+    message = with_call(response_metadata={"finish_reason": "length"})
+    seen = shown(trace(asking(1, "s", None, wrap(message)),
+                       generation("a", 2, [user("go")], with_call(), parentObservationId="s"),
+                       generation("b", 3, [user("go")], {"role": "assistant", "content": "Other."})), tmp_path)
+    assert stops(seen) == ["max_tokens", "unknown"]
+    exchange = seen.responses[0].exchange
+    at = seen.responses[0].judgement.stop.evidence[0].at
+    assert b'"response_metadata' in exchange.body[at.start:at.end].replace(b"\\", b"")
+    assert at.pointer == "/output"
+
+
+@pytest.mark.parametrize("run", [
+    {}, {"name": "running tool: write"}, {"name": "execute_tool write"},
+    {"name": "x", "input": None, "metadata": {"attributes": {"gen_ai.tool.call.id": "c1"}}},
+])
+def test_a_result_that_only_the_observation_of_the_tool_has(tmp_path, run):
+    seen = shown(trace(generation("a", 1, [user("write it")], with_call()),
+                       tool_run(2, {"input": {"path": "b.md"}}, "another"),
+                       tool_run(3, {"path": "a.md"}, {"content": [{"type": "text", "text": "ok"}]}, **run),
+                       generation("b", 4, {"content": "role"}, "Done.")), tmp_path)
+    assert seen.responses[1].exchange.request.messages[0].results[0][:3] == ("c1", None, "ok")
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert len(seen.turns) == 1
+
+
+def test_a_tool_that_ran_after_the_last_answer_answers_its_call(tmp_path):
+    seen = shown(trace(generation("a", 1, {"role": "user", "content": "write it"}, with_call()),
+                       tool_run(2, {"path": "a.md"}, "no such folder", level="ERROR")), tmp_path)
+    assert seen.turns[0].run.record.user_text == "write it"
+    assert stops(seen) == ["tool_call"]
+
+
+@pytest.mark.parametrize("name", ["messages", "contents", "prompt", "input"])
+def test_each_member_with_the_messages_of_an_input(tmp_path, name):
+    seen = shown(trace(generation("a", 1, {name: [user("write it")], "temperature": 0}, "Done.")), tmp_path)
+    assert seen.turns[0].run.record.user_text == "write it"

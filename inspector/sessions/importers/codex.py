@@ -155,7 +155,8 @@ class _Rollout(TranscriptReader):
         key = payload.get("id")
         self.threads += 1
         if self.thread is not None:
-            self.remarks["are headers of another thread, whose history this one begins with"] += key != self.thread
+            if key != self.thread:
+                self.remarks["are headers of another thread, whose history this one begins with"] += 1
             return
         self.thread = key if isinstance(key, str) else ""
         source = object_of(payload.get("source"))

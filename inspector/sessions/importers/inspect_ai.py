@@ -369,6 +369,8 @@ def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str 
         return True
     for api, word_path in ((each, found) for each in FORMATS for found in wire(each).word_paths):
         word = at_path(value, word_path)
+        if type(word) is int and str(word) in wire(api).stop_reasons:  # Gemini's words as numbers
+            word = str(word)
         if isinstance(word, str) and word:
             word, place = word.removeprefix("FinishReason."), pointer_at(at, *path, *word_path)
             _take(answer, api, word, place, wire(api).stop_reasons)

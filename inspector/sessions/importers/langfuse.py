@@ -1,31 +1,35 @@
 """Exports of Langfuse: a trace with its observations, or the observations alone as a list or as lines.
 
 A generation is an answer. Langfuse has no member for a stop word. A word may be in `output`, if the instrumentation
-dumped the provider's object there, or among the attributes of the span, as the instrumentation's own word. The messages
-before an answer are those of its input that no earlier input had. Source: langfuse.com/docs, data model.
+dumped the provider's object there, or among the attributes of the span, as the instrumentation's own word; LangChain
+writes it only into the spans around the generation. The messages before an answer are those of its input that the input
+before did not have; the result of a call may be in the observation of the tool alone. Source: langfuse.com/docs, data
+model.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.importers.span_names import message_of, word_of
+from inspector.sessions.importers.span_names import SpanMessage, fact, message_of, word_of
 from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces, pointer_at
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces, pointer_at, words_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
     At,
     Stop,
     TextPart,
+    ToolCall,
+    ToolResultPart,
     Usage,
 )
 
@@ -36,6 +40,8 @@ FIELDS: Fields = {
          "usageDetails": (dict,), "level": (str,), "statusMessage": (str,)},
 }
 """The members of an observation that are read, and their possible types."""
+LISTS = ("messages", "contents", "prompt", "input")
+"""Members of an input that hold its messages, by instrumentation."""
 _DEEP = 4
 """The most levels of JSON texts within JSON texts that are parsed."""
 
@@ -116,6 +122,68 @@ def parse_nested(value: Any) -> Any:
     return value
 
 
+class ToolRun(NamedTuple):
+    """The observation of a tool: the call that it ran, as far as it is named, and what came of it."""
+
+    call: str | None
+    name: str
+    asked: Any
+    result: ToolResultPart
+
+    def fits(self, call: ToolCall) -> bool:
+        """Whether it ran this call: by its id, else by the tool's name and the arguments."""
+        if self.call is not None:
+            return self.call == call.id
+        # Pydantic AI and the Agent Framework write words before the name
+        named = bool(call.name) and (self.name == call.name or self.name.endswith(f" {call.name}"))
+        return named and self.asked in (None, parse_nested(call.arguments))
+
+
+def _run_of(line: TranscriptLine) -> ToolRun | None:
+    value = line.value
+    if value.get("output") is None:
+        return None
+    attributes, asked = _attributes_of(value), parse_nested(value.get("input"))
+    if isinstance(asked, dict) and list(asked) == ["input"]:  # LangSmith's instrumentation
+        asked = parse_nested(asked["input"])
+    said = parse_nested(value["output"])
+    held = object_of(said).get("content")
+    text = said if isinstance(said, str) else words_of(held) if isinstance(held, list) else _dump(said)
+    failed = value.get("level") == "ERROR" or object_of(said).get("is_error") is True
+    call = known_text(fact(attributes, "call"))
+    return ToolRun(call, known_text(value.get("name")) or "", asked, ToolResultPart(call, None, text, failed))
+
+
+def _attributes_of(value: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of the span that an observation was made from."""
+    return object_of(object_of(parse_nested(value.get("metadata"))).get("attributes"))
+
+
+def _worded(value: Any) -> Iterator[tuple[SpanMessage, str]]:
+    """The messages of LangChain in a value, each with the stop word in its metadata."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict):
+            held = object_of(here.get("response_metadata"))
+            word = known_text(held.get("finish_reason")) or known_text(held.get("stop_reason"))
+            if word:
+                yield message_of(here), word
+            else:
+                waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here
+
+
+MessageKey = tuple[str, tuple[str | None, ...]]
+
+
+def _key(message: SpanMessage) -> MessageKey | None:
+    """What tells a message from others: its text and the ids of its calls."""
+    key = (message.text, tuple(call[0] for call in message.calls))
+    return key if message.text or any(key[1]) else None
+
+
 class _Trace(ChatReader):
     """One export being read."""
 
@@ -125,8 +193,12 @@ class _Trace(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.inner: frozenset[str] = frozenset()
-        self.seen = 0
-        """Messages of the last input."""
+        self.asked: list[Any] = []
+        """The messages of the last input."""
+        self.tools: list[ToolRun] = []
+        """Runs of tools that are no call's result yet."""
+        self.words: dict[MessageKey, tuple[TranscriptLine, str]] = {}
+        """Message -> the observation around its generation with its stop word."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A generation; other observations are counted."""
@@ -134,6 +206,7 @@ class _Trace(ChatReader):
         if value.get("type") != "GENERATION":
             kind = value.get("type")
             lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.isupper() else frozenset())
+            self._around(line)
             return place
         if value.get("id") in self.inner:
             self.remarks["tell of an answer that another one around them tells of"] += 1
@@ -151,25 +224,78 @@ class _Trace(ChatReader):
             self._failure(answer, known_text(value.get("statusMessage")) or "no message", at)
         return TreePlace(answer)
 
+    def _around(self, line: TranscriptLine) -> None:
+        """Keeps of another observation what belongs to an answer: the run of a tool, or LangChain's stop words."""
+        if line.value.get("type") == "TOOL":
+            run = _run_of(line)
+            self.tools += [run] if run is not None else []
+        if b"response_metadata" in line.data:
+            for message, word in _worded(parse_nested(line.value.get("output"))):
+                key = _key(message)
+                if key is not None:
+                    self.words[key] = (line, word)
+
     def _input(self, line: TranscriptLine, value: Any, place: TreePlace) -> TreePlace:
-        """Reads the messages of an input that earlier inputs did not have."""
+        """Reads the messages of an input that the input before did not have."""
         asked = object_of(value)
-        listed = value if isinstance(value, list) else asked.get("messages", asked.get("contents", asked.get("prompt")))
+        listed = value if isinstance(value, list) else next((asked[name] for name in LISTS if name in asked), None)
+        if listed is None and asked.get("role") == "user":  # the one new message
+            listed, self.asked = [asked], []
         if not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
-            return self.say(line, place, text, own=place.answer is not None) if text else place
-        # an input repeats the history; a shorter one is another conversation's
-        new = listed[self.seen :] if len(listed) >= self.seen else listed
-        self.seen = len(listed)
-        for message in map(message_of, objects_of(new)):
+            # an object that is no message shows nothing that was said after an answer
+            if text and (place.answer is None or isinstance(value, str) or isinstance(listed, str)):
+                place = self.say(line, place, text, own=place.answer is not None)
+            return self._ran(line, place)
+        for message in map(message_of, objects_of(self._added(listed))):
             if message.role == "tool" and message.calls:
                 continue  # some instrumentations write the call itself with this role
-            for part in message.results:
-                key = part.call_id or _waiting(place)
+            results = message.results
+            if not results and _waiting(place, message.role):  # LangChain's handler: the role is the tool's name
+                results = (ToolResultPart(None, message.role, message.text),)
+            for part in results:
+                key = part.call_id or _waiting(place, part.name) or _waiting(place)
                 place = self.say(line, place, "", (part._replace(call_id=key),))
             if message.role == "user" and message.text:
                 place = self.say(line, place, message.text, own=bool(message.results))
-        return place
+        return self._ran(line, place)
+
+    def _added(self, listed: list[Any]) -> list[Any]:
+        """The messages of an input that the input before did not have. Most inputs repeat the history."""
+        before, self.asked = self.asked, listed
+        shared = next((number for number, (old, new) in enumerate(zip(before, listed, strict=False)) if old != new),
+                      min(len(before), len(listed)))
+        longer = len(listed) > len(before)
+        # parts of a repeated message may be rewritten (times, dropped thoughts), but not who said it
+        if longer and [object_of(each).get("role") for each in listed[: len(before)]] == [
+                object_of(each).get("role") for each in before]:
+            return listed[len(before) :]
+        return listed[shared:]
+
+    def _ran(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """The results of an answer's calls from the observations of tools, where no input has them."""
+        if place.answer is None or place.since is not None:
+            return place
+        results = self._results(place.answer)
+        return self.say(line, place, "", results) if results else place
+
+    def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
+        """What the tools gave for the calls of an answer that no result answers yet."""
+        found: list[ToolResultPart] = []
+        for call in answer.calls:
+            run = next((run for run in self.tools if run.fits(call)), None) if call.id not in answer.results else None
+            if run is not None and call.id is not None:
+                self.tools.remove(run)
+                found.append(run.result._replace(call_id=call.id))
+        return tuple(found)
+
+    def settle(self) -> None:
+        """Also what came of calls whose results no later input has."""
+        for answer in self.answers:
+            results = self._results(answer)
+            if results:
+                answer.follow(InterimRow(answer.line, "", results, unit=self.unit))
+        super().settle()
 
     def _output(self, answer: TranscriptAnswer, shown_value: Any, value: dict[str, Any], at: At) -> None:
         """Reads the parts and the stop word of an answer, which may be the dump of any provider's object."""
@@ -194,9 +320,12 @@ class _Trace(ChatReader):
 
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
         """The word of an instrumentation, beside the answer or among the attributes of its span."""
-        attributes = object_of(object_of(parse_nested(value.get("metadata"))).get("attributes"))
         dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
-        word = known_text(body.get("finish_reason")) or dumped or word_of(attributes)
+        word = known_text(body.get("finish_reason")) or dumped or word_of(_attributes_of(value))
+        key = _key(message_of(body)) if word is None else None
+        if key in self.words:
+            around, word = self.words[key]
+            at = answer.word_at = pointer_at(answer.take(around), "output")
         if word is not None:
             rule = "unknown_word" if row_of(word).stop is Stop.UNKNOWN else "langfuse.finish_reasons"
             take_word(answer, word, at, rule, empty=value.get("output") in (None, ""))
@@ -212,12 +341,13 @@ class _Trace(ChatReader):
             self.reading.about = SessionAbout(title=self.title)
 
 
-def _waiting(place: TreePlace) -> str | None:
-    """The id of the first call above that no result answers yet: some instrumentations leave ids out."""
+def _waiting(place: TreePlace, name: str | None = None) -> str | None:
+    """The id of the first call above (of a tool) that no result answers yet: some instrumentations leave ids out."""
     if place.answer is None:
         return None
     done = {part.call_id for row in place.rows() for part in row.results}
-    return next((call.id for call in place.answer.calls if call.id and call.id not in done), None)
+    return next((call.id for call in place.answer.calls
+                 if call.id and call.id not in done and name in (None, call.name)), None)
 
 
 def _dump(value: Any) -> str:
