@@ -116,6 +116,17 @@ def test_the_error_of_an_evaluation_ends_its_run(tmp_path):
     assert words(shown(json.dumps(runs[0], indent=1), tmp_path)) == ["CANCELLED"]
 
 
+def test_an_evaluation_that_fails_after_the_agent_was_done_stops_no_turn(tmp_path):
+    done = response({**call(KEYS[1]), "function": {"name": "finish", "arguments": "{}"}})
+    rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1),
+            acted(3, KEYS[1], {**done, "id": "chatcmpl-2"}, "finish")]
+    seen = shown(json.dumps({"instance_id": "a", "history": rows, "error": "no grader"}), tmp_path)
+    assert words(seen) == ["COMPLETE SO FAR"]
+    assert "end a run whose agent was done before the evaluation failed: 1" in notices(seen)
+    failed = [*rows, state(5, "error", reason="LLM down")]
+    assert words(shown(json.dumps({"instance_id": "a", "history": failed}), tmp_path)) == ["CANCELLED"]
+
+
 def test_pairs_of_an_action_and_its_observation_are_events(tmp_path):
     pairs = [[asked(0), {"observation": "null", "content": "", "extras": {}, "source": "environment"}],
              [event(1, action="run", args={"command": "ls", "thought": "Look."}), seen_of(2, 1)],
@@ -232,9 +243,9 @@ def test_one_event_alone_is_shown(tmp_path):
 
 @pytest.mark.parametrize("kind", [
     "system", "recall", "change_agent_state", "condensation", "condensation_request", "null", "initialize",
-    "loop_recovery", "SystemPromptEvent", "Condensation", "CondensationRequest", "CondensationSummaryEvent",
-    "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent", "StreamingDeltaEvent", "HookExecutionEvent",
-    "LLMCompletionLogEvent", "ACPToolCallEvent"])
+    "loop_recovery", "SystemPromptEvent", "SystemPromptUpdateEvent", "Condensation", "CondensationRequest",
+    "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent", "StreamingDeltaEvent",
+    "HookExecutionEvent", "LLMCompletionLogEvent", "ACPToolCallEvent"])
 def test_events_without_an_exchange_are_counted(kind, tmp_path):
     old = kind[0].islower()
     row = event(1, "environment", action=kind, args={}) if old else event(1, "environment", kind=kind)

@@ -152,6 +152,11 @@ def _files(path: str, names: list[str]) -> Iterator[Piece]:
             yield number, data.strip(), False
 
 
+def _is_done(answer: TranscriptAnswer) -> bool:
+    """Whether the agent itself ended its run after an answer: by the tool `finish`, or by a state."""
+    return any(call.name == "finish" for call in answer.calls) or any(row.mark == "ended" for row in answer.after)
+
+
 class _Events(ChatReader):
     """One conversation being read."""
 
@@ -187,9 +192,13 @@ class _Events(ChatReader):
 
     def close_run(self) -> None:
         """Marks the last answer of a run that failed: it is not the end of a finished turn."""
+        answer = self.last.answer
         why = f"the run ended with an error: {self.error[:200]}" if self.error else self.failure
-        if why and self.last.answer is not None:
-            self.last.answer.follow(InterimRow(self.at, redact.text(why), mark="stopped", unit=self.unit))
+        if answer is not None and not self.failure and _is_done(answer):  # what failed is the grading after it
+            if why:
+                self.remarks["end a run whose agent was done before the evaluation failed"] += 1
+        elif answer is not None and why:
+            answer.follow(InterimRow(self.at, redact.text(why), mark="stopped", unit=self.unit))
         self.error = self.failure = ""
 
     def settle(self) -> None:

@@ -13,9 +13,9 @@ LISTS = ("history", "trajectory", "events")
 """Members of an object that hold the events."""
 PASSED = frozenset({
     "system", "recall", "change_agent_state", "agent_state_changed", "condensation", "condensation_request", "null",
-    "initialize", "loop_recovery", "SystemPromptEvent", "Condensation", "CondensationRequest",
-    "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent", "StreamingDeltaEvent",
-    "HookExecutionEvent", "LLMCompletionLogEvent", "ACPToolCallEvent",
+    "initialize", "loop_recovery", "SystemPromptEvent", "SystemPromptUpdateEvent", "Condensation",
+    "CondensationRequest", "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent",
+    "StreamingDeltaEvent", "HookExecutionEvent", "LLMCompletionLogEvent", "ACPToolCallEvent",
 })
 """Events that carry nothing of an exchange."""
 ENDED = frozenset({"awaiting_user_input", "finished"})
