@@ -549,3 +549,19 @@ def test_a_report_says_the_file_of_a_notice_once(base, tmp_path):
     page = markdown(blocks(look(base, tmp_path)))
     notice = next(line for line in page.splitlines() if "the AI SDK's words" in line)
     assert notice.count("opencode.db") == 1
+
+
+@pytest.mark.parametrize("mask", ["REDACTED", "[redacted]", "***", ""])
+def test_ids_that_were_masked_are_no_repeats(tmp_path, mask):
+    first = [{**row, "id": mask, **({"messageID": mask} if "messageID" in row else {})}
+             for row in said(START, tool(key=mask), tool("error", key=mask, error="no such file"), ended("tool-calls"))]
+    last = [{**row, "id": mask, **({"messageID": mask} if "messageID" in row else {})}
+            for row in said(START, text(), ended(), key="msg_3")]
+    seen = exported(tmp_path, asked(), first, last)
+    assert stops(seen) == ["tool_call", "end_turn"]
+    assert places(seen) == [["request", "tool_result"]]
+    calls = [verdict.call.id for verdict in seen.responses[0].verdicts]
+    assert len(set(calls)) == 2
+    results = seen.responses[1].exchange.request.messages[0].results
+    assert [(part.call_id, part.text) for part in results] == list(zip(calls, ["wrote it", "no such file"], strict=True))
+    assert "repeat" not in "\n".join(seen.inputs[0].notices)

@@ -19,7 +19,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.member_values import is_mask, object_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 APIS: Mapping[str, str] = {
@@ -116,7 +116,7 @@ class _Reader(DialogueReader):
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a record; older records name only their message, or nothing."""
         key = value.get("sessionID") or ("" if "messageID" in value or "role" in value else value.get("id"))
-        return key if isinstance(key, str) and key else self.session
+        return key if isinstance(key, str) and not is_mask(key) else self.session
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """Also ends the message before."""
@@ -220,6 +220,8 @@ class _Reader(DialogueReader):
         elif kind == "reasoning" and isinstance(text, str):
             answer.parts.append(ReasoningPart(text, None))
         elif kind == "tool":
+            if is_mask(block.get("callID")):
+                block = {**block, "callID": f"{answer.id}/{len(answer.parts)}"}
             call = call_of(block, here, slice_at)
             answer.parts.append(call)
             result = result_of(block, call)
@@ -234,6 +236,8 @@ class _Reader(DialogueReader):
         model = object_of(value.get("model"))
         first = not self.made  # a message may hold several answers; only the first is known by the message's id
         name = self.owner or str(value.get("id"))
+        if is_mask(name):
+            name = f"{self.unit} {message.number}"
         provider = value.get("providerID") or model.get("providerID")
         started = {**object_of(value.get("time")), **({} if first else object_of(line.value.get("time")))}
         answer = self.answer_of(

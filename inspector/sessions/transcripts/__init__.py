@@ -21,6 +21,7 @@ from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
 from inspector.sessions.stored_rows import RecordPiece, UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.member_values import is_mask
 from inspector.sessions.wordings import connection_lost
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json_rows
@@ -295,7 +296,7 @@ class TranscriptReader:
         one = self.row_word[0]
         for line in lines:
             key = line.value.get(self.key)
-            if isinstance(key, str) and key in self.places:
+            if isinstance(key, str) and key in self.places and not is_mask(key):
                 self.remarks[f"repeat {one} before them (same {self.key})"] += 1
                 continue
             place = self.above(line.value)

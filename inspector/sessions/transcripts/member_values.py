@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from loop_core.wire import wire
+
+_MASK = re.compile(r"\W*(?:redacted|masked|removed|hidden)?\W*", re.IGNORECASE)
+
+
+def is_mask(value: Any) -> bool:
+    """Whether a text stands where a name was taken out before the file was shared: it is the same for many names."""
+    return isinstance(value, str) and _MASK.fullmatch(value) is not None
 
 
 def known_text(value: Any) -> str | None:
