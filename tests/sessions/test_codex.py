@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -45,7 +46,11 @@ def result(text="a.txt", key="call_1"):
     return item("function_call_output", call_id=key, output=text)
 
 
-def count(output=12, total=99):
+TOTALS = itertools.count(99)
+
+
+def count(output=12, total=None):
+    total = next(TOTALS) if total is None else total
     used = {"input_tokens": 50, "cached_input_tokens": 40, "output_tokens": output, "reasoning_output_tokens": 3,
             "total_tokens": 50 + output}
     return event("token_count", info={"last_token_usage": used, "total_token_usage": {**used, "output_tokens": total}})
@@ -449,3 +454,23 @@ def test_damage_and_unknown_records_hide_nothing(tmp_path):
     assert len(seen.responses) == 1
     assert "is cut after" in notices(seen)
     assert "records of unknown type were passed over: brand_new (1)" in notices(seen)
+
+
+def test_a_count_that_is_repeated_ends_no_answer(tmp_path):
+    again = count(700, total=1_000)
+    thought = item("reasoning", summary=[{"type": "summary_text", "text": "Look."}])
+    seen = shown(rollout(user("go"), call(), again, item("function_call_output", call_id="call_1", output="a.md"),
+                         thought, again, said("Fine."), count(7, total=1_007)), tmp_path)
+    assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [700, 7]
+    assert seen.responses[1].exchange.response.text == "Fine."
+
+
+@pytest.mark.parametrize(("runs", "stop", "calls"), [("client", "tool_call", 1), ("server", "unknown", 0)])
+def test_a_search_for_tools_that_codex_runs_is_a_call(tmp_path, runs, stop, calls):
+    seen = shown(rollout(
+        user("go"), item("tool_search_call", call_id="call_1", execution=runs, arguments={"query": "issues"}), count(),
+        item("tool_search_output", call_id="call_1", execution=runs, tools=[{"name": "list"}]), said("Fine."), count()),
+        tmp_path)
+    assert stops(seen)[0] == stop
+    found = seen.responses[0].exchange.response.tool_calls
+    assert [(each.name, each.arguments) for each in found] == [("tool_search", '{"query": "issues"}')] * calls

@@ -79,6 +79,8 @@ class _Rollout(TranscriptReader):
         """Whether a count precedes its items, as in files of 2025; None before the first count."""
         self.ahead: Usage | None = None
         """The count of the following items."""
+        self.total: Any = None
+        """The running total of the last count."""
         self.texts: set[int] = set()
         """Hashes of the texts in items: an event that repeats one is skipped."""
         self.alone: set[int] = set()
@@ -306,9 +308,10 @@ class _Rollout(TranscriptReader):
 
     def _count(self, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """A token count: of the answer before it, or in files of 2025 of the items after it."""
-        usage = usage_of(payload.get("info"))
-        if usage is None:
-            return place
+        usage, total = usage_of(payload.get("info")), object_of(payload.get("info")).get("total_token_usage")
+        if usage is None or (total is not None and total == self.total):
+            return place  # Codex repeats the last count when it learns new rate limits, also within an answer
+        self.total = total
         if self.early is None:
             self.early = self.threads < 2 and not self.answers and bool(self.starts)
         if self.open is not None and self.open.usage is None:

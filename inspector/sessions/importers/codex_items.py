@@ -138,6 +138,9 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
         arguments = given if form is ArgsForm.STRING else slice_at("arguments") or slice_at("input")
         call = CallKind.CUSTOM if kind == "custom_tool_call" else CallKind.FUNCTION
         answer.parts.append(ToolCall(key, name if isinstance(name, str) else "", arguments, True, call, form, at=at))
+    elif kind == "tool_search_call" and payload.get("execution") == "client":  # else the provider runs it
+        answer.parts.append(ToolCall(key, "tool_search", slice_at("arguments"), True, CallKind.FUNCTION,
+                                     ArgsForm.OBJECT, at=at))
     elif kind == "local_shell_call":
         own = payload.get("id")
         answer.parts.append(ToolCall(key or (own if isinstance(own, str) else None), "local_shell",
