@@ -74,6 +74,11 @@ class Server:
     """The model that `ask` asks for; a `Request` names its own."""
 
     def __post_init__(self) -> None:
+        for name, value in (("api", self.api), ("base", self.base), ("key", self.key), ("model", self.model or "")):
+            if not isinstance(value, str):  # a key of an environment variable that is not set is None
+                raise CallerError(f"{name}: expected a text, not {type(value).__name__}")
+        if not isinstance(self.headers, (tuple, list)) or any(len(pair) != 2 for pair in self.headers):
+            raise CallerError("headers: expected pairs of a name and a value")
         if not _reachable(self.base or wire(self.api).home.base):
             raise CallerError("--base-url: expected http://HOST… or https://HOST…, with a port from 1 to 65535 if any")
         if not (self.model or "").isprintable():

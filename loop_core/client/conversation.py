@@ -307,8 +307,9 @@ class Stream:
             try:
                 while (piece := runner.run(self._next())) is not None:
                     yield piece
-            finally:
+            except GeneratorExit:  # whoever reads has stopped; after any other exception the turn is over
                 runner.run(self._async.aclose())
+                raise
 
     async def _next(self) -> str | None:
         # a coroutine, as `Runner.run` needs one: `anext` gives only an awaitable
@@ -339,6 +340,11 @@ class _Chat:
         """
         refuse_plain(server)
         chosen = preset(policy) if isinstance(policy, str) else policy
+        for name, value, kind in (("policy", chosen, Policy), ("limits", limits or Limits(), Limits)):
+            if not isinstance(value, kind):
+                raise CallerError(f"{name}: expected {kind.__name__}, not {type(value).__name__}")
+        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+            raise CallerError(f"max_tokens: {max_tokens!r} is not a whole number from 1")
         declared, runs = declare(tools)
         return _Chat(server, declared, Toolbox(runs), Plan(limits or Limits(), chosen), max_tokens, line, observer)
 

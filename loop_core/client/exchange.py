@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from loop_core.client.address import (
@@ -18,6 +17,7 @@ from loop_core.client.address import (
 )
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
+from loop_core.client.waiting import check_seconds, retry_after
 from loop_core.errors import DecodeError
 from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.state import ProviderResponse
@@ -294,6 +294,9 @@ class Retries:
     first: float = 1.0
     """Seconds before the first retry where the server names no time; doubled each time."""
 
+    def __post_init__(self) -> None:
+        check_seconds(self, ("longest", "first"))
+
     def wait(self, answer: LiveResponse) -> float | None:
         """Seconds until the request is repeated; None if it is not."""
         attempt = answer.ask.attempt
@@ -351,25 +354,6 @@ def is_stored(request: Request) -> bool:
     return bool(request.background or request.previous_id or extra.get("store") is True or extra.get("conversation"))
 
 
-def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
-    """The seconds that a server asks the client to wait; None if it does not say. A date counts from the answer's
-    own date."""
-    seen = {name.lower(): value.strip() for name, value in headers}
-    # The finer one first, as the openai SDK reads them.
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            seconds = float(seen[name]) / unit
-        except (KeyError, ValueError):
-            continue
-        if 0 <= seconds < float("inf"):  # also false for `nan`, which float() reads
-            return seconds
-    try:
-        until = parsedate_to_datetime(seen["retry-after"]) - parsedate_to_datetime(seen["date"])
-    except (KeyError, ValueError, TypeError):
-        return None
-    return max(0.0, until.total_seconds())
-
-
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """How long a client waits for a server, in seconds."""
@@ -381,6 +365,9 @@ class Timeouts:
     """For one answer, looked at with each piece of its body; while the head comes, `silence` alone holds."""
     poll: float = 2.0
     """Between two looks at a response that is made in the background."""
+
+    def __post_init__(self) -> None:
+        check_seconds(self, ("connect", "silence", "whole", "poll"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ read from its profile: a prefill that it would answer with an error is never ask
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from loop_core.client.address import (
     refuse_plain,
     url_of,
 )
-from loop_core.errors import CallerError
+from loop_core.errors import CallerError, EncodeError
 from loop_core.formats import format_entry
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, tool_message, tool_result
@@ -173,9 +174,13 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
 
 
 def _message(value: Any) -> Message:
-    if not isinstance(value, Mapping) or value.get("role") not in ROLES:
+    role = value.get("role") if isinstance(value, Mapping) else None
+    if not isinstance(role, str) or role not in ROLES:
         raise CallerError(f"not a message: expected a mapping whose role is one of {', '.join(sorted(ROLES))}")
-    (message,) = decode_request("openai_chat", {"messages": [value]}).messages
+    try:
+        (message,) = decode_request("openai_chat", {"messages": [value]}).messages
+    except (TypeError, ValueError, RecursionError):
+        raise CallerError("not a message: its content is no JSON") from None
     return message
 
 
@@ -259,7 +264,7 @@ def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
     """The request with its key or signature; no other function adds them.
 
     Raises:
-        LoopError: there is nothing to sign with.
+        LoopError: it holds what is no JSON, or there is nothing to sign with.
     """
     profile = expected_speaker(server, request.request.model).profile.name
     path = wire(server.api).path(request.request)
@@ -268,10 +273,30 @@ def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
     proof = {name for name, _ in masked_proof(server, profile)}
     headers = [(name, value) for name, value in request.headers if name not in proof]
     headers += key_header(server, profile)
-    url, content = url_of(server, path), b"" if request.body is None else dump(request.body).encode()
+    url, content = url_of(server, path), b"" if request.body is None else _content(request)
     if server.sign is not None:
         headers += server.sign(request.method, url, tuple(headers), content)
     return HttpRequest(request.method, url, tuple(headers), content, request.request)
+
+
+def _content(request: LiveRequest) -> bytes:
+    """The bytes of the body.
+
+    Raises:
+        EncodeError: it holds a value that JSON has no form for.
+    """
+    try:
+        content = dump(request.body).encode()
+        if b"NaN" in content or b"Infinity" in content:  # in a text, or a number that a provider would refuse
+            json.loads(content, parse_constant=_refused_constant)
+    except (TypeError, ValueError, RecursionError) as why:
+        said = "it is nested too deeply or holds itself" if isinstance(why, RecursionError) else str(why)
+        raise EncodeError(f"the request cannot be written as JSON: {said}", api=request.request.api) from None
+    return content
+
+
+def _refused_constant(word: str) -> None:
+    raise ValueError(f"{word} is no number")
 
 
 def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:

@@ -22,6 +22,7 @@ from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader, Timeouts
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
+from loop_core.client.threads import run_in_thread
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -336,8 +337,8 @@ class AsyncLive(_Source):
         return leaves if isinstance(leaves, NotRecorded) else await self._unless_cancelled(self._respond(send, leaves))
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`."""
-        event = await self._unless_cancelled(asyncio.to_thread(self.toolbox.run, effect, turn))
+        """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`, which does not wait for it."""
+        event = await self._unless_cancelled(run_in_thread(self.toolbox.run, effect, turn))
         return self._ran(effect, turn, event) if isinstance(event, ToolResults) else event
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
@@ -372,7 +373,7 @@ class AsyncLive(_Source):
 
     async def _exchange(self, request: LiveRequest) -> LiveResponse:
         # Who signs may have to fetch new credentials first, and waits for them.
-        http = self._http(request) if self.server.sign is None else await asyncio.to_thread(self._http, request)
+        http = self._http(request) if self.server.sign is None else await run_in_thread(self._http, request)
         with self._reading(request) as reading:
             async with self._client.stream(**http) as response:
                 reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)

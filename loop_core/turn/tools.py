@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from traceback import TracebackException
 from typing import Any, Protocol
 
@@ -81,7 +82,11 @@ class Toolbox:
             return tool_result(call, _whole(f"Failed: {why}"), is_error=True)
         # The one broad `except` of the engine: a tool is somebody else's code, what it raises cannot be listed, and the
         # model is told of it as of any other result.
-        except Exception as why:  # noqa: BLE001
+        except BaseException as why:
+            # `asyncio.CancelledError` is no Exception, but out of a plain function it cancels nothing: the task that
+            # asked would seem to be cancelled, and a group of tasks would say nothing of it.
+            if not isinstance(why, Exception) and type(why).__name__ != "CancelledError":
+                raise
             # Not `{why}`: its `__str__` is the tool's code too, and may raise.
             words = str(TracebackException(type(why), why, None))
             return tool_result(call, _whole(f"Failed: {type(why).__name__}: {words}"), is_error=True)
@@ -95,8 +100,22 @@ def _whole(text: str) -> str:
 
 def _text(result: Any) -> str:
     """The text of a tool's return value for the model."""
-    # a date or a path has no JSON of its own
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_spelled)
+
+
+def _spelled(value: Any) -> str:
+    """The text of a value that has no JSON of its own, such as a date or a path.
+
+    Raises:
+        TypeError: it stands for work that nobody did, as a coroutine does; a function that is decorated may return one.
+    """
+    import inspect
+
+    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        raise TypeError(f"what the tool returned did nothing yet: {type(value).__name__}")
+    return str(value)
 
 
 # -- Plain Python functions as tools: the declaration comes from the signature and the docstring ---------------------
@@ -117,12 +136,14 @@ def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, 
     Raises:
         CallerError: one of them cannot be a tool, or two have one name.
     """
+    if not isinstance(functions, Iterable):
+        raise CallerError(f"tools: expected a list of functions, not {type(functions).__name__}")
     tools: list[Tool] = []
     runs: dict[str, ToolFunction] = {}
     for function in functions:
-        name = getattr(function, "__name__", "")
+        name = getattr(function, "__name__", None)
         # A lambda is called `<lambda>`, and a partial has no name.
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise CallerError(f"{function!r}: a tool is a function with a name of letters, digits, - and _")
         if name in runs:
             raise CallerError(f"{name}: two tools have this name")
@@ -147,15 +168,37 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     # Its call returns a coroutine that nobody awaits: the tool would seem to succeed and do nothing.
     if inspect.iscoroutinefunction(function):
         raise CallerError(f"{name}: a tool is a plain function, and this is a coroutine function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise CallerError(f"{name}: a tool is a plain function, and this is a generator function")
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(function)  # type: ignore[arg-type]  # a function is a type to pydantic
-        schema: Mapping[str, Any] = adapter.json_schema()
+        schema: Mapping[str, Any] = adapter.json_schema(schema_generator=_schema_generator())
     except (PydanticUserError, TypeError, ValueError, NameError) as why:
         raise CallerError(f"{name}: {str(why).splitlines()[0]}") from None
     # pydantic gives a list schema to positional-only parameters, and providers accept an object alone.
     if schema.get("type") != "object":
         raise CallerError(f"{name}: its parameters have to be named")
     return Tool(name, schema, inspect.getdoc(function) or ""), _run(adapter)
+
+
+@cache
+def _schema_generator() -> Any:
+    """What makes schemas, without defaults that JSON cannot hold: an object, an infinite number."""
+    from pydantic.json_schema import GenerateJsonSchema
+    from pydantic_core import PydanticSerializationError
+
+    class Generator(GenerateJsonSchema):
+        ignored_warning_kinds = frozenset(("skipped-choice", "non-serializable-default"))  # type: ignore[assignment]
+
+        def encode_default(self, dft: Any) -> Any:
+            value = super().encode_default(dft)
+            try:
+                json.dumps(value, allow_nan=False)
+            except ValueError as why:
+                raise PydanticSerializationError(str(why)) from None
+            return value
+
+    return Generator
 
 
 def _run(adapter: Any) -> ToolFunction:

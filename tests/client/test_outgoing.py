@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from loop_core.client.outgoing import ability, body_of, outgoing, with_reduced_tools
-from loop_core.errors import CallerError
+from loop_core.client.address import Server
+from loop_core.client.outgoing import ability, body_of, http_request, outgoing, with_reduced_tools
+from loop_core.errors import CallerError, EncodeError
 from loop_core.judge.classify import judge
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -315,3 +316,24 @@ def test_a_kept_interaction_is_gone_on_from_by_its_id() -> None:
     request = outgoing(turn, sent(turn, effects))
     assert request.previous_id == "v1_1"
     assert ASK not in request.messages
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(("value", "why"), [
+    (object(), "not JSON serializable"), (b"x", "not JSON serializable"), (CIRCLE, "nested too deeply or holds itself"),
+    (float("nan"), "NaN is no number"), ({"top_p": float("-inf")}, "-Infinity is no number"), (10**5000, "digits"),
+], ids=["object", "bytes", "circle", "nan", "infinite", "digits"])
+def test_what_is_no_json_is_refused_before_anything_is_sent(value: Any, why: str) -> None:
+    asked = Request("openai_chat", (ASK,), "m", stream=True, extra={"user": value})
+    turn, effects = begin("t", asked)
+    with pytest.raises(EncodeError, match=why):
+        http_request(Server("openai_chat", "http://127.0.0.1:9"), turn, sent(turn, effects))
+
+
+def test_a_text_that_speaks_of_no_numbers_is_sent() -> None:
+    asked = Request("openai_chat", (Message(Role.USER, (TextPart("Is NaN below Infinity?"),)),), "m", stream=True)
+    turn, effects = begin("t", asked)
+    assert b"Is NaN below Infinity?" in http_request(Server("openai_chat"), turn, sent(turn, effects)).content

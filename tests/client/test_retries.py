@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from math import inf, nan
 
 import pytest
 
 from loop_core.client.address import Server
-from loop_core.client.exchange import LiveResponse, Observer, ResponseReader, Retries, is_stored, retryable
+from loop_core.client.exchange import LiveResponse, Observer, ResponseReader, Retries, Timeouts, is_stored, retryable
 from loop_core.client.outgoing import LiveRequest, live_request
+from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method
 from loop_core.turn.state import RequestPlace, Send
 from loop_core.values import CallKind, Request, Tool, TransportEnd
@@ -70,3 +73,16 @@ def test_it_is_asked_for_again_within_the_bounds() -> None:
     made = heard(ROLE)
     waits = [bounds.wait(replace(made, ask=replace(made.ask, attempt=attempt))) for attempt in range(3)]
     assert waits == [0.5, 1.0, None]
+
+
+@pytest.mark.parametrize(("make", "why"), [
+    (lambda: Timeouts(silence=inf), "silence: inf is not a number of seconds from 0 to 1,000,000"),
+    (lambda: Timeouts(connect=-1), "connect: -1 is not"),
+    (lambda: Timeouts(whole=nan), "whole: nan is not"),
+    (lambda: Timeouts(poll="2"), "poll: '2' is not"),  # type: ignore[arg-type]
+    (lambda: Retries(first=-1), "first: -1 is not"),
+    (lambda: Retries(longest=2_000_000), "longest: 2000000 is not"),
+])
+def test_a_time_that_no_clock_can_wait_is_refused(make: Callable[[], object], why: str) -> None:
+    with pytest.raises(CallerError, match=why):
+        make()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from math import inf, nan
 from typing import Any, Literal
 
 import pytest
@@ -83,6 +85,23 @@ async def later() -> None:
     """Not yet."""
 
 
+def rows() -> Iterator[int]:
+    yield 1
+
+
+async def rows_later() -> AsyncIterator[int]:
+    yield 1
+
+
+class Nameless:
+    """Something that can be called, whose name is no text."""
+
+    __name__ = 5  # type: ignore[assignment]
+
+    def __call__(self) -> str:
+        return ""
+
+
 def positional(place: str, /) -> str:
     return place
 
@@ -95,7 +114,10 @@ def untyped(place: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
     (lambda: "", "a tool is a function with a name of letters, digits, - and _"),
     (partial(weather, unit="F"), "a tool is a function with a name of letters, digits, - and _"),
     (7, "7: a tool is a function"),
+    (Nameless(), "a tool is a function with a name"),
     (later, "later: a tool is a plain function, and this is a coroutine function"),
+    (rows, "rows: a tool is a plain function, and this is a generator function"),
+    (rows_later, "rows_later: a tool is a plain function, and this is a generator function"),
     (positional, "positional: its parameters have to be named"),
     (untyped, "untyped: "),
 ])
@@ -103,6 +125,23 @@ def test_what_cannot_be_a_tool_is_refused_by_name(function: Any, why: str) -> No
     with pytest.raises(CallerError, match=why) as refused:
         declare([function])
     assert "\n" not in str(refused.value)
+
+
+def test_one_function_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(CallerError, match="expected a list of functions, not function"):
+        declare(weather)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("default", [inf, nan, object(), b"\xff"])
+def test_a_default_that_json_cannot_hold_is_left_out(default: Any, recwarn: pytest.WarningsRecorder) -> None:
+    def wait(seconds: float = default) -> str:
+        return str(seconds)
+
+    (tool,), runs = declare([wait])
+    assert tool.schema is not None
+    assert tool.schema["properties"]["seconds"] == {"title": "Seconds", "type": "number"}
+    assert runs["wait"]({}) == str(default)
+    assert not recwarn.list
 
 
 def test_two_tools_of_one_name_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -137,12 +138,35 @@ def test_what_a_tool_returns_is_sent_as_json_unless_it_is_text(made: Any, text: 
     assert (part.text, part.is_error) == (text, False)
 
 
+async def coroutine_of_nobody() -> str:
+    return "later"
+
+
 def test_what_json_cannot_hold_is_an_error_result() -> None:
     endless: list[Any] = []
     endless.append(endless)
     (part,) = Toolbox({"write": lambda _: endless}).run(batch(call()), turn()).results
     assert part.is_error
     assert part.text.startswith("Failed: ValueError: ")
+
+
+@pytest.mark.parametrize(("made", "kind"), [
+    (coroutine_of_nobody, "coroutine"), (lambda: (number for number in (1, 2)), "generator"),
+])
+def test_what_was_never_run_is_no_result(made: Any, kind: str) -> None:
+    """A decorated coroutine function looks like a plain one: the model would read a place in memory."""
+    for value in (made(), {"rows": made()}):
+        (part,) = Toolbox({"write": lambda _, value=value: value}).run(batch(call()), turn()).results
+        assert part == ToolResultPart(part.call_id, "write",
+                                      f"Failed: TypeError: what the tool returned did nothing yet: {kind}", True)
+
+
+def test_a_tool_whose_own_task_was_cancelled_has_failed() -> None:
+    async def cancelled() -> str:
+        raise asyncio.CancelledError
+
+    ran = Toolbox({"write": lambda _: asyncio.run(cancelled())}).run(batch(call()), turn())
+    assert texts(ran) == ["Failed: CancelledError: "]
 
 
 # -- steering --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,42 @@
+"""The times that a client waits: which can be waited at all, and which a server asks for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from email.utils import parsedate_to_datetime
+
+from loop_core.errors import CallerError
+
+MOST_SECONDS = 1_000_000
+"""The longest time that can be waited; clocks of operating systems refuse more, or an infinite one."""
+
+
+def check_seconds(value: object, names: Iterable[str]) -> None:
+    """Refuses fields that are no time.
+
+    Raises:
+        CallerError: one of the fields is none.
+    """
+    for name in names:
+        seconds = getattr(value, name)
+        if not isinstance(seconds, (int, float)) or not 0 <= seconds <= MOST_SECONDS:  # also true for `nan`
+            raise CallerError(f"{name}: {seconds!r} is not a number of seconds from 0 to {MOST_SECONDS:,}")
+
+
+def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
+    """The seconds that a server asks the client to wait; None if it does not say. A date counts from the answer's
+    own date."""
+    seen = {name.lower(): value.strip() for name, value in headers}
+    # The finer one first, as the openai SDK reads them.
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(seen[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        if 0 <= seconds < float("inf"):  # also false for `nan`, which float() reads
+            return seconds
+    try:
+        until = parsedate_to_datetime(seen["retry-after"]) - parsedate_to_datetime(seen["date"])
+    except (KeyError, ValueError, TypeError):
+        return None
+    return max(0.0, until.total_seconds())
