@@ -87,6 +87,8 @@ class Decoder:
     """How a body that is not text is framed, if the format has such."""
     closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
     """Marks of which one has to come before `saw_done` can be set: until then nobody has to ask for it."""
+    reads_on: ClassVar[bool] = False
+    """Whether events behind the end mark are still read: a second end or an error there may be the stricter one."""
 
     def __init__(
         self,
@@ -303,7 +305,7 @@ class Decoder:
                 self.saw_done = True  # the stream begins again
                 self.after_end(start, end)
             # What follows the end mark is no part of the answer.
-            if type(event) is dict and not self.saw_done:
+            if type(event) is dict and (self.reads_on or not self.saw_done):
                 self.payload = payload
                 self._opening = self._opening or payload
                 try:

@@ -161,6 +161,7 @@ class Decoder(base.Decoder):
     api = API
     stop_reasons = STOP_REASONS
     closing = (*base.Decoder.closing, b"message-end", b"stream-end")
+    reads_on = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -174,7 +175,7 @@ class Decoder(base.Decoder):
         """Reads one event of either version."""
         at = At(ExchangePart.BODY, start, end)
         kind = string(event.get("type")) or string(event.get("event_type"))
-        if self.raw and kind in EVENTS and kind != "message-end":
+        if self.saw_done and kind in EVENTS and kind != "message-end":
             self.after_end(start, end)
             return
         self._id = self._id or word(event.get("id")) or word(event.get("generation_id"))
@@ -191,6 +192,7 @@ class Decoder(base.Decoder):
             if call is not None:
                 call.closed = True
         elif kind == "message-end":
+            self.saw_done = True
             self._end(delta, At(ExchangePart.BODY, start, end, "/delta/finish_reason"))
             if text := word(delta.get("error")):
                 self.fail(ProviderError(text, retryable=True), At(ExchangePart.BODY, start, end, "/delta/error"))
