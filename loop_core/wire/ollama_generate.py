@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
@@ -76,10 +75,6 @@ class Decoder(ChatDecoder):
     def on_body(self, body: Any) -> None:
         """Reads a body that is not lines of JSON: an error page, for example."""
         super().on_body(_as_chat(body))
-
-    def build(self) -> ChatResponse:
-        """The response from what was read."""
-        return replace(super().build(), api=API)
 
 
 def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
