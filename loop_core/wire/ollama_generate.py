@@ -30,7 +30,7 @@ from loop_core.wire.body import (
 )
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat import body_of, lines_of, losses
-from loop_core.wire.ollama_chat.decode import LOSES, STOP_REASONS
+from loop_core.wire.ollama_chat.decode import LOSES
 from loop_core.wire.ollama_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.reads import FactRow
 
@@ -158,9 +158,7 @@ def _image(part: OpaquePart) -> str:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

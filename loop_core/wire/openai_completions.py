@@ -216,9 +216,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

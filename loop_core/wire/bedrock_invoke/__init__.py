@@ -332,9 +332,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

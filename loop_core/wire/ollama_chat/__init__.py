@@ -50,7 +50,7 @@ from loop_core.wire.body import (
     word,
 )
 from loop_core.wire.format import Format, Home
-from loop_core.wire.ollama_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
+from loop_core.wire.ollama_chat.decode import API, LOSES, PATHS, READS, STREAM_READS, Decoder, recognises
 
 _CREATED = "1970-01-01T00:00:00Z"  # the engine has no clock
 _ORDER = (ReasoningPart, TextPart, ToolCall)
@@ -307,9 +307,7 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,
