@@ -53,6 +53,9 @@ LOSES: Mapping[str, str] = {
     "usage.cached_tokens": "the cache is not counted",
 }
 
+DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+"""What the last line says of its times: all of it, and its parts in order."""
+
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/chat/?(?=$|[?#])"),)
 
 
