@@ -36,7 +36,6 @@ from loop_core.wire.body import (
     pieces,
     prompt_of,
     rest,
-    string,
     word,
 )
 from loop_core.wire.failures import read_error
@@ -91,9 +90,6 @@ class Decoder(base.Decoder):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._texts: list[str] = []
-        self._id: str | None = None
-        self._model: str | None = None
-        self._stop: str | None = None
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """Reads one event: a piece of the text, a ping, or an error."""
@@ -115,24 +111,17 @@ class Decoder(base.Decoder):
 
     def _read(self, completion: Mapping[str, Any], at: At) -> None:
         self._texts.append(completion["completion"])
-        self._id = word(completion.get("id")) or self._id
-        self._model = word(completion.get("model")) or self._model
-        self._stop = string(completion.get("stop")) or self._stop
+        self.id = word(completion.get("id")) or self.id
+        self.model = word(completion.get("model")) or self.model
+        if word(completion.get("stop")):
+            self.native["stop"] = completion["stop"]
         if completion.get("stop_reason") is not None:
             self.end_with(str(completion["stop_reason"]), at)
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
         text = "".join(self._texts)  # each event holds a piece since version 2023-06-01 (Anthropic docs, Versions)
-        return ChatResponse(
-            api=API,
-            parts=(TextPart(text),) if text else (),
-            stop_reason=self.map_word(self.raw, self.raw_at),
-            id=self._id,
-            model=self._model,
-            native=non_null(stop=self._stop),
-            saw_stop_reason=self.raw is not None,
-        )
+        return self.response((TextPart(text),) if text else ())
 
 
 # -- `ChatResponse` -> the bytes that Anthropic would send for it ----------------------------------------------------
@@ -206,9 +195,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

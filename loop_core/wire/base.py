@@ -28,10 +28,12 @@ from loop_core.values import (
     ExchangePart,
     Finding,
     ProviderError,
+    ResponsePart,
     Severity,
     Stop,
     StopReason,
     TransportEnd,
+    Usage,
 )
 from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import classify, keep_earlier, mapped_reason, read_error, read_quota, redirect
@@ -87,6 +89,8 @@ class Decoder:
     """How a body that is not text is framed, if the format has such."""
     closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
     """Marks of which one has to come before `saw_done` can be set: until then nobody has to ask for it."""
+    reads_on: ClassVar[bool] = False
+    """Whether events behind the end mark are still read: a second end or an error there may be the stricter one."""
 
     def __init__(
         self,
@@ -109,6 +113,10 @@ class Decoder:
         self.raw: str | None = None
         self.raw_at: At | None = None
         self.words_said: list[tuple[str, At | None]] = []  # every stop word that came, in order
+        self.id: str | None = None
+        self.model: str | None = None
+        self.usage: Usage | None = None
+        self.native: dict[str, str] = {}
         self.saw_done = False
         self.streaming = False
         self.transport_end = TransportEnd.EOF
@@ -131,7 +139,7 @@ class Decoder:
         raise NotImplementedError
 
     def build(self) -> ChatResponse:
-        """The response from what was read; `stop_reason` as the format's table maps it."""
+        """The response as far as it was read; `stop_reason` as the format's table maps it."""
         raise NotImplementedError
 
     # -- what callers and formats use ----------------------------------------------------------------------------
@@ -196,6 +204,12 @@ class Decoder:
     def seeing(self, see: See) -> None:
         """From this call on, every JSON value of a stream goes to `see`, and none is decoded."""
         self.on_event, self.on_body = see, lambda body: None  # type: ignore[method-assign, assignment]
+
+    def response(self, parts: Iterable[ResponsePart], stop: StopReason | None = None, **more: Any) -> ChatResponse:
+        """The response of these parts, with what was read beside them; `stop` where the table alone does not say it."""
+        stop = stop or self.map_word(self.raw, self.raw_at)
+        return ChatResponse(self.api, tuple(parts), stop, self.usage, id=self.id, model=self.model, native=self.native,
+                            saw_stop_reason=bool(self.raw), **more)
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
         """Reports a quirk of the bytes, once per rule and message."""
@@ -303,7 +317,7 @@ class Decoder:
                 self.saw_done = True  # the stream begins again
                 self.after_end(start, end)
             # What follows the end mark is no part of the answer.
-            if type(event) is dict and not self.saw_done:
+            if type(event) is dict and (self.reads_on or not self.saw_done):
                 self.payload = payload
                 self._opening = self._opening or payload
                 try:

@@ -152,11 +152,8 @@ def _nobody(parts: Sequence[Any]) -> Sequence[tuple[int, str]]:
 class Format(NamedTuple):
     """Everything that is specific to one wire format."""
 
-    id: str
     # -- reading ------------------------------------------------------------------------------------------------
     decoder: type[Decoder]
-    stop_reasons: Mapping[str, StopRow]
-    """Native word -> mapped reason."""
     paths: Sequence[re.Pattern[str]]
     """URL paths that the format is served under."""
     recognises: Recognise
@@ -210,6 +207,16 @@ class Format(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Format({self.id!r})"  # its tables would fill the screen of whoever sees a traceback
+
+    @property
+    def id(self) -> str:
+        """The format's name in the registry."""
+        return self.decoder.api
+
+    @property
+    def stop_reasons(self) -> Mapping[str, StopRow]:
+        """Native word -> mapped reason."""
+        return self.decoder.stop_reasons
 
     @property
     def polls(self) -> bool:

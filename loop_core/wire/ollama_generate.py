@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
@@ -31,7 +30,7 @@ from loop_core.wire.body import (
 )
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat import body_of, lines_of, losses
-from loop_core.wire.ollama_chat.decode import LOSES, STOP_REASONS
+from loop_core.wire.ollama_chat.decode import LOSES
 from loop_core.wire.ollama_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.reads import FactRow
 
@@ -76,10 +75,6 @@ class Decoder(ChatDecoder):
     def on_body(self, body: Any) -> None:
         """Reads a body that is not lines of JSON: an error page, for example."""
         super().on_body(_as_chat(body))
-
-    def build(self) -> ChatResponse:
-        """The response from what was read."""
-        return replace(super().build(), api=API)
 
 
 def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,9 +158,7 @@ def _image(part: OpaquePart) -> str:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

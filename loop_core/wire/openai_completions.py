@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
@@ -84,10 +83,6 @@ class Decoder(ChatDecoder):
     def on_body(self, body: Any) -> None:
         """Reads a whole completion or an error."""
         super().on_body(_as_chat(body, "message"))
-
-    def build(self) -> ChatResponse:
-        """The response of the first choice."""
-        return replace(super().build(), api=API)
 
 
 def _as_chat(body: Mapping[str, Any], field: str) -> Mapping[str, Any]:
@@ -221,9 +216,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.values import ProviderError
+from loop_core.wire.body import mapping_of
 from loop_core.wire.demands import Body, Demands, JSONShape
 
 Event = dict[str, Any]
@@ -101,6 +102,30 @@ def budget_words(word: str, full: str | None = None) -> dict[Moment, Spelling]:
     return says if full is None else {**says, Moment.FULL: say(full)}
 
 
+_USUAL: Mapping[str, str] = {
+    "context_full": "it has no word for a full context",
+    "filtered": "it has no word for a filter",
+    "paused": "it has no word for a pause",
+    "malformed_call whole": "arguments are an object",
+    "no_call": "it has no word of its own for calls",
+    "fallback": "it has no block that reports it",
+    "commentary": "its messages have no phase",
+    "empty_choices": "it has no choices",
+    "done_without_reason": "the end has no mark of its own",
+    "done_without_reason whole": "a whole body has no mark",
+    "wandering_index": "the later pieces of a call carry no id",
+    "fresh_ids": "the later pieces of a call carry no id",
+}
+"""A fault that has no meaning in several formats -> why, where nothing else is to be said."""
+
+
+def usual_reasons(*faults: str) -> dict[str, str]:
+    """Why each of these faults has no meaning in a format, as in others."""
+    return {fault: _USUAL[fault] for fault in faults}
+
+
+WHOLE_CALLS: Mapping[str, str] = dict.fromkeys(("wandering_index", "fresh_ids"), "a call comes whole")
+"""The same of formats in which a call has no later pieces."""
 ONLY_TEXT: Mapping[str, str] = {
     **dict.fromkeys(("malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index",
                      "wandering_index", "fresh_ids"), "it has no calls"),
@@ -158,9 +183,13 @@ def in_delta(value: Event) -> Sequence[Event]:
     return (value.get("delta", value),)
 
 
-def by_index(value: Event) -> Sequence[tuple[Event, str]]:
-    """The event itself has the index of its part."""
-    return [(value, "index")] if "index" in value else []
+Indexes = Callable[[Event], Sequence[tuple[Event, str]]]
+"""An event -> the objects in it that say by an index to which part they belong, and under which key."""
+
+
+def indexed_by(key: str) -> Indexes:
+    """Events that have the index of their part themselves, under this key."""
+    return lambda value: [(value, key)] if key in value else []
 
 
 class RequestRefusal(NamedTuple):
@@ -207,15 +236,15 @@ def google_error(refused: RequestRefusal) -> Event:
 
 MADE, DATE = 1_700_000_000, "2023-11-14T22:13:20Z"
 """When every scripted answer was made, in both spellings: the encoders have no clock and write zeros."""
-LOAD, READ, WRITE = 2_000_000, 250_000, 20_000_000
-"""Nanoseconds for loading a model, for a token that is read, for one that is written: the same request always gets the
-same bytes."""
 
 
-def count_in(value: Any, name: str) -> int:
-    """The whole number in an object's member; 0 if there is none."""
-    number = value.get(name) if isinstance(value, dict) else None
-    return number if type(number) is int else 0
+def nanoseconds(counts: Any, read: str, written: str) -> tuple[int, int, int]:
+    """What loading a model took, reading so many tokens and writing so many, which are the members of these names.
+
+    The same request always gets the same bytes.
+    """
+    tokens = [number if type(number := mapping_of(counts).get(name)) is int else 0 for name in (read, written)]
+    return 2_000_000, 250_000 * tokens[0], 20_000_000 * tokens[1]
 
 
 class RequestId(NamedTuple):
@@ -296,8 +325,7 @@ class Serving:
     """Usage always counts thinking and the cache apart, were it none."""
     ends_without: bool = False
     """A stream that is lost has an end, and no word why."""
-    indexes: Callable[[Event], Sequence[tuple[Event, str]]] = lambda value: ()
-    """The objects of an event that say by an index to which part they belong, and under which key."""
+    indexes: Indexes = lambda value: ()
     wrapped: str = ""
     """The frame that holds an event of a stream as base64 under `bytes`; empty where events stand by themselves."""
     frame_end: bytes = b"\n\n"

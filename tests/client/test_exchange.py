@@ -76,7 +76,7 @@ def test_another_transport_gets_no_key_for_plain_http() -> None:
 
 
 @pytest.mark.parametrize("text", ["Hello.", SAYS_SO])
-@pytest.mark.parametrize("api", ["openai_chat", "openai_responses", "anthropic_messages"])
+@pytest.mark.parametrize("api", ["openai_chat", "openai_responses", "anthropic_messages", "cohere_chat"])
 def test_the_end_of_a_stream_is_known_with_its_last_byte(api: str, text: str) -> None:
     """Byte by byte, as the decoder itself would know it: a connection that is kept open is not waited for."""
     said = body(api, text) + b": nothing that belongs to it\n\n"

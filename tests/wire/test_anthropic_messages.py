@@ -34,7 +34,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode
-from loop_core.wire.anthropic_messages import LOSES, PATHS, STOP_REASONS, encode, read_request, recognises
+from loop_core.wire.anthropic_messages import LOSES, PATHS, encode, read_request, recognises
+from loop_core.wire.anthropic_messages.table import STOP_REASONS
 from tests.scenes.essence import essence
 
 API = "anthropic_messages"

@@ -11,7 +11,7 @@ from inspector.sessions.traffic import by_content, by_path
 from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
 from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPart, Tool, Usage
-from loop_core.wire import decode_response, encode_request, wire
+from loop_core.wire import decode_response, decoder, encode_request, wire
 
 API = "cohere_chat"
 
@@ -48,6 +48,21 @@ BEGUN = event("tool-call-delta", tool_calls={"function": {"arguments": '{"n": 12
 def test_what_the_words_mean(word: str | None, stop: Stop, detail: str | None) -> None:
     response = decode_response(API, whole(word))
     assert (response.stop_reason.normalized, response.stop_reason.detail, response.text) == (stop, detail, "a")
+
+
+@pytest.mark.parametrize("last", [end("COMPLETE"), {"type": "message-end", "delta": {}}])
+def test_the_last_event_is_the_end_mark_and_what_follows_it_is_no_part_of_the_answer(last: dict[str, Any]) -> None:
+    said = stream(event("content-delta", content={"text": "a"}))
+    reading = decoder(API)
+    reading.feed(said)
+    assert not reading.saw_done
+    reading.feed(stream(last))
+    assert reading.saw_done, "a connection that is kept open is not waited for"
+    reading.feed(said + stream(end("ERROR_LIMIT", error="too long")))
+    response = reading.close()
+    assert response.text == "a"
+    assert "frame.after_end" in {found.rule for found in response.findings}
+    assert response.error is not None, "an error behind the end is one"
 
 
 def test_the_plan_of_calls_is_thinking_and_a_cut_call_stays_open() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loop_core import read
+from loop_core import decode_response, read
 from loop_core.values import Stop
 from loop_core.wire.eventstream import event_frame
 
@@ -131,6 +131,12 @@ def test_a_clean_word_does_not_hide_a_cut_before_it(api: str, stream: Any, cut: 
         assert seen.at is not None
         assert word.encode() in body[seen.at.start : seen.at.end]
     assert read(api, stream(clean, cut)).stop_reason == meant
+
+
+@pytest.mark.parametrize(("api", "stream", "cut", "clean", "meant"), CASES)
+def test_an_empty_word_is_no_word_about_the_end(api: str, stream: Any, cut: str, clean: str, meant: Stop) -> None:
+    assert not decode_response(api, stream("")).saw_stop_reason
+    assert decode_response(api, stream(clean)).saw_stop_reason
 
 
 @pytest.mark.parametrize(("api", "stream", "cut", "clean", "meant"), CASES)

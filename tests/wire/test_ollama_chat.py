@@ -28,7 +28,8 @@ from loop_core.values import (
     TransportEnd,
     Usage,
 )
-from loop_core.wire.ollama_chat import LOSES, PATHS, STOP_REASONS, Decoder, encode, read_request, recognises
+from loop_core.wire.ollama_chat import LOSES, PATHS, Decoder, encode, read_request, recognises
+from loop_core.wire.ollama_chat.decode import STOP_REASONS
 from tests.scenes.essence import essence
 
 CALL = {"function": {"name": "f", "arguments": {"a": 1}}}

@@ -22,7 +22,6 @@ from loop_core.wire.anthropic_messages.table import (
     LOSES,
     PATHS,
     READS,
-    STOP_REASONS,
     STREAM_READS,
     completes,
     recognises,
@@ -272,9 +271,7 @@ def _event(event: tuple[str, str]) -> bytes:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

@@ -146,7 +146,10 @@ def _describe_iterations(iterations: Any) -> str:
     told = " + ".join(f"{count:,}" for count in counts if type(count) is int)
     return f"; output tokens by iteration: {told}" if told else ""
 
+
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+_USAGE = ("input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens")
+"""In the order of `Usage`."""
 _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
 
 
@@ -162,11 +165,7 @@ class Decoder(base.Decoder):
         self._order: list[MessageBlock] = []
         self._open: dict[Any, MessageBlock] = {}
         self._counts: dict[str, int] = {}
-        self._has_usage = False
-        self._native: dict[str, str] = {}
         self._refusal: str | None = None
-        self._id: str | None = None
-        self._model: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
         self._parts: list[ResponsePart] = []  # of a whole body
         self._seams: list[At] = []  # where fallback blocks of a whole body stand
@@ -206,7 +205,7 @@ class Decoder(base.Decoder):
         """Reads a whole message or an error (already read by the base class)."""
         self._read_message(body)
         if isinstance(body.get("request_id"), str):
-            self._native["request_id"] = body["request_id"]
+            self.native["request_id"] = body["request_id"]
         if body.get("stop_reason") is not None:
             self.raw, self.raw_at = str(body["stop_reason"]), self.body_at("/stop_reason")
         content = body.get("content")
@@ -227,17 +226,7 @@ class Decoder(base.Decoder):
         if self.raw == "tool_use" and not calls:
             self.find(f"{API}.tool_use_without_call", "stop_reason is tool_use, but there is no call", self.raw_at)
         self._look_back(limit)
-        return ChatResponse(
-            api=API,
-            parts=tuple(parts),
-            stop_reason=self.map_word(self.raw, self.raw_at),
-            usage=self._usage(),
-            id=self._id,
-            model=self._model,
-            refusal=self._refusal,
-            native=self._native,
-            saw_stop_reason=self.raw is not None,
-        )
+        return self.response(parts, refusal=self._refusal)
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
         """The parts without calls of a model that gave way, and the findings that say which model made which."""
@@ -267,7 +256,7 @@ class Decoder(base.Decoder):
     # -- events --------------------------------------------------------------------------------------------------
 
     def _message_start(self, message: Any, start: int, end: int) -> None:
-        if self._order and message.get("id") != self._id:
+        if self._order and message.get("id") != self.id:
             # A gateway that asks again writes the second message behind the first: no word is about that one's calls.
             self._quirk("second_message", "another message begins before the first one ended", start, end)
             for block in self._order:
@@ -338,8 +327,8 @@ class Decoder(base.Decoder):
     # -- fields --------------------------------------------------------------------------------------------------
 
     def _read_message(self, message: Any) -> None:
-        self._id = message["id"] if isinstance(message.get("id"), str) else self._id
-        self._model = message["model"] if isinstance(message.get("model"), str) else self._model
+        self.id = message["id"] if isinstance(message.get("id"), str) else self.id
+        self.model = message["model"] if isinstance(message.get("model"), str) else self.model
         self._read_native(message)
         self._read_usage(message.get("usage"), None, None)
 
@@ -347,16 +336,15 @@ class Decoder(base.Decoder):
         for name in _MESSAGE_NATIVE:
             value = holder.get(name)
             if value is not None:
-                self._native.update(flatten(name, value))
-        self._refusal = self._native.pop("stop_details.explanation", self._refusal)
+                self.native.update(flatten(name, value))
+        self._refusal = self.native.pop("stop_details.explanation", self._refusal)
         # It says no more than the stop reason does.
-        if self._native.get("stop_details.type") == "refusal":
-            del self._native["stop_details.type"]
+        if self.native.get("stop_details.type") == "refusal":
+            del self.native["stop_details.type"]
 
     def _read_usage(self, usage: Any, start: int | None, end: int | None) -> None:
         if not isinstance(usage, dict):
             return
-        self._has_usage = True
         counts = self._counts
         for name in _COUNTS:
             count = usage.get(name)
@@ -369,17 +357,12 @@ class Decoder(base.Decoder):
             counts[name] = count  # message_delta counts from the beginning on: the last holds (API docs, Streaming)
         if worth_keeping(usage.get("iterations")):
             self._iterations = usage["iterations"]
-            self._native["usage.iterations"] = compact(self._iterations)
+            self.native["usage.iterations"] = compact(self._iterations)
         details = usage.get("output_tokens_details")
         thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
         if type(thinking) is int:
             counts["thinking_tokens"] = thinking
-
-    def _usage(self) -> Usage | None:
-        if not self._has_usage:
-            return None
-        get = self._counts.get
-        return Usage(get("input_tokens"), get("output_tokens"), get("thinking_tokens"), get("cache_read_input_tokens"))
+        self.usage = Usage(*(counts.get(name) for name in _USAGE))
 
     # -- findings ------------------------------------------------------------------------------------------------
 

@@ -44,11 +44,12 @@ from loop_core.wire.serving import (
     StopPlace,
     TokenCount,
     budget_words,
-    by_index,
     fails,
     in_delta,
+    indexed_by,
     itself,
     say,
+    usual_reasons,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -71,14 +72,8 @@ PEERS: Mapping[str, PeerWords] = {
     PEER_ABSENT: ("stop", "interrupted", "none", "error"),
     PEER_FAILURE: PEER_FAILED,
 }
-CANNOT: Mapping[str, str] = {
-    "malformed_call whole": "arguments are an object",
-    "commentary": "its messages have no phase",
-    "empty_choices": "it has no choices",
-    "done_without_reason": "the end has no mark of its own",
-    "wandering_index": "the later pieces of a call carry no id",
-    "fresh_ids": "the later pieces of a call carry no id",
-}
+CANNOT: Mapping[str, str] = usual_reasons(
+    "malformed_call whole", "commentary", "empty_choices", "done_without_reason", "wandering_index", "fresh_ids")
 ERRORS: Mapping[int, str] = {
     400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error", 500: "api_error", 503: "api_error",
     529: "overloaded_error",
@@ -252,7 +247,7 @@ SERVING = Serving(
     answer_id="msg_{}",
     call_id="toolu_{}",
     counts_early=True,  # message_start holds the input tokens
-    indexes=by_index,
+    indexes=indexed_by("index"),
     errors=ERRORS,
     error_body=anthropic_error,
     stops=("stop_sequences",),
@@ -281,10 +276,7 @@ COMPLETE_SAYS: Mapping[Moment, Spelling] = {
     Moment.FAILED: fails(None, "Overloaded", "overloaded_error"),
 }
 COMPLETE_CANNOT: Mapping[str, str] = {
-    **ONLY_TEXT,
-    "filtered": "it has no word for a filter",
-    "empty_choices": "it has no choices",
-    "done_without_reason": "the end has no mark of its own",
+    **ONLY_TEXT, **usual_reasons("filtered", "empty_choices", "done_without_reason"),
 }
 COMPLETE_ENDS: Mapping[str, str] = {
     "context_full": "completed", "echoed": "no_progress", "no_reason stream": "interrupted",

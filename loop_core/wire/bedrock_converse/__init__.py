@@ -22,7 +22,6 @@ from loop_core.wire.bedrock_converse.table import (
     PATHS,
     READS,
     SERVER_TOOL,
-    STOP_REASONS,
     STREAM_READS,
     completes,
     recognises,
@@ -225,9 +224,7 @@ def _exception(response: ChatResponse) -> bytes:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

@@ -187,9 +187,6 @@ class Decoder(base.Decoder):
         self._order: list[GrowingBlock] = []
         self._open: dict[Any, GrowingBlock] = {}
         self._parts: list[ResponsePart] = []  # of a whole body
-        self._usage: Usage | None = None
-        self._native: dict[str, str] = {}
-        self._model: str | None = None
         self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
         self._stopped = False
 
@@ -256,15 +253,7 @@ class Decoder(base.Decoder):
                     self._quirk("block_not_closed", said, block.start, end)
         # messageStop is the end mark; `metadata` with the usage still follows it (wire notes).
         self.saw_done = self._stopped
-        return ChatResponse(
-            api=API,
-            parts=tuple(parts),
-            stop_reason=self.map_word(self.raw, self.raw_at),
-            usage=self._usage,
-            model=self._model,
-            native=self._native,
-            saw_stop_reason=self.raw is not None,
-        )
+        return self.response(parts)
 
     def _choose(self, final: bool = False) -> Framing | None:
         head = self._head.lstrip()
@@ -338,7 +327,7 @@ class Decoder(base.Decoder):
     def _metadata(self, event: Any) -> None:
         usage = event.get("usage")
         if isinstance(usage, dict):
-            self._usage = Usage(
+            self.usage = Usage(
                 input_tokens=integer(usage.get("inputTokens")),
                 output_tokens=integer(usage.get("outputTokens")),
                 cached_tokens=integer(usage.get("cacheReadInputTokens")),
@@ -347,13 +336,13 @@ class Decoder(base.Decoder):
         if isinstance(trace, dict):
             guardrail, router = trace.get("guardrail"), trace.get("promptRouter")
             if isinstance(guardrail, dict) and isinstance(guardrail.get("actionReason"), str):
-                self._native["trace.guardrail.actionReason"] = guardrail["actionReason"]
+                self.native["trace.guardrail.actionReason"] = guardrail["actionReason"]
             if isinstance(router, dict) and isinstance(router.get("invokedModelId"), str):
-                self._model = router["invokedModelId"]
+                self.model = router["invokedModelId"]
 
     def _read_fields(self, holder: Any) -> None:
         if holder.get("additionalModelResponseFields") is not None:
-            self._native["additionalModelResponseFields"] = compact(holder["additionalModelResponseFields"])
+            self.native["additionalModelResponseFields"] = compact(holder["additionalModelResponseFields"])
 
     def _read_content(self, content: list[Any]) -> None:
         text = self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff")

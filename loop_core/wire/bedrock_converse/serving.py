@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +23,6 @@ from loop_core.wire.demands import (
     turns,
 )
 from loop_core.wire.serving import (
-    LOAD,
     PEER_ABSENT,
     PEER_CALL,
     PEER_FAILED,
@@ -31,8 +30,6 @@ from loop_core.wire.serving import (
     PEER_FILTER,
     PEER_LENGTH,
     PEER_STOP,
-    READ,
-    WRITE,
     CallFraming,
     CutCallForm,
     Event,
@@ -46,10 +43,12 @@ from loop_core.wire.serving import (
     StopPlace,
     TokenCount,
     budget_words,
-    count_in,
     fails,
+    indexed_by,
     itself,
+    nanoseconds,
     say,
+    usual_reasons,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -71,16 +70,9 @@ PEERS: Mapping[str, PeerWords] = {
     PEER_ABSENT: ("", "other", "none", "error"),
     PEER_FAILURE: PEER_FAILED,
 }
-CANNOT: Mapping[str, str] = {
-    "paused": "it has no word for a pause",
-    "malformed_call whole": "arguments are an object",
-    "fallback": "it has no block that reports it",
-    "commentary": "its messages have no phase",
-    "empty_choices": "it has no choices",
-    "done_without_reason": "the end has no mark of its own",
-    "wandering_index": "the later pieces of a call carry no id",
-    "fresh_ids": "the later pieces of a call carry no id",
-}
+CANNOT: Mapping[str, str] = usual_reasons(
+    "paused", "malformed_call whole", "fallback", "commentary", "empty_choices", "done_without_reason",
+    "wandering_index", "fresh_ids")
 # Behind a broken frame nothing can be read, the stop reason included; a broken event of text is only passed over.
 ENDS: Mapping[str, str] = {"malformed_frame": "interrupted"}
 ERRORS: Mapping[int, str] = {
@@ -93,20 +85,15 @@ def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return (value["delta"], "text") if name == "contentBlockDelta" else ({}, "")
 
 
-def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
-    return [(value, "contentBlockIndex")] if "contentBlockIndex" in value else []
-
-
 def _converse_error(refused: RequestRefusal) -> Event:
     return {"message": refused.message, "__type": refused.kind}
 
 
 def _set_times(value: Event) -> bool:
-    usage, metrics = value.get("usage"), value.get("metrics")
+    metrics = value.get("metrics")
     if not isinstance(metrics, dict):
         return False
-    spent = LOAD + READ * count_in(usage, "inputTokens") + WRITE * count_in(usage, "outputTokens")
-    metrics["latencyMs"] = spent // 1_000_000  # from nanoseconds
+    metrics["latencyMs"] = sum(nanoseconds(value.get("usage"), "inputTokens", "outputTokens")) // 1_000_000
     return True
 
 
@@ -251,7 +238,7 @@ SERVING = Serving(
     calls=CallFraming.BLOCKS,
     call_id="tooluse_{}",
     names_model=False,
-    indexes=_indexes,
+    indexes=indexed_by("contentBlockIndex"),
     errors=ERRORS,
     error_body=_converse_error,
     error_header="x-amzn-errortype",

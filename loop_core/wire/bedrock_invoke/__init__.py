@@ -161,7 +161,6 @@ class Decoder(ConverseDecoder):
         self._maker_options = {**options, "words": {**STOP_REASONS, **self.words}}
         self._texts: list[str] = []
         self._calls: list[ToolCall] = []
-        self._id: str | None = None
         self._read_text = False
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
@@ -186,8 +185,8 @@ class Decoder(ConverseDecoder):
             maker.on_event(_as_chunk(inner), None, start, end)
         else:
             super().on_event(_counts_named(inner), None, start, end)
-        if isinstance(metrics, dict) and self._usage is None:  # the maker's own counts come first
-            self._usage = Usage(integer(metrics.get("inputTokenCount")), integer(metrics.get("outputTokenCount")))
+        if isinstance(metrics, dict) and self.usage is None:  # the maker's own counts come first
+            self.usage = Usage(integer(metrics.get("inputTokenCount")), integer(metrics.get("outputTokenCount")))
 
     def on_body(self, body: Any) -> None:
         """Reads a whole body or an error."""
@@ -205,12 +204,12 @@ class Decoder(ConverseDecoder):
         """The response, as far as it arrived."""
         if self._maker is None:
             response = super().build()
-            if self._read_text:
-                joined = "".join(self._texts)
-                self.saw_done = self.raw is not None
-                text = (TextPart(joined),) if joined else ()
-                response = replace(response, parts=(*text, *self._calls), id=self._id)
-            return replace(response, api=API)
+            if not self._read_text:
+                return response
+            joined = "".join(self._texts)
+            self.saw_done = self.raw is not None
+            text = (TextPart(joined),) if joined else ()
+            return replace(response, parts=(*text, *self._calls))
         self._maker.size = self.size
         made = self._maker.build()
         for found in self._maker.findings:
@@ -218,7 +217,7 @@ class Decoder(ConverseDecoder):
         if self._maker.error is not None:
             self.fail(self._maker.error, self._maker.error_at)
         self.saw_done, self.words_said = self._maker.saw_done, self._maker.words_said
-        return replace(made, api=API, id=made.id or None, model=made.model or None, usage=made.usage or self._usage)
+        return replace(made, api=API, id=made.id or None, model=made.model or None, usage=made.usage or self.usage)
 
     def watch(self, body: bytes, see: See) -> None:
         """Passes the events inside the chunks to `see`."""
@@ -250,7 +249,7 @@ class Decoder(ConverseDecoder):
                 arguments = slice_of(json_text, shape.calls, number, "parameters")
                 self._calls.append(ToolCall(None, string(call.get("name")) or "", arguments, closed=True,
                                             form=ArgsForm.OBJECT, at=at or self.body_at(f"/{shape.calls}/{number}")))
-        self._id = string(body.get("id")) or self._id
+        self.id = string(body.get("id")) or self.id
         reason = string(holder.get(shape.reason))
         if reason:
             pointer = f"/{shape.holder}/0/{shape.reason}" if shape.holder else f"/{shape.reason}"
@@ -259,8 +258,8 @@ class Decoder(ConverseDecoder):
         if counts[1] is None:
             counts[1] = integer(holder.get("tokenCount"))
         if counts != [None, None]:
-            before = self._usage or Usage()
-            self._usage = Usage(before.input_tokens if counts[0] is None else counts[0],
+            before = self.usage or Usage()
+            self.usage = Usage(before.input_tokens if counts[0] is None else counts[0],
                                 before.output_tokens if counts[1] is None else counts[1])
 
 
@@ -333,9 +332,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

@@ -14,13 +14,13 @@ from loop_core.wire.bedrock_converse.serving import SERVING as CONVERSE
 from loop_core.wire.bedrock_invoke.makers import LLAMA, MISTRAL, MISTRAL_CHAT, NOVA
 from loop_core.wire.body import list_of, mapping_of
 from loop_core.wire.demands import Demands, Member
-from loop_core.wire.serving import Event, Moment, OwnServer, Spelling, StopPlace, fails
+from loop_core.wire.serving import Event, Moment, OwnServer, Spelling, StopPlace, fails, usual_reasons
 
 SAYS: Mapping[Moment, Spelling] = {
     **MESSAGES_SAYS,
     Moment.FAILED: fails(None, "The model stream failed.", "modelStreamErrorException"),
 }
-CANNOT: Mapping[str, str] = {**MESSAGES_CANNOT, "fallback": "it has no block that reports it"}
+CANNOT: Mapping[str, str] = {**MESSAGES_CANNOT, **usual_reasons("fallback")}
 
 
 def _events(value: Event) -> Sequence[Event]:

@@ -41,7 +41,7 @@ from loop_core.wire.body import (
     with_ids,
     word,
 )
-from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
+from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STREAM_READS, Decoder, recognises
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.openai_chat.request import read_request as read_chat
 
@@ -245,9 +245,7 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

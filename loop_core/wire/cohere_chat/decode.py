@@ -161,23 +161,22 @@ class Decoder(base.Decoder):
     api = API
     stop_reasons = STOP_REASONS
     closing = (*base.Decoder.closing, b"message-end", b"stream-end")
+    reads_on = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._order: list[GrowingPart] = []
         self._calls: dict[Any, GrowingPart] = {}
         self._parts: list[ResponsePart] = []  # that came whole
-        self._usage: Usage | None = None
-        self._id: str | None = None
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """Reads one event of either version."""
         at = At(ExchangePart.BODY, start, end)
         kind = string(event.get("type")) or string(event.get("event_type"))
-        if self.raw and kind in EVENTS and kind != "message-end":
+        if self.saw_done and kind in EVENTS and kind != "message-end":
             self.after_end(start, end)
             return
-        self._id = self._id or word(event.get("id")) or word(event.get("generation_id"))
+        self.id = self.id or word(event.get("id")) or word(event.get("generation_id"))
         delta = mapping_of(event.get("delta"))
         message = mapping_of(delta.get("message"))
         if kind in ("content-start", "content-delta"):
@@ -191,6 +190,7 @@ class Decoder(base.Decoder):
             if call is not None:
                 call.closed = True
         elif kind == "message-end":
+            self.saw_done = True
             self._end(delta, At(ExchangePart.BODY, start, end, "/delta/finish_reason"))
             if text := word(delta.get("error")):
                 self.fail(ProviderError(text, retryable=True), At(ExchangePart.BODY, start, end, "/delta/error"))
@@ -206,7 +206,7 @@ class Decoder(base.Decoder):
         """Reads a whole answer or an error (already read by the base class)."""
         if self.error is not None:
             return
-        self._id = word(body.get("id")) or word(body.get("generation_id"))
+        self.id = word(body.get("id")) or word(body.get("generation_id"))
         self._end(body, self.body_at("/finish_reason"))
         self._count(mapping_of(body.get("meta")))
         message = mapping_of(body.get("message"))
@@ -230,14 +230,7 @@ class Decoder(base.Decoder):
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
         grown = [part for growing in self._order if (part := growing.part()) not in (TextPart(""), ReasoningPart(""))]
-        return ChatResponse(
-            api=API,
-            parts=(*grown, *self._parts),
-            stop_reason=self.map_word(self.raw, self.raw_at),
-            usage=self._usage,
-            id=self._id,
-            saw_stop_reason=bool(self.raw),
-        )
+        return self.response((*grown, *self._parts))
 
     def _choose(self, final: bool = False) -> Framing | None:
         head = self._head.lstrip()
@@ -284,7 +277,7 @@ class Decoder(base.Decoder):
         """What was counted; what was billed leaves out what the provider itself put into the prompt."""
         counts = mapping_of(usage.get("tokens")) or mapping_of(usage.get("billed_units"))
         if counts:
-            self._usage = Usage(integer(counts.get("input_tokens")), integer(counts.get("output_tokens")),
+            self.usage = Usage(integer(counts.get("input_tokens")), integer(counts.get("output_tokens")),
                                 cached_tokens=integer(usage.get("cached_tokens")))
 
     def _first_version(self, kind: str, event: Mapping[str, Any], start: int, end: int) -> None:

@@ -15,10 +15,11 @@ from loop_core.wire.serving import (
     Spelling,
     StopPlace,
     budget_words,
-    by_index,
     fails,
     in_delta,
+    indexed_by,
     say,
+    usual_reasons,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -29,16 +30,9 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.FAILED: fails("ERROR", "The generation failed."),
     Moment.BROKEN: say(None),
 }
-CANNOT: Mapping[str, str] = {
-    "filtered": "it has no word for a filter",
-    "paused": "it has no word for a pause",
-    "fallback": "it has no block that reports it",
-    "commentary": "its messages have no phase",
-    "empty_choices": "it has no choices",
-    "done_without_reason": "the end has no mark of its own",
-    "wandering_index": "the later pieces of a call carry no id",
-    "fresh_ids": "the later pieces of a call carry no id",
-}
+CANNOT: Mapping[str, str] = usual_reasons(
+    "filtered", "paused", "fallback", "commentary", "empty_choices", "done_without_reason", "wandering_index",
+    "fresh_ids")
 ENDS: Mapping[str, str] = {"context_full": "completed"}
 
 
@@ -136,7 +130,7 @@ SERVING = Serving(
     call_id="call_{}",
     names_model=False,
     calls_last=True,
-    indexes=by_index,
+    indexes=indexed_by("index"),
     errors={},
     error_body=_cohere_error,
     stops=("stop_sequences",),

@@ -33,7 +33,6 @@ from loop_core.wire.gemini_generate.table import (
     NATIVE,
     PATHS,
     READS,
-    STOP_REASONS,
     STREAM_READS,
     recognises,
     reduce_schema,
@@ -210,9 +209,7 @@ def _error(error: ProviderError | None) -> dict[str, Any]:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

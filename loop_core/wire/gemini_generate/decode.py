@@ -38,12 +38,9 @@ class Decoder(base.Decoder):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._parts = Parts(self)
-        self._usage: dict[str, Any] | None = None
-        self._id: str | None = None
-        self._model: str | None = None
+        self._counts: dict[str, Any] = {}  # the last ones
         self._index: int | None = None  # of the candidate that is read
         self._others: dict[int, tuple[str, At] | None] = {}  # its reason, of each candidate that is not read
-        self._native: dict[str, str] = {}
         self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
         self._span: tuple[int, int] | None = None  # of the event that is read; None for a whole body
@@ -52,7 +49,7 @@ class Decoder(base.Decoder):
         """Reads one chunk. Nearly all of them go on with a text, a thought or a streamed argument and bring nothing
         else."""
         # No event marks the end: text may follow a finish reason (Gemini 2.5 beside a call, rig), under the same id.
-        if self.raw and word(get(event, "responseId")) not in (None, self._id):
+        if self.raw and word(get(event, "responseId")) not in (None, self.id):
             self.saw_done = True
             self.after_end(start, end)
             return
@@ -72,13 +69,13 @@ class Decoder(base.Decoder):
                     # JSON of protocol buffers may leave out an index of 0.
                     and ((width == 1 and self._index == 0) or (width == 2 and candidate["index"] == self._index))
                     and (parts.width == 1 or part["thought"] is True)
-                    and (self._id is not None or "responseId" not in event)
-                    and (self._model is not None or "modelVersion" not in event)
+                    and (self.id is not None or "responseId" not in event)
+                    and (self.model is not None or "modelVersion" not in event)
                 ):
                     append(text)
                     # Chunks have running totals: the last counts stand, and a usage without any takes none away.
                     if "promptTokenCount" in usage or not _COUNTED.isdisjoint(usage):
-                        self._usage = usage
+                        self._counts = usage
                     return
             except (KeyError, TypeError, ValueError):
                 pass  # it has another shape
@@ -105,18 +102,9 @@ class Decoder(base.Decoder):
                 said = f"ended with {ended[0]}" if ended else "has no finish reason"
                 self.find("gemini_generate.other_candidate", f"candidate {index}, which is not read, {said}",
                           ended[1] if ended else None)
-        return ChatResponse(
-            api=API,
-            parts=parts,
-            stop_reason=stop,
-            usage=_usage(self._usage),
-            id=self._id,
-            model=self._model,
-            native=self._native,
-            continuation_token=self._token[0] if self._token else None,
-            saw_stop_reason=bool(self.raw),
-            other_choices=len(self._others),
-        )
+        self.usage = _usage(self._counts)
+        return self.response(parts, stop, continuation_token=self._token[0] if self._token else None,
+                             other_choices=len(self._others))
 
     # -- what `Parts` asks ---------------------------------------------------------------------------------------
 
@@ -137,12 +125,12 @@ class Decoder(base.Decoder):
         if not event.keys() <= _PLAIN_EVENT:
             self._read_beside(event)
         usage = get(event, "usageMetadata")
-        if isinstance(usage, dict) and (self._usage is None or not _COUNTED.isdisjoint(usage)):
-            self._usage = usage
-        if self._id is None:
-            self._id = word(get(event, "responseId"))
-        if self._model is None:
-            self._model = word(get(event, "modelVersion"))
+        if isinstance(usage, dict) and not _COUNTED.isdisjoint(usage):
+            self._counts = usage
+        if self.id is None:
+            self.id = word(get(event, "responseId"))
+        if self.model is None:
+            self.model = word(get(event, "modelVersion"))
         candidates = event.get("candidates")
         for position, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
             if isinstance(candidate, dict):
@@ -214,7 +202,7 @@ class Decoder(base.Decoder):
 
     def _note(self, name: str, value: Any) -> None:
         if isinstance(value, str) and value:
-            self._native[name] = value
+            self.native[name] = value
 
     def _stop(self) -> StopReason:
         stop = self.map_word(self.raw, self.raw_at)
@@ -231,10 +219,8 @@ class Decoder(base.Decoder):
         return stop
 
 
-def _usage(counts: dict[str, Any] | None) -> Usage | None:
+def _usage(counts: dict[str, Any]) -> Usage | None:
     """Tokens as counted here: thoughts stand beside the candidates' tokens, and both spend the limit."""
-    if counts is None:
-        return None
     prompt, visible, thoughts, cached = (
         count if type(count := get(counts, name)) is int else None for name in _COUNTS
     )

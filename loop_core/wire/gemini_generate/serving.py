@@ -11,6 +11,7 @@ from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestErro
 from loop_core.wire.serving import (
     GOOGLE_ERRORS,
     PEER_FILTER,
+    WHOLE_CALLS,
     CutCallForm,
     Event,
     Moment,
@@ -24,6 +25,7 @@ from loop_core.wire.serving import (
     fails,
     google_error,
     say,
+    usual_reasons,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -44,16 +46,10 @@ PEERS: Mapping[str, PeerWords] = {
     "CONTINUATION": ("length", "length", "length", "raises"),
 }
 CANNOT: Mapping[str, str] = {
-    "context_full": "it has no word for a full context",
-    "no_call": "it has no word of its own for calls",
-    "fallback": "it has no block that reports it",
-    "commentary": "its messages have no phase",
-    "empty_choices": "it has no choices",
-    "done_without_reason": "the end has no mark of its own",
+    **usual_reasons("context_full", "no_call", "fallback", "commentary", "empty_choices", "done_without_reason"),
     "no_index": "parts and calls have no index",
     "one_index": "parts and calls have no index",
-    "wandering_index": "a call comes whole",
-    "fresh_ids": "a call comes whole",
+    **WHOLE_CALLS,
 }
 ENDS: Mapping[str, str] = {"refused_repair": "completed", "no_reason stream": "interrupted"}
 

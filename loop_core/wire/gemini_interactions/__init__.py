@@ -29,7 +29,6 @@ from loop_core.wire.gemini_interactions.table import (
     OUTPUT,
     PATHS,
     READS,
-    STOP_REASONS,
     STREAM_READS,
     THOUGHT,
     is_chained,
@@ -234,9 +233,7 @@ def _event(name: str, payload: str) -> bytes:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

@@ -214,10 +214,7 @@ class Decoder(base.Decoder):
         self._parts: list[ResponsePart] = []  # of a whole interaction
         self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
         self._tail: int | None = None  # where the last event begins: no step reaches beyond it
-        self._id: str | None = None
-        self._model: str | None = None
         self._token: str | None = None
-        self._usage: Usage | None = None
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -241,7 +238,7 @@ class Decoder(base.Decoder):
         elif kind in LAST_EVENTS or kind in BEGINS:
             self._interaction(event["interaction"], "/interaction", start, end, last=kind in LAST_EVENTS)
         elif kind == UPDATE:
-            self._id = word(event.get("interaction_id")) or self._id
+            self.id = word(event.get("interaction_id")) or self.id
             self._status(event.get("status"), At(ExchangePart.BODY, start, end, "/status"), last=False)
         elif kind == "error" or event.get("error"):
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
@@ -294,10 +291,10 @@ class Decoder(base.Decoder):
         if last and start is not None:
             # The last event repeats the interaction: no open step reaches into it.
             self._tail = start
-        self._id = word(value.get("id")) or self._id
-        self._model = word(value.get("model")) or self._model
+        self.id = word(value.get("id")) or self.id
+        self.model = word(value.get("model")) or self.model
         self._token = word(value.get("continuation_token")) or self._token
-        self._usage = _usage(value.get("usage")) or self._usage
+        self.usage = _usage(value.get("usage")) or self.usage
         self._status(value.get("status"), at, last=last)
         faults = value.get("errors")
         if value.get("status") == "failed" and isinstance(faults, list) and faults:
@@ -354,16 +351,7 @@ class Decoder(base.Decoder):
                 if not step.closed:
                     self._quirk("step_not_closed", "the interaction ended, but a step never did", step.start,
                                 max(limit, step.start))
-        return ChatResponse(
-            api=API,
-            parts=tuple(parts),
-            stop_reason=self.map_word(self.raw, self.raw_at),
-            usage=self._usage,
-            id=self._id,
-            model=self._model,
-            continuation_token=self._token,
-            saw_stop_reason=self.raw is not None,
-        )
+        return self.response(parts, continuation_token=self._token)
 
     def _quirk(self, rule: str, message: str, start: int | None, end: int | None) -> None:
         self.find(f"{API}.{rule}", message, At(ExchangePart.BODY, start, end))

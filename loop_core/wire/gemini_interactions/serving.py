@@ -16,9 +16,10 @@ from loop_core.wire.serving import (
     Spelling,
     StopPlace,
     budget_words,
-    by_index,
     fails,
+    indexed_by,
     say,
+    usual_reasons,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -31,15 +32,10 @@ SAYS: Mapping[Moment, Spelling] = {
     Moment.BROKEN: say(None, CutCallForm.OPEN),  # the step's end is lost with the connection
 }
 CANNOT: Mapping[str, str] = {
-    "context_full": "it has no word for a full context",
-    "filtered": "it has no word for a filter",
-    "malformed_call whole": "arguments are an object",
+    **usual_reasons("context_full", "filtered", "malformed_call whole", "empty_choices", "done_without_reason whole",
+                    "wandering_index", "fresh_ids"),
     "fallback": "it has no step that reports it",
     "commentary": "its steps have no phase",
-    "empty_choices": "it has no choices",
-    "done_without_reason whole": "a whole body has no mark",
-    "wandering_index": "the later pieces of a call carry no id",
-    "fresh_ids": "the later pieces of a call carry no id",
 }
 ERRORS: Mapping[int, str] = {
     400: "invalid_request", 404: "not_found", 429: "resource_exhausted", 500: "internal", 503: "unavailable",
@@ -105,7 +101,7 @@ SERVING = Serving(
     calls=CallFraming.BLOCKS,
     answer_id="v1_{}",
     call_id="fc_{}",
-    indexes=by_index,
+    indexes=indexed_by("index"),
     stops=("generation_config", "stop_sequences"),
     errors=ERRORS,
     error_body=_interactions_error,

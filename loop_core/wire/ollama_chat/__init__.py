@@ -50,12 +50,11 @@ from loop_core.wire.body import (
     word,
 )
 from loop_core.wire.format import Format, Home
-from loop_core.wire.ollama_chat.decode import API, LOSES, PATHS, READS, STOP_REASONS, STREAM_READS, Decoder, recognises
+from loop_core.wire.ollama_chat.decode import API, DURATIONS, LOSES, PATHS, READS, STREAM_READS, Decoder, recognises
 
 _CREATED = "1970-01-01T00:00:00Z"  # the engine has no clock
 _ORDER = (ReasoningPart, TextPart, ToolCall)
 """How the fields of one message stand: thinking, content, tool_calls."""
-_DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
@@ -162,7 +161,7 @@ def _end(response: ChatResponse) -> dict[str, Any]:
     if raw is None and usage is None and not response.saw_done:
         return {}
     end: dict[str, Any] = {"done": True} if raw is None else {"done": True, "done_reason": raw}
-    end.update(dict.fromkeys(_DURATIONS, 0))
+    end.update(dict.fromkeys(DURATIONS, 0))
     if usage is not None:
         end.update(non_null(prompt_eval_count=usage.input_tokens, eval_count=usage.output_tokens))
     return end
@@ -307,9 +306,7 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

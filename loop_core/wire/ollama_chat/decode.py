@@ -53,6 +53,9 @@ LOSES: Mapping[str, str] = {
     "usage.cached_tokens": "the cache is not counted",
 }
 
+DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+"""What the last line says of its times: all of it, and its parts in order."""
+
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/chat/?(?=$|[?#])"),)
 
 
@@ -110,8 +113,6 @@ class Decoder(base.Decoder):
         self._kind: str | None = None  # the field whose pieces make the last part; None where that is a call
         self._append: Callable[[str], None] = _nowhere  # takes the next piece of it
         self._ended = 0  # so many items were there when the last reason arrived
-        self._usage: Usage | None = None
-        self._model: str | None = None
         self._first: tuple[int, int] | None = None  # where the first line stands
         self._done_at: At | None = None
         self._span = (0, 0)
@@ -145,14 +146,8 @@ class Decoder(base.Decoder):
             self.streaming = False
             at = self._exact(at)
         self.saw_done = self._done_at is not None
-        return ChatResponse(
-            api=API,
-            parts=tuple(self._part(item, number) for number, item in enumerate(self._items)),
-            stop_reason=self.map_word(self.raw, at),
-            usage=self._usage,
-            model=self._model,
-            saw_stop_reason=bool(self.raw),
-        )
+        return self.response((self._part(item, number) for number, item in enumerate(self._items)),
+                             self.map_word(self.raw, at))
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -165,7 +160,7 @@ class Decoder(base.Decoder):
             if error is not None:
                 self.fail(error, self._at("/error"))
         model = line.get("model")
-        self._model = model if isinstance(model, str) and model else self._model
+        self.model = model if isinstance(model, str) and model else self.model
         message = line.get("message")
         if isinstance(message, dict) and not ended:
             self._message(message)
@@ -217,7 +212,7 @@ class Decoder(base.Decoder):
         self._done_at, self._kind = self._at("/done"), None
         counts = [line.get(name) for name in ("prompt_eval_count", "eval_count")]
         if any(type(count) is int for count in counts):
-            self._usage = Usage(*(count if type(count) is int else None for count in counts))
+            self.usage = Usage(*(count if type(count) is int else None for count in counts))
         reason = line.get("done_reason")
         if reason is not None:
             self.end_with(reason if isinstance(reason, str) else json.dumps(reason), self._at("/done_reason"))

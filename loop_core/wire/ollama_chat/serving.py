@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule
+from loop_core.wire.ollama_chat.decode import DURATIONS
 from loop_core.wire.serving import (
     DATE,
-    LOAD,
     ONLY_TEXT,
     PEER_ABSENT,
-    READ,
-    WRITE,
+    WHOLE_CALLS,
     CutCallForm,
     Event,
     Moment,
@@ -23,10 +22,11 @@ from loop_core.wire.serving import (
     Spelling,
     StopPlace,
     budget_words,
-    count_in,
     fails,
     itself,
+    nanoseconds,
     say,
+    usual_reasons,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -42,17 +42,11 @@ PEERS: Mapping[str, PeerWords] = {
     PEER_ABSENT: ("stop", "", "none", ""),
 }
 CANNOT: Mapping[str, str] = {
-    "filtered": "it has no word for a filter",
-    "paused": "it has no word for a pause",
+    **usual_reasons("filtered", "paused", "no_call", "fallback", "commentary", "empty_choices"),
     "malformed_call": "a call that is not JSON is not sent",
-    "no_call": "it has no word of its own for calls",
-    "fallback": "it has no block that reports it",
-    "commentary": "its messages have no phase",
-    "empty_choices": "it has no choices",
     "no_index": "calls have no index",
     "one_index": "calls have no index",
-    "wandering_index": "a call comes whole",
-    "fresh_ids": "a call comes whole",
+    **WHOLE_CALLS,
 }
 ENDS: Mapping[str, str] = {"context_full": "completed", "refused_repair": "completed"}
 
@@ -72,10 +66,9 @@ def set_times(value: Event) -> bool:
         return False
     value["created_at"] = DATE
     if value.get("done") is True:
-        parts = {"load_duration": LOAD, "prompt_eval_duration": READ * count_in(value, "prompt_eval_count"),
-                 "eval_duration": WRITE * count_in(value, "eval_count")}
-        durations = {"total_duration": sum(parts.values()), **parts}
-        value.update({name: took for name, took in durations.items() if name in value})
+        took = nanoseconds(value, "prompt_eval_count", "eval_count")
+        durations = dict(zip(DURATIONS, (sum(took), *took), strict=True))
+        value.update({name: each for name, each in durations.items() if name in value})
     return True
 
 
@@ -164,15 +157,10 @@ SERVING = Serving(
 
 
 GENERATE_SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("stop"),
-    Moment.CUT: say("length"),
-    Moment.FULL: say("length"),
-    Moment.FAILED: fails(None, "an error was encountered while running the model", retryable=False),
+    moment: SAYS[moment] for moment in (Moment.ENDED, Moment.CUT, Moment.FULL, Moment.FAILED)
 }
 GENERATE_CANNOT: Mapping[str, str] = {
-    **ONLY_TEXT,
-    "filtered": "it has no word for a filter",
-    "empty_choices": "it has no choices",
+    **ONLY_TEXT, **usual_reasons("filtered", "empty_choices"),
 }
 GENERATE_ENDS: Mapping[str, str] = {"context_full": "completed"}
 

@@ -29,7 +29,6 @@ from loop_core.wire.openai_chat.table import (
     PATHS,
     PROMPT_FILTERS,
     READS,
-    STOP_REASONS,
     STREAM_READS,
     recognises,
     write_usage,
@@ -320,9 +319,7 @@ def _old_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

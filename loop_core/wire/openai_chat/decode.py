@@ -159,10 +159,7 @@ class Decoder(Base):
         super().__init__(**options)
         self._choices: list[GrowingChoice] = []
         self._states: dict[Any, GrowingChoice] = {}
-        self._usage: Mapping[str, Any] | None = None
-        self._id: str | None = None
-        self._model: str | None = None
-        self._words: dict[str, str] = {}
+        self._counts: Mapping[str, Any] = {}
         self._named = False
         self._start = self._end = 0
         self._noted: set[str] = set()
@@ -180,7 +177,7 @@ class Decoder(Base):
             if plain and not (choice.get(FILTERS) or choice.get("native_finish_reason")):
                 usage = event.get("usage")
                 if usage and type(usage) is dict:
-                    self._usage = usage
+                    self._counts = usage
                 state = self._states[choice["index"]]
                 text = delta.get("content")
                 if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)):
@@ -197,7 +194,7 @@ class Decoder(Base):
         choices = event.get("choices")
         usage = event.get("usage")
         if usage and type(usage) is dict:
-            self._usage = usage
+            self._counts = usage
         if not self._named:
             self._identity(event)
         if not choices or name is not None or "error" in event:
@@ -243,7 +240,7 @@ class Decoder(Base):
         self._end = len(self.slice_bytes())
         usage = body.get("usage")
         if type(usage) is dict:
-            self._usage = usage
+            self._counts = usage
         self._beside(body, None, 0, self._end)
         choices = body.get("choices")
         for i, choice in enumerate(choices if isinstance(choices, list) else ()):
@@ -268,14 +265,14 @@ class Decoder(Base):
                 state.words[name] = _word(choice[name])
         for name in BODY_WORDS:
             if event.get(name) is not None:
-                self._words[name] = _word(event[name])
+                self.native[name] = _word(event[name])
         if choice.get(FILTERS):
             self._filters(state, choice, at._replace(pointer=f"{(at.pointer or '').rpartition('/')[0]}/{FILTERS}"))
         # Groq puts usage into x_groq, Moonshot into the choice (pi-ai openai-completions.js).
         groq = event.get("x_groq")
         usage = event.get("usage") or choice.get("usage") or (groq.get("usage") if type(groq) is dict else None)
         if usage and type(usage) is dict:
-            self._usage = usage
+            self._counts = usage
         if choice.get("error"):
             self._failure(choice, None, at)
 
@@ -293,11 +290,11 @@ class Decoder(Base):
             self._failure(event, name, at)
         filtered = _filtered_categories(event.get(PROMPT_FILTERS))
         if filtered:
-            self._words[PROMPT_FILTERS] = ",".join(sorted(filtered))
+            self.native[PROMPT_FILTERS] = ",".join(sorted(filtered))
             self.find(f"{API}.prompt_filtered", f"the prompt was filtered: {', '.join(sorted(filtered))}", at)
         for word in BODY_WORDS:
             if event.get(word) is not None:
-                self._words[word] = _word(event[word])
+                self.native[word] = _word(event[word])
         # MiMo and LM Studio end so without a reason (Zoo-Code#425, vaadin/flow-components b88af58).
         if event.get("choices") == []:
             self._empty_at, self._progress = at, sum(choice.progress for choice in self._choices)
@@ -310,15 +307,15 @@ class Decoder(Base):
         for word in ERROR_WORDS:
             value = inner.get(word) if isinstance(inner, dict) else None
             if value:
-                self._words[word] = _word(value)
+                self.native[word] = _word(value)
 
     def _identity(self, event: Any) -> None:
         ident, model = event.get("id"), event.get("model")
-        if self._id is None and ident and type(ident) is str:
-            self._id = ident
-        if self._model is None and model and type(model) is str:
-            self._model = model
-        self._named = self._id is not None and self._model is not None
+        if self.id is None and ident and type(ident) is str:
+            self.id = ident
+        if self.model is None and model and type(model) is str:
+            self.model = model
+        self._named = self.id is not None and self.model is not None
 
     def _open(self, index: Any) -> GrowingChoice:
         state = self._states.get(index or 0)
@@ -353,9 +350,9 @@ class Decoder(Base):
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
         finished = bool(stop.raw) and all(choice.raw for choice in read)
         parts = [part for choice in read for part in choice.parts(finished)]
-        usage = read_usage(self._usage) if self._usage else None
+        self.usage = read_usage(self._counts)
         ended = self._progress == sum(choice.progress for choice in self._choices) and not stop.raw
-        for rule, message, at, severity in remarks(read, parts, usage, self._empty_at if ended else None):
+        for rule, message, at, severity in remarks(read, parts, self.usage, self._empty_at if ended else None):
             self.find(rule, message, at, severity)
         others = [choice for choice in self._choices if choice not in read]
         for choice in others:
@@ -363,18 +360,10 @@ class Decoder(Base):
         # The choices refer to this decoder. Where the garbage collector is paused, that cycle is never freed: 4 kB
         # for each answer of a recording.
         self._choices, self._states = [], {}
-        return ChatResponse(
-            api=API,
-            parts=tuple(parts),
-            stop_reason=stop,
-            usage=usage,
-            id=self._id,
-            model=self._model,
-            refusal=join_pieces([text for choice in read for text in choice.refusal]) or None,
-            native={**self._words, **words(read, earlier)},
-            saw_stop_reason=bool(stop.raw),
-            other_choices=len(others),
-        )
+        self.native |= words(read, earlier)
+        self.raw = stop.raw
+        refusal = join_pieces([text for choice in read for text in choice.refusal]) or None
+        return self.response(parts, stop, refusal=refusal, other_choices=len(others))
 
     def _other(self, choice: GrowingChoice) -> None:
         """Notes how a choice that is not read ended, where it is not whole."""

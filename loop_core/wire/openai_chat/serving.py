@@ -38,6 +38,7 @@ from loop_core.wire.serving import (
     budget_words,
     fails,
     say,
+    usual_reasons,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -59,10 +60,7 @@ PEERS: Mapping[str, PeerWords] = {
     PEER_FAILURE: PEER_FAILED,
 }
 CANNOT: Mapping[str, str] = {
-    "paused": "it has no word for a pause",
-    "fallback": "it has no block that reports it",
-    "commentary": "its messages have no phase",
-    "done_without_reason whole": "a whole body has no mark",
+    **usual_reasons("paused", "fallback", "commentary", "done_without_reason whole"),
 }
 # `length` also says that the budget is spent, so our loop goes on, and completes.
 ENDS: Mapping[str, str] = {"context_full": "completed"}
@@ -250,16 +248,9 @@ SERVING = Serving(
 
 
 COMPLETIONS_SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: say("stop"),
-    Moment.CUT: say("length"),
-    Moment.FULL: say("length"),
-    Moment.FILTERED: say("content_filter"),
-    Moment.FAILED: fails(None, "The server had an error while processing the request.", "server_error"),
+    moment: SAYS[moment] for moment in (Moment.ENDED, Moment.CUT, Moment.FULL, Moment.FILTERED, Moment.FAILED)
 }
-COMPLETIONS_CANNOT: Mapping[str, str] = {
-    **ONLY_TEXT,
-    "done_without_reason whole": "a whole body has no mark",
-}
+COMPLETIONS_CANNOT: Mapping[str, str] = {**ONLY_TEXT, **usual_reasons("done_without_reason whole")}
 COMPLETIONS_ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress"}
 
 

@@ -36,7 +36,6 @@ from loop_core.wire.openai_responses.table import (
     PATHS,
     PENDING,
     READS,
-    STOP_REASONS,
     STREAM_READS,
     TERMINAL_EVENTS,
     is_chained,
@@ -290,9 +289,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 
 FORMAT = Format(
-    id=API,
     decoder=Decoder,
-    stop_reasons=STOP_REASONS,
     paths=PATHS,
     recognises=recognises,
     reads=READS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, Telling, inside, items
 from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
@@ -24,9 +24,11 @@ from loop_core.wire.serving import (
     TokenCount,
     budget_words,
     fails,
+    indexed_by,
     itself,
     openai_error,
     say,
+    usual_reasons,
 )
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -49,22 +51,13 @@ PEERS: Mapping[str, PeerWords] = {
 }
 CANNOT: Mapping[str, str] = {
     "paused stream": "only a whole response waits",
-    "no_call": "it has no word of its own for calls",
-    "fallback": "it has no block that reports it",
-    "empty_choices": "it has no choices",
-    "done_without_reason": "the end has no mark of its own",
-    "wandering_index": "the later pieces of a call carry no id",
-    "fresh_ids": "the later pieces of a call carry no id",
+    **usual_reasons("no_call", "fallback", "empty_choices", "done_without_reason", "wandering_index", "fresh_ids"),
 }
 ENDS: Mapping[str, str] = {"context_full": "completed", "no_reason stream": "interrupted"}
 
 
 def _text(name: str | None, value: Event) -> tuple[Event, str]:
     return (value, "delta") if name == "response.output_text.delta" else ({}, "")
-
-
-def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
-    return [(value, "output_index")] if "output_index" in value else []
 
 
 def _set_times(value: Event) -> bool:
@@ -211,7 +204,7 @@ SERVING = Serving(
     call_id="call_{}",
     thought_id="rs_{}",
     counts_all=True,  # the SDK requires both details (openai 3.54.0 types/responses/response_usage.py)
-    indexes=_indexes,
+    indexes=indexed_by("output_index"),
     unknown="incomplete:{}",
     poll=r"/responses/(?P<id>resp_[^/?#]+)$",
     cannot=CANNOT,
