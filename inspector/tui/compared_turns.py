@@ -43,7 +43,7 @@ class TurnComparison(SessionPart):
         here = view.turn_of(self.stage.step)
         others = [turn for turn in view.turns if turn is not here]
         kept = self._aside
-        rows = [] if kept is None else [(ASIDE, one_line(f"{kept.name} · {kept.turn.verdict.word}"))]
+        rows = [] if kept is None else [(ASIDE, one_line(f"{kept.name} · {kept.turn.verdict.counted_as}"))]
         start = 0 if kept is not None or not others else 1 + others.index(
             min(others, key=lambda turn: turn.verdict.rank))
         rows.append((PUT, "is put aside, to be compared with a turn of another session"))
@@ -95,7 +95,7 @@ class TurnComparison(SessionPart):
 
 def _about(view: View, turn: TurnFacts) -> str:
     seen = turn.verdict
-    return one_line(f"{seen.glyph} {seen.word} · {_file(view, turn)} · {seen.sentence}")
+    return one_line(f"{seen.glyph} {seen.counted_as} · {_file(view, turn)} · {seen.sentence}")
 
 
 def _file(view: View, turn: TurnFacts) -> str:
