@@ -335,6 +335,8 @@ def _confirm(look: BranchRequest, start: Node, yes: bool) -> None:
     """Says where the request goes and what it may cost, and waits for a confirmation."""
     from inspector.live.branch_request import announcement
 
+    if look.target.missing:  # neither a question nor --yes would bring an answer
+        raise CallerError(f"nothing was sent: no key: {look.target.missing}; --stand-in answers without one")
     for line in announcement(look, start.view.number(start.view.turns[look.turn])):
         click.echo(line, err=True)
     if yes:

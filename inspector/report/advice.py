@@ -205,8 +205,12 @@ def _says(text: str) -> Callable[[JudgedTurn], str]:
 
 
 SITUATIONS: tuple[Situation, ...] = (
+    # A cap of the server cuts every answer whatever is asked for, so only more continuations are left.
+    Situation("a limit on cuts by another cap", lambda look: _limit(look) in RAISED and ended_below(look),
+              lambda look: f"raise {' and '.join(_used_up(look))}: the answer ended below {INITIAL}", (LIMIT,)),
+    # max_tokens first: the form of a live run (`_larger`) proposes it.
     Situation("a limit on cuts", lambda look: _limit(look) in RAISED and look.cut,
-              lambda look: f"raise {' and '.join(_used_up(look))} or {INITIAL}", (LIMIT, INITIAL)),
+              lambda look: f"raise {INITIAL}, or {' and '.join(_used_up(look))}", (LIMIT, INITIAL)),
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
     # Raising this limit would only buy more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
@@ -292,14 +296,15 @@ LEAST_GUESS = 1_024
 
 
 def _larger(look: JudgedTurn, row: Situation) -> Mapping[str, str] | None:
-    """Twice the value in force: of max_tokens if that may help, else of the limit that ended the turn."""
+    """Twice the value in force: of max_tokens if that may help, else of the limits that the guess names."""
     if INITIAL in row.tries:
         usage = look.exchange.response.usage
         used = usage.output_tokens if usage is not None and usage.output_tokens else 0
         cap = look.exchange.request.max_tokens if look.exchange.request is not None else None
         # Doubling reaches a sufficient value in few attempts, and exceeds it by less than a factor of two.
         return {INITIAL: f"{max(2 * (cap or used), LEAST_GUESS)}"}
-    return None if look.limit is None else {look.limit[0]: f"{max(1, 2 * look.limit[1])}"}
+    now = {name: limit for name, _, _, limit in limit_usage(look.final_turn)} | dict([look.limit] if look.limit else ())
+    return {name: f"{max(1, 2 * value)}" for name in _used_up(look) if (value := now.get(name)) is not None} or None
 
 
 def can_be_asked(look: JudgedTurn) -> bool:

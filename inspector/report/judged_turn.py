@@ -115,6 +115,11 @@ class JudgedTurn(NamedTuple):
     """Recorded answers that may be the next of this turn, and as well of another one."""
 
     @property
+    def made_up(self) -> bool:
+        """Whether an answer of the turn is one that no provider sent."""
+        return any(answer.recut or answer.exchange.simulated for answer in self.answers)
+
+    @property
     def exchange(self) -> Exchange:
         """The exchange of the deciding response."""
         return self.answers[self.worst].exchange

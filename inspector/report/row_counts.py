@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.turn_rows import TurnRow
 from inspector.report.verdict import TurnVerdict
+from loop_core.turn.trace import Fidelity
 
 
 class RowCounts(NamedTuple):
@@ -23,6 +25,11 @@ class RowCounts(NamedTuple):
     """What rows without a verdict are (`TurnRow.unread`), with their number."""
     verdicts: Sequence[tuple[TurnVerdict, int]]
     """A verdict of each kind, worst first, with the number of turns that have it."""
+
+    @property
+    def simulated_words(self) -> str:
+        """The number of simulated turns beside that of recorded ones, with the sign that their rows have."""
+        return f" + {self.simulated:,} {Fidelity.SIMULATED} ({SIMULATED})" if self.simulated else ""
 
 
 def counts_of(rows: Iterable[TurnRow]) -> RowCounts:

@@ -32,7 +32,7 @@ from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
-SCHEMA = 6
+SCHEMA = 7
 """The version of the tables; a database of another one, or of another version of the program, is created again."""
 WAIT = 0.2
 """Seconds to wait for another process that writes."""

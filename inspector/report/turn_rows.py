@@ -221,6 +221,10 @@ _NAMELESS = re.compile(r"(?:rollout-|session-\d|\d{4}-?\d\d)|(?:events|wire|stat
 """Matches file names, or their beginnings, that agents give to every session."""
 
 
+_OWN_LIVE = re.compile(r"\d{8}-(\d\d)(\d\d)(\d\d)-\d{6}-")
+"""Matches the names that this program gives to recordings of its live turns: only the time tells them apart."""
+
+
 def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
     """The name of a session: its title, else the name of its file, with the folder if that is a number. A file whose
     name every session of its agent has is named by its first message, if given.
@@ -243,8 +247,11 @@ def is_number(stem: str) -> bool:
 
 
 def short_file(path: str) -> str:
-    """A short name that tells a file from others: its own, or its folder's if every session has that file name."""
+    """A short name that tells a file from others: its own, its folder's if every session has that file name, or the
+    time in it."""
     stem = os.path.basename(path).split(".")[0] or path
+    if own := _OWN_LIVE.match(stem):
+        return ":".join(own.groups())
     nameless = _NAMELESS.match(stem)
     if nameless and nameless.end() == len(stem):  # events, wire, context…
         stem = os.path.basename(os.path.dirname(path)) or stem

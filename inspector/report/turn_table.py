@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inspector.report.advice import LIVE, TRIED
+from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.spans import (
     Line,
     Measure,
@@ -52,13 +53,11 @@ NUMBER = 7
 """Width of a turn's number, in cells."""
 
 
-def _word(row: TurnRow) -> str:
-    return row.unread if row.verdict is None else row.verdict.word
-
-
 def _verdict(row: TurnRow) -> Line:
-    glyph, role = ("∅", Tone.DIM) if row.verdict is None else (row.verdict.glyph, role_of(row.verdict))
-    return (Span(f"{glyph} {_word(row)}", role),)
+    if (seen := row.verdict) is None:
+        return (Span(f"∅ {row.unread}", Tone.DIM),)
+    made = (Span(SIMULATED, Tone.WARN),) if seen.simulated else ()
+    return (Span(f"{seen.glyph} {seen.word}", role_of(seen)), *made)
 
 
 def _reason(row: TurnRow) -> Line:
@@ -117,7 +116,7 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
     return (
         TurnColumn("verdict", Column("verdict", lambda row: row.verdict.id if row.verdict else identifier(row.unread),
                                      _verdict), lambda row: row.severe, (19, 19, 24),
-                   length=lambda row: len(_word(row)) + 2),
+                   length=lambda row: width_of(_verdict(row))),
         TurnColumn("session", _text("file", lambda row: row.file, _name),
                    lambda row: (row.name, row.file, row.number), (10, 23, 44)),
         TurnColumn(REASON, Column("reason", lambda row: row.effective or None, _reason),
@@ -297,8 +296,7 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     listed = [rows[at] for at in sorted_rows(rows, verdict)]
     shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
     counts = counts_of(rows)
-    made = f" + {counts.simulated:,} SIMULATED" if counts.simulated else ""
-    yield f"{count_of(counts.turns, 'turn')}{made} in {count_of(counts.sessions, 'session')}"
+    yield f"{count_of(counts.turns, 'turn')}{counts.simulated_words} in {count_of(counts.sessions, 'session')}"
     if shown:
         every = (verdict, FILE, *others)
         laid = layout(every, WIDE, widest_cells(every, shown))

@@ -360,13 +360,14 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
     said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
     if look.simulated and not look.edited and not look.unanswered:
         open_end = look.final_turn.outcome is State.UNRECORDED and not look.awaits_result  # that row says it itself
-        end = "; what it asks for next was never recorded" if open_end else ""
-        if end and asked_anew(replay, turn):
-            end = f"; {look.final_turn.notice}"
+        never = "what it asks for next was never recorded"
+        end = f"; {look.final_turn.notice if asked_anew(replay, turn) else never}" if open_end else ""
         live = replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
         said = f"{'LIVE' if live else 'SIMULATED'}: {said}{end}"
+    elif look.made_up and not look.simulated:  # recorded answers, which a stand-in gave
+        said = f"SIMULATED: {said}"
     verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(said), advice, row.sure(look),
-                          row.answer(look), any(each.recut or each.exchange.simulated for each in look.answers))
+                          row.answer(look), look.made_up)
     return _same(verdict) if advice is None else verdict  # an advice may hold settings, which have no hash
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from inspector.report.facts import TurnFacts, View
     from inspector.whatif.turn_pair import TurnSide
 
-ASIDE, PUT = "put aside", "this turn"
-"""Labels of the rows for the turn put aside, and for putting this one aside."""
+ASIDE, PUT, OF_ORIGINAL = "put aside", "this turn", "original"
+"""Labels of the rows for the turn put aside, for putting this one aside, and for the same turn of the original run."""
 
 
 @runtime_checkable
@@ -42,10 +42,10 @@ class TurnComparison(SessionPart):
             return
         here = view.turn_of(self.stage.step)
         others = [turn for turn in view.turns if turn is not here]
-        kept = self._aside
-        rows = [] if kept is None else [(ASIDE, one_line(f"{kept.name} · {kept.turn.verdict.word}"))]
-        start = 0 if kept is not None or not others else 1 + others.index(
-            min(others, key=lambda turn: turn.verdict.rank))
+        kept, original = self._aside, self._original(here)
+        rows = [] if original is None else [(OF_ORIGINAL, _about(original.view, original.turn))]
+        rows += [] if kept is None else [(ASIDE, one_line(f"{kept.name} · {kept.turn.verdict.counted_as}"))]
+        start = 0 if rows or not others else 1 + others.index(min(others, key=lambda turn: turn.verdict.rank))
         rows.append((PUT, "is put aside, to be compared with a turn of another session"))
         rows += [(f"turn {view.number(turn)}", _about(view, turn)) for turn in others]
         ask = Choose(f"Compare turn {view.number(here)} with…", rows, start)
@@ -56,9 +56,23 @@ class TurnComparison(SessionPart):
         app = self.stage.app
         return app.aside if isinstance(app, KeepingApp) else None
 
+    def _original(self, here: TurnFacts) -> TurnSide | None:
+        """In a branch, the same turn of the original run."""
+        from inspector.whatif.turn_pair import TurnSide
+
+        runs = self.stage.runs
+        if runs.node is runs.tree.original:
+            return None
+        view, number = runs.tree.original.view, self.stage.run.view.number(here)
+        turn = view.turns[number - 1]
+        return TurnSide(f"turn {number} · {_file(view, turn)} · {runs.tree.original.path}", view, turn)
+
     def _chosen(self, word: str, here: TurnFacts) -> None:
+        original = self._original(here)
         if word == PUT:
             self._put_aside(here)
+        elif word == OF_ORIGINAL and original is not None:
+            self._lay(original, self._side(here))
         elif word == ASIDE:
             kept = self._aside
             if kept is not None:
@@ -95,7 +109,7 @@ class TurnComparison(SessionPart):
 
 def _about(view: View, turn: TurnFacts) -> str:
     seen = turn.verdict
-    return one_line(f"{seen.glyph} {seen.word} · {_file(view, turn)} · {seen.sentence}")
+    return one_line(f"{seen.glyph} {seen.counted_as} · {_file(view, turn)} · {seen.sentence}")
 
 
 def _file(view: View, turn: TurnFacts) -> str:

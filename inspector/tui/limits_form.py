@@ -15,6 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
+from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone
 from inspector.tui.limits_words import ABOUT, DEFAULT, FIELDS, MEANS, OTHERS, WORDS, others_in_force, word_means
 from inspector.tui.panels import (
@@ -70,12 +71,15 @@ def value_of(turn: Turn, name: str) -> str:
     return "" if value is None else f"{value}"
 
 
-def default_of(turn: Turn, name: str) -> str:
-    """The value that an empty field means."""
+def default_of(turn: Turn, name: str, cap: str = "") -> str:
+    """The value that an empty field means, where `cap` is typed as the initial max_tokens."""
     if name == INITIAL:
         return "recorded"
     if getattr(Limits(), name) is not None:
         return f"{getattr(Limits(), name)}"
+    if cap.strip() and differs(turn, INITIAL, cap) and "tokens" not in turn.policy.lacks:
+        first = None if problem_of(INITIAL, cap) else settings_of({INITIAL: cap}, Settings()).max_tokens
+        return f"{Limits().token_cap(first) or 'default'}"  # it follows from max_tokens
     own = getattr(turn.limits, name) is not None  # then the default is another value than the one in force
     return "default" if own or turn.token_cap is None else f"{turn.token_cap}"
 
@@ -123,6 +127,8 @@ def problem_of(name: str, value: str) -> str | None:
     return None
 
 
+KEYS = tuple(f"enter {does} · esc leaves · ↑ ↓ fields · ← → words" for does in ("runs", "shows where and the cost"))
+"""The keys of the form: if this program answers, and if the provider is to."""
 PAUSE = 0.15
 """Seconds without a key after which the effect of the change is shown."""
 
@@ -185,7 +191,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
                 with Horizontal(classes="field"):
                     yield field_name(MEANS[name])
                     value = self._guess.get(name) or value_of(self._turn, name)
-                    yield line_input(value, default_of(self._turn, name), name)
+                    yield line_input(value, default_of(self._turn, name, self._guess.get(INITIAL, "")), name)
                     yield _about(in_short(self._turn, name), f"note-{name}")
             for name in WORDS:
                 with Horizontal(classes="field"):
@@ -202,11 +208,12 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             most = max(1, min(SHOWN, self.app.size.height - ROWS))
             runs = self._runs if len(self._runs) <= most else self._runs[-most:]
             yield RunLines(runs, self._current - (len(self._runs) - len(runs)), self._view.replay.turn_at(self._step))
-            yield key_note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
+            yield key_note(KEYS[self._opens_live], id="form-keys")
 
     def on_mount(self) -> None:
         """Focuses and selects the first field, or max_tokens for a live answer, and shows what that does."""
-        first = self.query_one(f"#{INITIAL if self._opens_live else FIELDS[0]}", Input)
+        guessed = [name if name in FIELDS else OTHERS for name in self._guess]
+        first = self.query_one(f"#{(guessed or [INITIAL if self._opens_live else FIELDS[0]])[0]}", Input)
         first.focus()
         first.select_all()
         if self._opens_live:
@@ -218,8 +225,11 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             problem = self._say(event.input.id, event.value)
             if event.input.has_focus:
                 self._explain(event.input.id, problem)
-            if event.input.id == INITIAL and event.input.has_focus:
-                self._answer_at(event.value)
+            if event.input.id == INITIAL:
+                bound = CONTINUATION_LIMITS[1]
+                self.query_one(f"#{bound}", Input).placeholder = default_of(self._turn, bound, event.value)
+                if event.input.has_focus:
+                    self._answer_at(event.value)
             self._preview_soon()
 
     def _answer_at(self, cap: str) -> None:
@@ -235,6 +245,8 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         if event.cycle.has_focus:
             self._explain(event.cycle.id or "", None)
         cap = self.query_one(f"#{INITIAL}", Input)
+        if event.cycle.id == "source":
+            self.query_one("#form-keys", Note).line = hint(KEYS[self._live])
         if event.cycle.id == "source" and event.cycle.has_focus:
             if event.cycle.value == RECORDING:
                 self._cap, cap.value = cap.value, (
@@ -316,7 +328,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             if self._live:
                 values = self._assignments()
                 guesses = [name for name, value in self._guess.items() if values.get(name) == value]
-                self._show_preview(would_ask(self._refusal, guesses))
+                self._show_preview(would_ask(self._refusal, {name: values[name] for name in guesses}))
             else:
                 self._look(self._assignments())
 
@@ -359,11 +371,12 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
     return why_not(replay.case.recording.exchanges[start_of(replay, since).opening.index])
 
 
-def would_ask(refused: str | None, guesses: Sequence[str]) -> Line:
+def would_ask(refused: str | None, guesses: Mapping[str, str]) -> Line:
     """The effect of choosing a live answer, in one line, with the settings whose value the inspector guessed."""
     if refused is not None:
         return (Span(f"✖ live: {refused}", Tone.ERROR),)
     if guesses:
-        return (Span(f"a guess for {' and '.join(guesses)} · "), Span("asks the provider", Tone.WARN),
-                Span(": enter sends nothing yet"))
+        said = " and ".join(f"{name} {int(value):,}" for name, value in guesses.items())
+        return (Span(f"{said} {'are guesses' if len(guesses) > 1 else 'is a guess'} · "),
+                Span("asks the provider", Tone.WARN), Span(": enter sends nothing yet"))
     return (Span("asks the provider", Tone.WARN), Span(": enter shows where, and for how much; nothing is sent yet"))

@@ -22,7 +22,7 @@ from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, one_line, safe
-from inspector.tui.panels import Note, WrappedLines, key_note, line_input, note
+from inspector.tui.panels import Note, WrappedLines, key_note, line_input, note, with_field_names
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
@@ -91,10 +91,10 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         with VerticalScroll(id="ask", can_focus=False):
             yield note(self._title, Tone.TITLE, id="ask-title")
             yield CostLines(id="ask-about")
-            for name, hint in (("base-url", "as it was recorded"), ("model", "as it was recorded")):
+            for name in FIELDS:
                 with Horizontal(classes="field"):
                     yield note(name, Tone.KEY)
-                    yield line_input("", hint, name)
+                    yield line_input("", "as it was recorded", name)
             yield key_note(KEYS, Tone.WARN, id="ask-keys")
 
     def on_mount(self) -> None:
@@ -140,15 +140,20 @@ class AskLive(ModalScreen["BranchRequest | None"]):
 
     def _read(self) -> None:
         self._waiting = None
-        base, model = (self.query_one(f"#{name}", Input).value.strip() for name in ("base-url", "model"))
+        base, model = (self.query_one(f"#{name}", Input).value.strip() for name in FIELDS)
         try:
             self._wanted = self._look(base, model)
             lines = about(self._wanted)
         except LoopError as why:
-            self._wanted, lines = None, [field("cannot", safe(str(why), Tone.ERROR))]
+            said = with_field_names(why, {name: name for name in FIELDS})
+            self._wanted, lines = None, [field("cannot", safe(said, Tone.ERROR))]
         self.query_one(CostLines).lines = lines
         self.query_one("#ask-keys", Note).line = hint(KEYS, Tone.WARN) if self._wanted else (
             Span("nothing can be sent · ", Tone.WARN), *hint(KEYS_OF_NONE))
+
+
+FIELDS = ("base-url", "model")
+"""The fields of the question, each with the option of `replay --live` for its name."""
 
 
 def about(request: BranchRequest) -> list[Line]:

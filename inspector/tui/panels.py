@@ -5,7 +5,8 @@ All of them draw lines, and draw again only when a value that they show has chan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rich.style import Style
@@ -279,6 +280,11 @@ def note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  #
     made = Note(id=id)
     made.set_reactive(Note.line, (Span(text, role),))
     return made
+
+
+def with_field_names(message: object, labels: Mapping[str, str]) -> str:
+    """A message that commands give too, with the form's field where it names an option: `--base-url`."""
+    return re.sub(r"--([a-z][a-z-]*)", lambda found: labels.get(found[1], found[0]), str(message))
 
 
 def key_note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name

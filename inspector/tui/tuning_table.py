@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from inspector.config.settings import INITIAL, Settings, command
 from inspector.replay.case import Case
+from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, wrap_line
@@ -28,7 +29,7 @@ from inspector.whatif.grid_lines import (
 )
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import SmallestCap, TunedGrid, tune
-from inspector.whatif.heat import HERE, SHOWS, SIMULATED, key, marks
+from inspector.whatif.heat import HERE, SHOWS, key, marks
 from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest
 from inspector.whatif.smallest_cap import smallest_cap, smallest_cap_of_all
 from loop_core.turn.trace import Fidelity

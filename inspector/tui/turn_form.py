@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -20,16 +21,28 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from inspector.config.files import FILE, private_folder, replace_all, state_folder
-from inspector.config.settings import Settings
+from inspector.config.settings import INITIAL, Settings
 from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.live.inputs import secrets_of
 from inspector.live.scripted import PLENTY, ScriptedTurn, formats_of, scenario_turn
 from inspector.provider.scenarios import scenario_names
 from inspector.report.lines.spans import Tone, safe
 from inspector.sessions import redact
-from inspector.tui.panels import Cycle, WrappedLines, field_keys, field_name, key_note, line_input, lines, note
-from loop_core.errors import CallerError, LoopError
+from inspector.tui.panels import (
+    Cycle,
+    WrappedLines,
+    field_keys,
+    field_name,
+    key_note,
+    line_input,
+    lines,
+    note,
+    with_field_names,
+)
+from loop_core.errors import CallerError, EncodeError, LoopError
 from loop_core.formats import FORMATS
+from loop_core.values import Message, Request, Role, TextPart
+from loop_core.wire import encode_request
 from loop_core.wire.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -50,6 +63,9 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("assignments", "limits", "max_tokens=NUMBER"),
 )
 """Field of `LiveOptions`, its label, and a hint about its values."""
+LABELS: Mapping[str, str] = {
+    {"base": "base-url"}.get(name, name.replace("_", "-")): label.removeprefix("or ") for name, label, _ in ROWS}
+"""Option of `inspector run`, without its dashes, and the label of its field."""
 OF_BOTH = ("prompt", "assignments")
 """Fields that a scenario uses too; the model, the address and the tools come with the scenario."""
 KEYS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
@@ -135,6 +151,10 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         value = self.query_one("#scenario", Cycle).value
         return None if value == SERVER else value
 
+    @on(Cycle.Changed, "#api")
+    def _handle_format(self) -> None:
+        self._describe()
+
     @on(Cycle.Changed, "#scenario")
     def _show_fields(self) -> None:
         """Shows the fields of a scenario or those of a server."""
@@ -150,7 +170,10 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         """Shows what the scenario does, and its prompt as the hint of the empty field."""
         prompt, limits = self.query_one("#prompt", Input), self.query_one("#assignments", Input)
         hints = {name: hint for name, _, hint in ROWS}
-        told, prompt.placeholder = KEYS, hints["prompt"]
+        api = self.query_one("#api", Cycle).value
+        needed = self._scenario is None and self._settings.max_tokens is None and needs_cap(api)
+        told, prompt.placeholder = (f"{api} needs max_tokens: write it into limits · {KEYS}" if needed else KEYS,
+                                    hints["prompt"])
         limits.placeholder = f"{hints['assignments']} {_in_force(self._settings)}"
         story = self._stories.get(self._scenario or "")
         if self._scenario is not None and story is None:
@@ -164,7 +187,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
                     "it ends with the turn.")
             prompt.placeholder = story.prompt
             limits.placeholder = f"max_tokens={story.max_tokens or PLENTY} {_in_force(self._settings)}"
-        self._say(told, Tone.DIM)
+        self._say(told, Tone.WARN if needed else Tone.DIM)
 
     def _say(self, text: str, role: Tone) -> None:
         self.query_one("#live-note", WrappedLines).lines = [(safe(text, role),)]
@@ -175,7 +198,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         try:
             begun = self._make_turn()
         except LoopError as why:
-            self._say(f"✖ {why}", Tone.ERROR)
+            self._say(f"✖ {with_field_names(why, LABELS)}", Tone.ERROR)
             return
         keep_typed(self._values())
         self.dismiss(begun)
@@ -206,6 +229,16 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             values["messages"] or None, values["tools"] or None, values["results"] or None, assignments=limits,
             key_env=values["key_env"] or None,
         ), self._settings)
+
+
+@cache
+def needs_cap(api: str) -> bool:
+    """Whether no request can be sent in a format without max_tokens, so that its encoder refuses one."""
+    try:
+        encode_request(api, Request(api, (Message(Role.USER, (TextPart("."),)),), "m"))
+    except EncodeError as why:
+        return why.what == INITIAL
+    return False
 
 
 def _in_force(settings: Settings) -> str:

@@ -373,15 +373,20 @@ def count_groups(
 
 def _sum_of_rows(counts: row_counts.RowCounts, rows: int, by_file: bool) -> Line:
     """What the listed rows are: `217 turns in 3 sessions + 4 not read = 221 rows`."""
-    made = (Span(f" + {counts.simulated:,} SIMULATED", Tone.WARN),) if counts.simulated else ()
-    turns, sessions = (*_count_line(counts.turns, "turn"), *made), _count_line(counts.sessions, "session")
+    made = Span(counts.simulated_words, Tone.WARN)
+    turns, sessions = (*_count_line(counts.turns, "turn"), made), _count_line(counts.sessions, "session")
     line = (*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)
     if not counts.unread:
         return line
     listed = sum(counts.unread.values()) + (counts.sessions if by_file else counts.turns + counts.simulated)
     total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
-    others = "".join(f" + {count:,} {what.lower()}" for what, count in counts.unread.items())
+    others = "".join(f" + {_count_unread(what, count)}" for what, count in counts.unread.items())
     return (*line, Span(others, Tone.WARN), *total)
+
+
+def _count_unread(what: str, count: int) -> str:
+    # A row of skipped entries stands for one or more of them, which it counts itself.
+    return f"{count_of(count, 'row')} of skipped entries" if what == turn_rows.SKIPPED else f"{count:,} {what.lower()}"
 
 
 def _count_line(count: int, noun: str) -> Line:

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from inspector.config.settings import INITIAL, REPLAYED
-from inspector.report.lines.glyphs import STATE
+from inspector.report.lines.glyphs import SIMULATED, STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
 from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, spent_line, turn_counts, turn_name
 from inspector.whatif.grid import SHORT, End, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
-from inspector.whatif.heat import SIMULATED, heat, key
+from inspector.whatif.heat import heat, key
 from inspector.whatif.recorded_rounds import raised_limits
 from inspector.whatif.smallest import KNOWN, Edge, Knee, SmallestLimits, cost, every_larger, smallest, why_not
 from inspector.whatif.smallest_cap import recorded_cap, smallest_cap, smallest_cap_of_all

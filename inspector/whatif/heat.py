@@ -13,7 +13,7 @@ from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
-from inspector.report.lines.glyphs import MARKED, STATE
+from inspector.report.lines.glyphs import MARKED, SIMULATED, STATE
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone
 from inspector.whatif.grid import SHORT, UNDONE, Axis, End
 from inspector.whatif.grid_run import TunedGrid
@@ -207,7 +207,6 @@ def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best
     return Plane(axes, left, wide, every if width is None else max(1, (width - left + GAP) // wide))
 
 
-SIMULATED = "~"
 SHADES = "░▒▓█"
 WIDTH = 80
 

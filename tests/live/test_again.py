@@ -200,6 +200,15 @@ def test_what_cannot_be_used_is_said_and_nothing_is_sent(
     assert fake.got == []
 
 
+@pytest.mark.parametrize("words", [(), ("--yes",)])
+def test_a_provider_that_needs_a_key_is_refused_in_one_line(ran: Ran, words: tuple[str, ...]) -> None:
+    """The provider of the sample has no variable of its own, so it is the one that goes to any server."""
+    done = ran("replay", "sample:07", "--live", "--set", "max_tokens=1024", *words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == ("inspector: nothing was sent: no key: set LOOP_INSPECTOR_API_KEY: "
+                        "token-plan-sgp.xiaomimimo.com needs a key; --stand-in answers without one\n")
+
+
 @pytest.mark.parametrize(("step", "words", "why"), [
     (3, ("--set", "continuation_max_attempts=0"),
      "step 3: no request would be sent: the turn ends first (retry_limit)"),

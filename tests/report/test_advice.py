@@ -249,7 +249,7 @@ def test_the_limit_that_ended_a_turn_is_told_with_what_was_spent(number: int, li
     """
     found = opened(Path(samples()[number - 1].path))
     assert found.turns[0].verdict.sentence.endswith(f"; this loop's limit {limit} ended the turn")
-    assert advised(found).text == f"raise {raised} or max_tokens; {NEVER}"
+    assert advised(found).text == f"raise max_tokens, or {raised}; {NEVER}"
 
 
 def steps_of_tools(count: int, *last: agents.Row) -> str:

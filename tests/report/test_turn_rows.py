@@ -266,6 +266,8 @@ def test_a_session_is_called_by_its_title_else_its_file_and_a_number_says_its_fo
     ("/x/abc-123/wire.jsonl", "abc-123"),
     ("/24/rollout-2026-01-02T10-00-00-5973b6c0-94b8-487b-a530-2aeb6098ae0e.jsonl", "6098ae0e"),
     ("wire.jsonl", "wire"),
+    ("/live/20260102-100203-319001-openai_chat.jsonl", "10:02:03"),
+    ("/live/20260102-100203-319001-stand-in.jsonl", "10:02:03"),
 ])
 def test_a_file_is_told_from_others_of_its_name(path: str, short: str) -> None:
     assert short_file(path) == short
@@ -390,7 +392,7 @@ def test_simulated_turns_are_counted_beside_the_recorded_ones() -> None:
     assert f"turns: 1 complete, 1 simulated {word.lower()}" in text(view)
     counts = counts_of(rows_of(view))
     assert (counts.turns, counts.simulated, counts.attention, counts.complete) == (1, 1, 0, 1)
-    assert next(turn_table.overview(rows_of(view), True)) == "1 turn + 1 SIMULATED in 1 session"
+    assert next(turn_table.overview(rows_of(view), True)) == "1 turn + 1 SIMULATED (~) in 1 session"
     (worst,) = turn_table.worst_of_sessions(rows_of(view))
     assert worst.turns == (("COMPLETE", 1), (f"SIMULATED {word}", 1))
 

@@ -95,6 +95,17 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
         assert screen.runs.tree.every[1].name.startswith("live 2")
 
 
+async def test_a_wrong_address_is_told_with_the_name_of_its_field(made: Made, fake: Fake) -> None:
+    async with made().run_test(size=SIZES[0]) as pilot:
+        await form_with_live(pilot)
+        await until(pilot, lambda: "asks the provider: enter shows where" in page(pilot.app))
+        await pilot.press("enter")
+        await pilot.pause()
+        pilot.app.screen.query_one("#base-url", Input).value = "nowhere"
+        await until(pilot, lambda: "cannot         base-url: expected http://HOST" in page(pilot.app))
+        assert "nothing can be sent" in page(pilot.app)
+
+
 @pytest.mark.parametrize("size", [(60, 20), *SIZES])
 async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(
     made: Made, fake: Fake, size: tuple[int, int]

@@ -62,6 +62,23 @@ async def test_a_turn_is_compared_by_its_number(app_on: AppOn) -> None:
         assert isinstance(pilot.app.screen, Choose), "without a number it is the key"
 
 
+async def test_in_a_branch_the_same_turn_of_the_original_is_offered_first(app_on: AppOn) -> None:
+    async with app_on(BOTH).run_test(size=(80, 24)) as pilot:
+        session(pilot).branches.branch({"continuation_max_attempts": "1"})
+        session(pilot).step = 0
+        await pilot.press("d")
+        assert "▶ original" in page(pilot.app)
+        await pilot.press("enter")
+        shown = words(pilot)
+        assert isinstance(pilot.app.screen, Beside)
+        assert "segments 4 ≠ 2" in shown
+        assert "turn 1 · story.har · original" in shown
+        await pilot.press("escape")
+        session(pilot).branches.switch(0)
+        await pilot.press("d")
+        assert "original" not in words(pilot).split("Compare turn 1 with…")[1].split("enter chooses")[0]
+
+
 async def test_a_turn_that_was_put_aside_stands_beside_one_of_another_session(app_on: AppOn, tmp_path: Path) -> None:
     async with app_on(continued()).run_test(size=(120, 35)) as pilot:
         await pilot.press("d")

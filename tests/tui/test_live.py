@@ -577,6 +577,30 @@ async def test_the_form_begins_a_turn_from_the_table_of_turns_and_says_what_is_w
     assert fake.got[0].json["max_tokens"] == 7
 
 
+async def test_the_form_says_before_enter_that_a_format_needs_max_tokens_and_names_its_own_fields(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("L")
+        await pilot.pause()
+        app.screen.query_one("#scenario", Cycle).value = "a real server"
+        for api, needed in (("anthropic_messages", True), ("openai_chat", False)):
+            app.screen.query_one("#api", Cycle).value = api
+            await pilot.pause()
+            assert (f"{api} needs max_tokens: write it into limits" in page(app)) is needed
+        app.screen.query_one("#scenario", Cycle).value = "text"
+        app.screen.query_one("#api", Cycle).value = "anthropic_messages"
+        await pilot.pause()
+        assert "needs max_tokens" not in page(app), "a scenario has one"
+        app.screen.query_one("#scenario", Cycle).value = "a real server"
+        for name, value in (("model", "m"), ("base", "nowhere"), ("prompt", "Count."), ("assignments", "max_tokens=7")):
+            app.screen.query_one(f"#{name}", Input).value = value
+        await pilot.press("enter")
+        assert "✖ base URL: expected http://HOST" in page(app)
+
+
 async def test_it_is_in_the_palette_of_every_screen(app_on: Callable[..., LoopInspector]) -> None:
     app = app_on()
     async with app.run_test(size=SIZE) as pilot:

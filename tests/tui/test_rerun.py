@@ -177,13 +177,13 @@ async def test_the_source_goes_back_with_max_tokens_and_max_tokens_with_the_sour
 
 async def test_a_typed_max_tokens_comes_back_where_the_recording_was_only_passed(app_on: AppOn) -> None:
     """Between `live` and `simulation` stands `recording`, which has none but its own."""
-    async with app_on(continued()[:-1]).run_test(size=(120, 40)) as pilot:
+    async with app_on(continued(cap=64)[:-1]).run_test(size=(120, 40)) as pilot:
         await pilot.press("F", *["down"] * 5)
         form = pilot.app.screen
         source, cap = form.query_one("#source", Cycle), form.query_one("#max_tokens", Input)
         assert (source.has_focus, source.value, cap.value) == (True, "live", "1024")
         await pilot.press("right")
-        assert (source.value, cap.value) == ("recording", "256")
+        assert (source.value, cap.value) == ("recording", "64")
         await pilot.press("right")
         assert (source.value, cap.value) == ("simulation", "1024")
 
@@ -239,14 +239,16 @@ async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn, siz
 
 
 async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_runs_nothing(app_on: AppOn) -> None:
-    async with app_on(continued()[:-1]).run_test(size=(80, 24)) as pilot:
+    async with app_on(continued(cap=64)[:-1]).run_test(size=(80, 24)) as pilot:
         await pilot.press("F")
         await pilot.pause()
         form = pilot.app.screen
         assert isinstance(form, LimitsForm)
         shown = page(pilot.app)
         assert "answers from                 < live >" in shown
-        assert "a guess for max_tokens · asks the provider: enter sends nothing yet" in shown
+        assert "max_tokens 1,024 is a guess · asks the provider: enter sends nothing yet" in shown
+        assert "enter shows where and the cost · esc leaves" in shown
+        assert form.query_one("#continuation_max_total_completion_tokens", Input).placeholder == "4096"
         assert isinstance(form.focused, Input)
         assert (form.focused.id, form.focused.value) == (INITIAL, "1024")
         await pilot.press(*"2048")
@@ -254,7 +256,36 @@ async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_run
                     in page(pilot.app))
         await pilot.press("escape")
         assert len(session(pilot).runs.every) == 1
+        assert "raise max_tokens, or continuation_max_attempts" in session(pilot).run.view.turns[0].verdict.advice.text
         assert "turn 1: enter, then y asks the provider, or p a stand-in without a key" in page(pilot.app)
+
+
+async def test_the_form_opens_on_the_limits_that_the_advice_names_where_max_tokens_changes_nothing(
+    app_on: AppOn,
+) -> None:
+    """The server cuts at 64 tokens although 256 are asked for, so only more continuations are left."""
+    async with app_on(continued()[:-1]).run_test(size=(80, 24)) as pilot:
+        advice = session(pilot).run.view.turns[0].verdict.advice
+        assert advice.text.startswith("raise continuation_max_attempts: the answer ended below max_tokens; ")
+        await pilot.press("F")
+        await pilot.pause()
+        form = pilot.app.screen
+        assert (form.focused.id, form.focused.value) == ("continuation_max_attempts", "6")
+        assert form.query_one(f"#{INITIAL}", Input).value == "256"
+        assert "continuation_max_attempts 6 is a guess" in page(pilot.app)
+
+
+async def test_the_bound_on_continuations_in_the_form_follows_max_tokens(app_on: AppOn) -> None:
+    """It is a multiple of max_tokens unless it is set; the form would else show a bound that the run has not."""
+    async with app_on(continued(cap=64)).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e")
+        bound = pilot.app.screen.query_one("#continuation_max_total_completion_tokens", Input)
+        first = pilot.app.screen.query_one(f"#{INITIAL}", Input)
+        assert (bound.value, bound.placeholder) == ("", "256")
+        for typed, shown in (("32", "128"), ("wrong", "default"), ("64", "256"), ("", "256")):
+            first.value = typed
+            await pilot.pause()
+            assert bound.placeholder == shown
 
 
 async def test_the_advice_of_a_turn_before_a_branch_is_followed_in_the_run_that_the_turn_is_of() -> None:

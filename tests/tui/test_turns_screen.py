@@ -21,6 +21,7 @@ from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
 from inspector.tui.turns_screen import LARGE, READABLE, TurnsScreen
 from tests.scenes.app import page, told, until
+from tests.scenes.recordings import ASKS, asked, chat, exchange, lines
 from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
 
 SIZE = (120, 40)
@@ -772,11 +773,30 @@ async def test_simulated_turns_are_named_beside_the_recorded_ones(tmp_path: Path
     async with app.run_test(size=(80, 24)) as pilot:
         await read(app, pilot)
         shown = page(app)
-        assert "1 turn + 1 SIMULATED in 2 sessions" in shown
+        assert "1 turn + 1 SIMULATED (~) in 2 sessions" in shown
+        rows = [row[3:16] for row in shown.splitlines() if "✂ TRUNCATED" in row and "completed →" in row]
+        assert rows == ["✂ TRUNCATED~ ", "✂ TRUNCATED  "], "the sign is on one of two rows"
         assert "1 needs attention + 0 complete" in shown
         assert "1 ✂ TRUNCATED · 1 ✂ SIMULATED TRUNCATED" in shown
         await pilot.press("v")
-        assert "2 sessions with 1 turn + 1 SIMULATED" in page(app)
+        assert "2 sessions with 1 turn + 1 SIMULATED (~)" in page(app)
+        made_row = next(at for at, row in enumerate(app.screen.listed.shown) if row.verdict.simulated)
+        app.screen.listed.choose(made_row)
+        await pilot.pause()
+        assert "✂ TRUNCATED~  SIMULATED: " in page(app), "the row that explains the sign"
+        await pilot.press("enter")
+        assert "✂ TRUNCATED  turn 1 of 1 · SIMULATED: " in page(app).splitlines()[0]
+
+
+async def test_rows_of_skipped_entries_are_not_counted_as_entries(tmp_path: Path) -> None:
+    """Such a row stands for one or more entries, which it counts itself."""
+    odd = exchange({"prompt": 1}, {"odd": 1}, url="https://models.example/v1/odd")
+    (tmp_path / "some.jsonl").write_bytes(lines(asked(ASKS, chat("Done.")), odd, odd))
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=(160, 45)) as pilot:
+        await read(app, pilot)
+        assert "1 turn in 1 session + 1 row of skipped entries = 2 rows" in page(app)
+        assert "2 entries skipped" in page(app)
 
 
 async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> None:

@@ -23,6 +23,8 @@ PAST = "│"
 AHEAD = "┆"
 MARKED = "◆"
 NOTE = "✎"
+SIMULATED = "~"
+"""Follows what is SIMULATED in tables, where there is no room for the word."""
 
 STOP: Mapping[Stop, tuple[str, Tone]] = {
     Stop.END_TURN: ("✓", Tone.OK),
