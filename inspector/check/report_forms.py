@@ -1,7 +1,8 @@
 """A check report as text, JSON, JUnit, SARIF, GitHub annotations, Markdown, and as a baseline of known problems.
 
 Sources: SARIF 2.1.0 (OASIS standard); JUnit as Jenkins and GitLab read it; GitHub's workflow commands. Everything in a
-report is masked and without control characters already.
+report is masked already. What programs read is ASCII with the
+escapes of its syntax: it stays whole in a terminal or log of any encoding, and no text in it is a command to one.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def document(report: Report) -> dict[str, Any]:
 
 def as_json(report: Report) -> str:
     """The document of `--format json` as text."""
-    return json.dumps(document(report), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(document(report), indent=1) + "\n"
 
 
 def junit(report: Report) -> str:
@@ -121,7 +122,8 @@ def junit(report: Report) -> str:
                          f"<error type=\"unreadable\" message={_attribute(file.error)}/></testcase>")
         suites.append(f"<testsuite name={_attribute(file.path)} tests=\"{len(cases)}\" failures=\"{failed}\" "
                       f"errors=\"{int(bool(file.error))}\">{''.join(cases)}</testsuite>")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="loop-inspector">{"".join(suites)}</testsuites>\n'
+    made = f'<testsuites name="loop-inspector">{"".join(suites)}</testsuites>'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{made.encode("ascii", "xmlcharrefreplace").decode()}\n'
 
 
 def _escape_xml(value: str) -> str:
@@ -170,7 +172,7 @@ def sarif(report: Report) -> str:
         "results": results,
     }
     return json.dumps({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]},
-                      ensure_ascii=False, indent=1) + "\n"
+                      indent=1) + "\n"
 
 
 def _uri(path: str) -> str:

@@ -118,7 +118,8 @@ def export(
         sys.exit(code)
     made = export.form_files(shown, form, turn_number, response_index)
     if folder == "-":
-        commands.write("".join(made.values()))
+        commands.write("".join(commands.ascii_json(text) if name.endswith(".jsonl") else text
+                               for name, text in made.items()))
     else:
         written = export.write(made, folder, force)
         for path in written.paths:
