@@ -19,7 +19,7 @@ from urllib.parse import quote
 from inspector import __version__
 from inspector.check import Problem, Report
 from inspector.check.rules import RULES
-from inspector.report.lines.spans import count_of, one_line
+from inspector.report.lines.spans import count_of, inert, one_line
 from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/check/1"
@@ -179,15 +179,15 @@ def _uri(path: str) -> str:
     """A path as a relative reference, where it lies below the working directory; else as a file's address."""
     inside = os.path.relpath(path)
     if not inside.startswith(os.pardir):
-        return quote(inside.replace(os.sep, "/"))
-    return "file://" + quote(os.path.abspath(path).replace(os.sep, "/"))
+        return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes: a name need not be UTF-8
+    return "file://" + quote(os.fsencode(os.path.abspath(path).replace(os.sep, "/")))
 
 
 def github(report: Report) -> str:
     """GitHub workflow commands, one line each: annotations of a run."""
     lines = []
     for problem in report.problems:
-        inside = os.path.relpath(problem.file)
+        inside = inert(os.path.relpath(problem.file))
         place_of = f"file={_property(inside)},line={problem.line or 1},title={_property(problem.rule)}"
         record = "" if problem.record is None or problem.line is not None else f", record {problem.record}"
         lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
@@ -264,6 +264,21 @@ def read_baseline(path: str) -> frozenset[str]:
         raise CallerError(f"{path}: no baseline: expected an object with \"schema\": \"{BASELINE_SCHEMA}\" "
                           "and \"problems\"")
     return frozenset(known)
+
+
+def check_baseline_file(path: str) -> None:
+    """Checks that a baseline may be written to a file: nothing else than an older one is overwritten.
+
+    Raises:
+        CallerError: it is another file, such as a session.
+    """
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return
+    try:
+        read_baseline(path)
+    except CallerError:
+        raise CallerError(f"--write-baseline {one_line(path)}: exists and is no baseline; expected another path"
+                          ) from None
 
 
 def baseline_text(report: Report) -> str:
