@@ -1,6 +1,7 @@
 """The entry point of the `inspector` command and of `python -m inspector`."""
 
 import gc
+import sys
 
 
 def start() -> None:
@@ -10,7 +11,10 @@ def start() -> None:
     fifteen times, 2 of 110 ms.
     """
     gc.disable()
-    from inspector.cli import run
+    try:
+        from inspector.cli import run
+    except KeyboardInterrupt:
+        sys.exit(130)  # before there is anything that could tell it
 
     gc.freeze()
     gc.enable()

@@ -1,7 +1,7 @@
 """The command line: parses arguments and sets exit codes, and does nothing else. `COMMANDS` lists what there is.
 
-Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable. `run` exits by its end state;
-`check` by 1 where it found something.
+Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable; 130 ended by Ctrl-C. `run` exits by
+its end state; `check` by 1 where it found something.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from inspector import __version__, commands
-from inspector.commands import CONTEXT, READ, UNREADABLE
+from inspector.commands import CONTEXT, INTERRUPTED, READ, UNREADABLE
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
@@ -92,6 +92,14 @@ class Inspector(click.Group):
         return [CompletionItem(incomplete, type="file"), *super().shell_complete(ctx, incomplete),
                 *view.shell_complete(unnamed, incomplete)]
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs a command; Ctrl-C ends it with a code of its own, since 1 says that something was found."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            commands.say(["interrupted"])
+            ctx.exit(INTERRUPTED)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands, in the order of the table."""
         return list(COMMANDS)
@@ -128,11 +136,15 @@ def run() -> None:
     try:
         main(standalone_mode=True)
     except LoopError as why:
-        click.echo(f"inspector: {why}", err=True)
+        commands.put_error(f"inspector: {why}")
         sys.exit(UNREADABLE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(READ)
     except commands.UnwrittenError as why:
-        click.echo(f"inspector: standard output: {why}", err=True)
+        commands.put_error(f"inspector: standard output: {why}")
+        sys.exit(UNREADABLE)
+    except OSError as why:  # click's own texts: the help, or what is wrong with an option
+        sys.stdout = None  # what is left in its buffer would be tried once more at the end
+        commands.say([why.strerror or str(why)])
         sys.exit(UNREADABLE)

@@ -1,7 +1,8 @@
 """A check report as text, JSON, JUnit, SARIF, GitHub annotations, Markdown, and as a baseline of known problems.
 
 Sources: SARIF 2.1.0 (OASIS standard); JUnit as Jenkins and GitLab read it; GitHub's workflow commands. Everything in a
-report is masked and without control characters already.
+report is masked already. What programs read is ASCII with the
+escapes of its syntax: it stays whole in a terminal or log of any encoding, and no text in it is a command to one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from urllib.parse import quote
 from inspector import __version__
 from inspector.check import Problem, Report
 from inspector.check.rules import RULES
-from inspector.report.lines.spans import count_of, one_line
+from inspector.report.lines.spans import count_of, inert, one_line
 from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/check/1"
@@ -93,7 +94,7 @@ def document(report: Report) -> dict[str, Any]:
 
 def as_json(report: Report) -> str:
     """The document of `--format json` as text."""
-    return json.dumps(document(report), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(document(report), indent=1) + "\n"
 
 
 def junit(report: Report) -> str:
@@ -121,7 +122,8 @@ def junit(report: Report) -> str:
                          f"<error type=\"unreadable\" message={_attribute(file.error)}/></testcase>")
         suites.append(f"<testsuite name={_attribute(file.path)} tests=\"{len(cases)}\" failures=\"{failed}\" "
                       f"errors=\"{int(bool(file.error))}\">{''.join(cases)}</testsuite>")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="loop-inspector">{"".join(suites)}</testsuites>\n'
+    made = f'<testsuites name="loop-inspector">{"".join(suites)}</testsuites>'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{made.encode("ascii", "xmlcharrefreplace").decode()}\n'
 
 
 def _escape_xml(value: str) -> str:
@@ -170,22 +172,22 @@ def sarif(report: Report) -> str:
         "results": results,
     }
     return json.dumps({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]},
-                      ensure_ascii=False, indent=1) + "\n"
+                      indent=1) + "\n"
 
 
 def _uri(path: str) -> str:
     """A path as a relative reference, where it lies below the working directory; else as a file's address."""
     inside = os.path.relpath(path)
     if not inside.startswith(os.pardir):
-        return quote(inside.replace(os.sep, "/"))
-    return "file://" + quote(os.path.abspath(path).replace(os.sep, "/"))
+        return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes: a name need not be UTF-8
+    return "file://" + quote(os.fsencode(os.path.abspath(path).replace(os.sep, "/")))
 
 
 def github(report: Report) -> str:
     """GitHub workflow commands, one line each: annotations of a run."""
     lines = []
     for problem in report.problems:
-        inside = os.path.relpath(problem.file)
+        inside = inert(os.path.relpath(problem.file))
         place_of = f"file={_property(inside)},line={problem.line or 1},title={_property(problem.rule)}"
         record = "" if problem.record is None or problem.line is not None else f", record {problem.record}"
         lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
@@ -262,6 +264,21 @@ def read_baseline(path: str) -> frozenset[str]:
         raise CallerError(f"{path}: no baseline: expected an object with \"schema\": \"{BASELINE_SCHEMA}\" "
                           "and \"problems\"")
     return frozenset(known)
+
+
+def check_baseline_file(path: str) -> None:
+    """Checks that a baseline may be written to a file: nothing else than an older one is overwritten.
+
+    Raises:
+        CallerError: it is another file, such as a session.
+    """
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return
+    try:
+        read_baseline(path)
+    except CallerError:
+        raise CallerError(f"--write-baseline {one_line(path)}: exists and is no baseline; expected another path"
+                          ) from None
 
 
 def baseline_text(report: Report) -> str:

@@ -84,7 +84,7 @@ def document(report: Report) -> dict[str, Any]:
 
 def as_json(report: Report) -> str:
     """The statistics as JSON text."""
-    return json.dumps(document(report), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(document(report), indent=1) + "\n"
 
 
 def as_csv(report: Report) -> str:

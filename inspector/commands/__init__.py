@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOBase
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from inspector.whatif.store import Store
     from inspector.whatif.tree import Tree
 
-READ, UNREADABLE = 0, 2
-"""Exit codes."""
+READ, UNREADABLE, INTERRUPTED = 0, 2, 130
+"""Exit codes; the last one is for Ctrl-C, as shells have it."""
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
 
@@ -168,6 +169,8 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
             for number, said in after.items():
                 if verdicts.get(number) != said:
                     write(f"turn {number}: {said}\n")
+            if reader_left():
+                return
             states, verdicts, rests_until = now, after or verdicts, monotonic() + 2 * (monotonic() - begun)
     except KeyboardInterrupt:
         return
@@ -213,7 +216,15 @@ def say(notices: Iterable[str]) -> None:
     for notice in notices:
         from inspector.report.lines.spans import one_line  # mostly there is nothing to tell
 
-        click.echo(f"inspector: {without_credentials(one_line(notice))}", err=True)
+        put_error(f"inspector: {without_credentials(one_line(notice))}")
+
+
+def put_error(line: str) -> None:
+    """Writes a line to standard error; if that cannot be written, nobody is left to be told so."""
+    try:
+        click.echo(line, err=True)
+    except OSError:
+        sys.stderr = None  # what is left in its buffer would be tried once more at the end
 
 
 def complain(recording: Recording) -> int:
@@ -243,10 +254,20 @@ def write_json(value: Any) -> None:
     _put(without_credentials(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
 
 
+def ascii_json(text: str) -> str:
+    """JSON texts in lines, with escapes for all that is not ASCII: the same values for whatever reads them."""
+    import json
+    import re
+
+    return re.sub(r"[^\n -~]+", lambda found: json.dumps(found[0])[1:-1], text)
+
+
 def write_pieces(pieces: Iterable[str]) -> None:
     """Writes a document piece by piece as it is made, then a line break."""
     gathered, size = list[str](), 0
     for piece in pieces:
+        if reader_left():
+            return
         gathered.append(piece)
         size += len(piece)
         if size > _PIECE:
@@ -268,6 +289,19 @@ def write_address(address: str) -> None:
     _put(f"{address}\n")
 
 
+class DiscardedOutput(TextIOBase):
+    """Standard output once its reader has left: what is written is discarded, so that the exit code is as ever."""
+
+    def write(self, text: str, /) -> int:
+        """Takes a text as if it were written."""
+        return len(text)
+
+
+def reader_left() -> bool:
+    """Whether the reader of standard output has left, so that nothing more needs to be made for it."""
+    return isinstance(sys.stdout, DiscardedOutput)
+
+
 def _put(text: str) -> None:
     if sys.stdout is None:  # closed by whoever started us
         raise UnwrittenError("it is closed")
@@ -275,8 +309,7 @@ def _put(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        sys.stdout = None  # who read has left; what is left in the buffer would be tried once more at the end
-        sys.exit(READ)
+        sys.stdout = DiscardedOutput()  # the old one's buffer would be tried at the end
     except OSError as why:
         sys.stdout = None  # what is left in its buffer would be tried once more at the end
         raise UnwrittenError(why.strerror or str(why)) from None
@@ -290,14 +323,14 @@ EVERY = 0.1
 
 
 @contextmanager
-def progress_bar(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
-    """Draws a progress bar if `stream` is a terminal, and erases it at the end."""
+def progress_bar(stream: TextIO | None) -> Iterator[Callable[[int, int], None]]:
+    """Draws a progress bar if `stream` is a terminal, and erases it at the end; a stream that is closed is None."""
     drawn = time.monotonic()
     length = 0
 
     def draw(count: int, parts: int) -> None:
         nonlocal drawn, length
-        if time.monotonic() - drawn < EVERY:
+        if stream is None or time.monotonic() - drawn < EVERY:
             return
         drawn = time.monotonic()
         filled = WIDTH * count // parts
@@ -307,9 +340,9 @@ def progress_bar(stream: TextIO) -> Iterator[Callable[[int, int], None]]:
         stream.flush()
 
     try:
-        yield draw if stream.isatty() else lambda done, parts: None
+        yield draw if stream is not None and stream.isatty() else lambda done, parts: None
     finally:
-        if length:
+        if stream is not None and length:
             stream.write(f"\r{' ' * length}\r")
             stream.flush()
 

@@ -117,6 +117,9 @@ def provider(
     """
     if not isfinite(pace):
         raise click.BadParameter("expected a number from 0 to 1000", param_hint="--pace")
+    printed = [name for name, given in (("--list", names), ("--schema", schema), ("--tools", tools)) if given]
+    if len(printed) > 1:
+        raise click.UsageError(f"{' and '.join(printed[:2])} are two texts; leave one of them out")
     from inspector.provider import reading
 
     if schema:
@@ -181,6 +184,9 @@ def providers(
     from inspector.provider import dialect_output, dialects, scenarios
     from inspector.provider.dialect_rows import rows
 
+    if names and (as_json or save is not None):
+        other = "--json" if as_json else "--save"
+        raise click.UsageError(f"--list is a text about all dialects: it does not go with {other}")
     if names:
         commands.write(dialect_output.list_text())
         return

@@ -112,13 +112,15 @@ def export(
     """Writes a session, a response or a bug report, without credentials."""
     from inspector import export
 
+    export.check_form(form, turn_number, response_index)
     loaded, shown = commands.open_view(paths, api, profile, commands.configure(policy)[1])
     code = commands.complain(loaded)
     if code and not shown.responses:  # a page about nothing would be taken for a report
         sys.exit(code)
     made = export.form_files(shown, form, turn_number, response_index)
     if folder == "-":
-        commands.write("".join(made.values()))
+        commands.write("".join(commands.ascii_json(text) if name.endswith(".jsonl") else text
+                               for name, text in made.items()))
     else:
         written = export.write(made, folder, force)
         for path in written.paths:
@@ -293,7 +295,8 @@ FOUND = 1
 @click.option("--ignore", metavar="RULE,…", multiple=True, help="All but these rules.")
 @click.option("--filter", "wanted", metavar="EXPR", default="", help="Only turns with a matching answer.")
 @click.option("--baseline", metavar="FILE", help="Leave out the problems listed in it.")
-@click.option("--write-baseline", metavar="FILE", help="Write all problems to this file, and exit with 0.")
+@click.option("--write-baseline", metavar="FILE", help="Write all problems to this file (- is standard output), and "
+              "exit with 0.")
 @click.option("--format", "form", metavar="FORM", default="text", show_default=True,
               type=click.Choice(("text", "json", "junit", "sarif", "github", "md", "csv", "html")),
               help="text, json, junit, sarif, github or md; with --stats text, json, csv or html.")
@@ -332,11 +335,13 @@ def check(
         searched = filters.search_note(filters.parse(wanted), ())  # before anything is read: a wrong one costs nothing
         commands.say([f"--filter: {searched}"] if searched else [])
     known = report_forms.read_baseline(baseline) if baseline else frozenset()
+    if write_baseline:
+        report_forms.check_baseline_file(write_baseline)
     with commands.progress_bar(sys.stderr) as progress:
         report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, filter_text=wanted, jobs=jobs,
                              stdin=commands.stdin_of(paths), progress=progress)
     if write_baseline:
-        _write(write_baseline, commands.without_credentials(report_forms.baseline_text(report)))
+        _write_baseline(write_baseline, report_forms.baseline_text(report))
         commands.say([f"{write_baseline}: known problems written: {len(report.problems):,}"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
     report = report.keep(lambda problem: problem.fingerprint not in known)
@@ -350,10 +355,16 @@ def check(
     sys.exit(commands.UNREADABLE if report.errors else FOUND if bad and not stats else commands.READ)
 
 
-def _write(path: str, text: str) -> None:
+def _write_baseline(path: str, text: str) -> None:
+    from pathlib import Path
+
+    from inspector.config.files import replace_all
+
+    if path == "-":
+        commands.write(commands.ascii_json(text))
+        return
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        replace_all({Path(path): commands.without_credentials(text).encode("utf-8", "backslashreplace")})
     except OSError as why:
         raise CallerError(f"{path}: cannot be written: {why.strerror or why}") from None
 

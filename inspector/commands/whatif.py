@@ -181,7 +181,7 @@ def policies(
 @click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
               help="What the heat map shows.")
 @click.option("--csv", "csv_path", metavar="FILE", help="Also write each turn in each cell as CSV; - for CSV alone.")
-@click.option("--html", "page_path", metavar="FILE", help="Also write the heat map as a page.")
+@click.option("--html", "page_path", metavar="FILE", help="Also write the heat map as a page; - for the page alone.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/2).")
 @click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; without it, one for each processor.")
@@ -195,10 +195,12 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     from inspector.whatif.grid_report import as_csv, check, document, page, save, text
     from inspector.whatif.grid_run import tune as run_grid
 
-    if csv_path == "-" and as_json:
-        raise click.UsageError("--csv - and --json both write to standard output; name a file for one")
+    alone = [name for name, given in (("--csv -", csv_path == "-"), ("--html -", page_path == "-"),
+                                      ("--json", as_json)) if given]
+    if len(alone) > 1:
+        raise click.UsageError(f"{' and '.join(alone[:2])} both write to standard output; name a file for one")
     check(csv_path, commands.located_all(paths), force)
-    check(page_path, commands.located_all(paths), force, "--html")
+    check(page_path, commands.located_all(paths), force, "--html", [csv_path])
     config, base = commands.configure(policy)
     axes, fixed = parse_axes(specs), parse_assignments(assignments)
     twice = next((axis.name for axis in axes if axis.name in fixed), None)
@@ -214,7 +216,8 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     if as_json:
         commands.write_json(document(tuned))
     else:
-        commands.write(as_csv(tuned) if csv_path == "-" else text(tuned, show, plain or config.ascii, paths))
+        commands.write(as_csv(tuned) if csv_path == "-" else page(tuned) if page_path == "-"
+                       else text(tuned, show, plain or config.ascii, paths))
     if tuned.cancelled:
         click.echo(f"inspector: cancelled; {tuned.done:,} of {tuned.parts:,} parts were run", err=True)
     sys.exit(commands.complain(loaded))

@@ -93,10 +93,12 @@ def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
 
     try:
         for path, data in files.items():
-            target = Path(os.path.realpath(path))  # a link stays one
-            if target.exists() and not target.is_file():
-                target.write_bytes(data)  # a FIFO or a device: there is nothing to leave whole
+            if path.exists() and not path.is_file():
+                # A FIFO or a device: there is nothing to leave whole. Of `/dev/stdout` at a pipe, and of `>(command)`,
+                # only this name can be opened, not the one that it leads to.
+                path.write_bytes(data)
                 continue
+            target = Path(os.path.realpath(path))  # a link stays one
             beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
             made.append((beside, target))
             _write(beside, data, stat.S_IMODE(target.stat().st_mode) if target.exists() else None, mode)

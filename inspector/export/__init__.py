@@ -35,6 +35,8 @@ class Form(NamedTuple):
 
     about: str
     make: Callable[[ExportScope], Mapping[str, str]]
+    holds: str = "turn"
+    """What it is made of: `turn` (all or one), `response`, or the whole `session`."""
 
 
 def _only(scope: ExportScope) -> list[int] | None:
@@ -138,27 +140,44 @@ FORMS: Mapping[str, Form] = {
     "html": Form("the session as a page, with the deciding bytes", _html),
     "md": Form("the session as Markdown, with the deciding bytes", _markdown),
     "text": Form("the session as linear text, with the deciding bytes", _text),
-    "json": Form("the session as one document for programs", _json),
+    "json": Form("the session as one document for programs", _json, "session"),
     "session": Form("the exchanges as a session file", _session),
-    "curl": Form("the request of the response as a curl command", _curl),
-    "fixture": Form("the response as a test of the engine", _fixture),
+    "curl": Form("the request of the response as a curl command", _curl, "response"),
+    "fixture": Form("the response as a test of the engine", _fixture, "response"),
     "otlp": Form("traces and metrics for OpenTelemetry, without contents", _otlp),
     "otlp-content": Form("traces for OpenTelemetry, with what was said", _otlp_content),
 }
 """Name -> form, in the order in which they are offered."""
+HOLDS: Mapping[str, str] = {
+    "turn": "turns; --turn N chooses one", "response": "one response; --response N chooses it",
+    "session": "the whole session; leave it out",
+}
+"""What a form is made of -> how that is told to somebody who asked for another part."""
 
 
 # -- The form that an operator named, and its files ------------------------------------------------------------------
+
+
+def check_form(form: str, turn: int | None = None, response: int | None = None) -> None:
+    """Checks before anything is read that there is such a form, and that it is made of what was chosen.
+
+    Raises:
+        CallerError: there is none, or a turn or response was chosen that it would not look at.
+    """
+    if form not in FORMS:
+        raise CallerError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
+    holds = FORMS[form].holds
+    for option, number in (("turn", turn), ("response", response)):
+        if number is not None and holds != option:
+            raise CallerError(f"--{option} {number}: {form} holds {HOLDS[holds]}")
 
 
 def form_files(view: View, form: str, turn: int | None = None, response: int | None = None) -> Mapping[str, str]:
     """The files of one form: name -> content. Turns are numbered from 1, responses are indices.
 
     Raises:
-        CallerError: there is no such form, turn or response, or the form cannot hold it.
+        CallerError: there is no such turn or response, or the form cannot hold it.
     """
-    if form not in FORMS:
-        raise CallerError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
     if turn is not None and turn > len(view.turns):
         raise CallerError(f"there is no turn {turn}; expected 1 to {len(view.turns)}")
     if response is not None and response >= len(view.responses):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from html import escape
 from itertools import product
 from pathlib import Path
@@ -123,14 +123,19 @@ NO_FILE = "-"
 """What `--csv` says where the output is to be written, and no file."""
 
 
-def check(path: str | None, paths: Sequence[str], force: bool, option: str = "--csv") -> None:
+def check(
+    path: str | None, paths: Sequence[str], force: bool, option: str = "--csv", others: Collection[str | None] = ()
+) -> None:
     """Checks before the run that the output files may be written.
 
     Raises:
-        CallerError: it is there already and `force` is not given, or it is one of the sessions that are read.
+        CallerError: it is there already and `force` is not given, or it is one of the sessions that are read, or one
+            of the `others` that are written.
     """
     if path is None or path == NO_FILE:
         return
+    if path in others:
+        raise CallerError(f"{option} {one_line(path)}: another output goes there; expected another path")
     target = Path(path)
     try:
         if not target.is_file():

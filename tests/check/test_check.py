@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector import check
+from inspector import check, commands
 from inspector.check import check_file, check_paths, merge, report_forms
 from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
@@ -255,6 +255,34 @@ def test_a_baseline_that_is_nested_too_deep_is_refused_in_one_line(inspector, fo
     (folder / "deep.json").write_text("[" * 100_000)
     said = inspector("check", folder / "b.jsonl", "--baseline", folder / "deep.json")
     assert (said.code, said.err.count("\n"), "invalid JSON" in said.err) == (2, 1, True)
+
+
+def test_a_baseline_overwrites_nothing_but_a_baseline(inspector, folder):
+    session = folder / "b.jsonl"
+    before = session.read_bytes()
+    said = inspector("check", session, "--write-baseline", session)
+    assert (said.code, said.err) == (2, f"inspector: --write-baseline {session}: exists and is no baseline; expected "
+                                        "another path\n")
+    assert session.read_bytes() == before
+    known = folder / "known.json"
+    known.touch()
+    assert [inspector("check", session, "--write-baseline", known).code for _ in range(2)] == [0, 0]
+    made = known.read_text("utf-8")
+    assert inspector("check", session, "--write-baseline", "-").out == commands.ascii_json(made)
+    said = inspector("check", session, "--write-baseline", "/dev/full")
+    assert (said.code, said.err) == (2, "inspector: /dev/full: cannot be written: No space left on device\n")
+
+
+def test_a_file_name_that_is_no_text_or_that_moves_the_cursor_is_harmless(tmp_path):
+    path = os.path.join(os.fsencode(tmp_path), b"a\xff\x1b[31m.jsonl")
+    with open(path, "wb") as file:
+        file.write(lines(LOST))
+    report = check_file(os.fsdecode(path))
+    for form, make in FORMS.items():
+        assert "\x1b" not in make(report), form
+    (run,) = json.loads(FORMS["sarif"](report))["runs"]
+    uri = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri.endswith("/a%FF%1B%5B31m.jsonl")
 
 
 def test_a_baseline_survives_moved_lines_and_a_new_name(inspector, folder):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -522,6 +525,66 @@ def test_output_that_cannot_be_written_is_one_line(cut, redirected, why, option)
     done = subprocess.run(["sh", "-c", line, sys.executable, str(cut)], capture_output=True, text=True,
                           check=False)
     assert (done.returncode, done.stderr) == (2, f"inspector: standard output: {why}\n")
+
+
+@pytest.mark.parametrize("arguments", ["--help", "explain --help", "--version"])
+def test_a_help_that_cannot_be_written_is_one_line(arguments):
+    done = subprocess.run(["sh", "-c", f'"$0" -m inspector {arguments} >/dev/full', sys.executable], cwd=ROOT,
+                          capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "inspector: No space left on device\n")
+
+
+@pytest.mark.parametrize("redirected", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize("arguments", ["explain /nowhere", "check /nowhere", "explain", "run --api x", "frobnicate"])
+def test_a_standard_error_that_cannot_be_written_changes_no_exit_code(arguments, redirected):
+    done = subprocess.run(["sh", "-c", f'"$0" -m inspector {arguments} {redirected}', sys.executable], cwd=ROOT,
+                          capture_output=True, check=False)
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize(("arguments", "code"), [
+    ("check sample:08", 1), ("explain sample:08", 0), ("explain --json sample:08", 0), ("explain /nowhere", 2),
+])
+def test_the_exit_code_is_the_same_if_nobody_reads(arguments, code):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-m", "inspector", *arguments.split()], cwd=ROOT, stdout=writer,
+                          stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert done.returncode == code
+    assert b"Broken" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", ["explain -", "check -"])
+def test_ctrl_c_has_an_exit_code_of_its_own(arguments):
+    with subprocess.Popen([sys.executable, "-m", "inspector", *arguments.split()], cwd=ROOT, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        time.sleep(1)  # it waits for its input
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=30)
+    assert (process.returncode, out, error.strip()) == (130, b"", b"inspector: interrupted")
+
+
+HOSTILE = "Grüße 🦊 \x9b31m \u202e \x7f"
+
+
+@pytest.mark.parametrize("arguments", [
+    "check --format json", "check --format sarif", "check --format junit", "check --stats --format json",
+    "export --to session --out -",
+])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_what_programs_read_is_ascii_and_whole_in_any_encoding(tmp_path, arguments, encoding):
+    path = tmp_path / "a é \x9b.jsonl"
+    body = {"model": HOSTILE, "max_tokens": 9, "messages": [user(HOSTILE)]}
+    path.write_bytes(lines({"request": body, "response": chat(HOSTILE, "length", model=HOSTILE)}))
+    out = spawn(*arguments.split(), path, PYTHONIOENCODING=encoding).stdout
+    assert out.isascii()
+    if "junit" in arguments:
+        assert ElementTree.fromstring(out)[0].get("name") == str(path)
+        return
+    assert b"\x7f" not in out
+    documents = [json.loads(line) for line in out.splitlines()] if "export" in arguments else [json.loads(out)]
+    assert json.dumps(HOSTILE) in json.dumps(documents)
 
 
 @pytest.mark.parametrize("name", ["explain", "session"])

@@ -113,6 +113,14 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_a_link_stays_one(tmp_path: P
     assert (old.read_text(), link.is_symlink(), mode(old), mode(tmp_path / "b")) == ("new", True, 0o640, 0o644)
 
 
+def test_what_stands_for_a_pipe_is_written_to():
+    reader, writer = os.pipe()
+    replace_all({Path(f"/dev/fd/{writer}"): b"a,b"})
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        assert file.read() == b"a,b"
+
+
 def test_what_is_no_file_is_written_to(tmp_path: Path):
     os.mkfifo(tmp_path / "f")
     got: list[bytes] = []

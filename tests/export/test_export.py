@@ -356,6 +356,9 @@ def test_the_command_line(tmp_path, capsys):
     assert run("--to", "md", "--turn", "1", "--out", "-")[1].startswith("# Loop Inspector report")
     for words, says in {
         ("--to", "pdf"): "unknown form 'pdf'", ("--to", "md", "--turn", "9"): "no turn 9",
+        ("--to", "json", "--turn", "1"): "--turn 1: json holds the whole session; leave it out",
+        ("--to", "md", "--response", "0"): "--response 0: md holds turns; --turn N chooses one",
+        ("--to", "curl", "--turn", "1"): "--turn 1: curl holds one response; --response N chooses it",
         ("--to", "curl", "--response", "9"): "no response 9", ("--to", "curl"): "choose a response",
         ("--to", "html", "--out", str(path)): "cannot be written",
     }.items():

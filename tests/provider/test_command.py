@@ -98,6 +98,8 @@ def test_lists_and_the_schema_are_printed() -> None:
     assert CliRunner().invoke(main, ["provider", "--schema"]).stdout == reading.schema()
     (tool,) = json.loads(CliRunner().invoke(main, ["provider", "--tools", "cut-call"]).stdout)
     assert (tool["name"], tool["result"]) == ("write_file", "61 bytes written")
+    both = CliRunner().invoke(main, ["provider", "--list", "--schema"])
+    assert (both.exit_code, "--list and --schema are two texts; leave one of them out" in both.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

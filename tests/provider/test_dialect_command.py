@@ -80,6 +80,13 @@ def test_each_dialect_on_a_line_of_its_own() -> None:
     assert shown.count("\n  together ") == 1
 
 
+@pytest.mark.parametrize("other", [["--json"], ["--save", "folder"]])
+def test_the_list_has_no_other_form(other: list[str]) -> None:
+    shown = providers("--list", *other)
+    assert shown.exit_code == 2
+    assert f"--list is a text about all dialects: it does not go with {other[0]}" in shown.stderr
+
+
 def test_the_list_names_scenarios_dialects_and_sources() -> None:
     shown = providers("--list").output
     for scenario in SCENARIOS.values():

@@ -54,3 +54,19 @@ def test_the_command_writes_it_once(inspector, tmp_path):
     assert again.code == 2
     assert "--html" in again.err
     assert inspector(*words, "--force").code == 0
+
+
+def test_the_command_writes_it_alone_to_standard_output_and_no_two_outputs_to_one_file(inspector, tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(lines(CUT))
+    words = ("tune", path, "--grid", "max_tokens=4,7")
+    alone = inspector(*words, "--html", "-").out
+    assert alone.startswith("<!doctype html>")
+    assert alone.endswith("</html>\n")
+    one = tmp_path / "one"
+    said = inspector(*words, "--csv", one, "--html", one)
+    assert (said.code, said.err) == (2, f"inspector: --html {one}: another output goes there; expected another path\n")
+    assert not one.exists()
+    for pair in (("--csv", "-", "--html", "-"), ("--html", "-", "--json")):
+        said = inspector(*words, *pair)
+        assert (said.code, "both write to standard output" in said.err) == (2, True)
