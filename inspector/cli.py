@@ -1,7 +1,6 @@
-"""The command line: parses arguments and sets exit codes, and does nothing else. `COMMANDS` lists what there is.
-
-Exit codes: 0 read, whatever was found; 2 bad usage or an input that is unreadable; 130 ended by Ctrl-C. `run` exits by
-its end state; `check` by 1 where it found something.
+"""The command line: parses arguments and sets exit codes. `COMMANDS` lists the commands. Exit codes: 0 if the inputs
+were read, whatever was found; 2 for wrong usage or an unreadable input; 130 if Ctrl-C ended it. `run` exits by its end
+state, and `check` with 1 if it found an error.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ COMMANDS: Mapping[str, CommandRow] = {
 
 
 def _refuse_misspelt(word: str) -> None:
-    """Says so where a word that is not a file is nearly a command, instead of looking for a file of that name."""
+    """Raises if a word is not a file but nearly the name of a command, and names that command."""
     if not word.isalpha() or os.path.lexists(word):
         return
     from difflib import get_close_matches
@@ -105,7 +104,7 @@ class Inspector(click.Group):
         return list(COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the commands with their summaries, for which none of them is imported."""
+        """Writes the commands with their summaries, without importing any command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, row.summary) for name, row in COMMANDS.items()])
 

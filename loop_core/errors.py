@@ -1,7 +1,7 @@
 """The errors of the engine: one base class, and subclasses that say whose fault it was.
 
-Nothing else may leave `loop_core` for bad input: a provider that sends rubbish and a caller that asks for the
-impossible are different things to the person who has to mend them.
+For bad input `loop_core` raises nothing else. The subclasses separate a provider that sends invalid bytes from a caller
+that asks for something impossible, because different people have to correct the two.
 """
 
 

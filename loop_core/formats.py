@@ -1,8 +1,8 @@
-"""The registry of wire formats: one row each.
+"""The registry of wire formats, with one row for each format.
 
-A row says where the format's package is (one module, where the format is small), and what has to be known of a format
-without loading it; everything else is in its `Format` (`loop_core.wire.format`). It holds data only, so that the state
-machine, which knows no format, may read it.
+A row names the format's package (a single module if the format is small) and holds what must be known about a format
+before its package is loaded; everything else is in its `Format` (`loop_core.wire.format`). This module holds only data,
+because the state machine reads it and must not depend on a format.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -69,5 +69,5 @@ UNKNOWN_FORMAT = FormatEntry("")
 
 
 def format_entry(api: str) -> FormatEntry:
-    """The row of a format; an unknown format gets a row without any assumption."""
+    """The row of a format; an unknown format gets a row of default values."""
     return FORMATS.get(api, UNKNOWN_FORMAT)

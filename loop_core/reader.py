@@ -1,6 +1,6 @@
-"""Reads one response of a provider: why it stopped, which of its tool calls may run, and the bytes behind both. Pure.
+"""Reads one response of a provider: why it stopped, which of its tool calls may run, and the bytes behind both.
 
-`read` joins what stands apart below it: the wire format's decoder, the server's profile, the judge and the gate.
+`read` is a pure function. It combines the wire format's decoder, the server's profile, the judge and the gate.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ def read(
     Args:
         api: the id of the wire format, a key of `loop_core.wire.FORMATS`, such as openai_chat.
         chunks: the body, whole or cut anywhere: JSON, or a stream of any framing that the format has.
-        request: what was asked, as a `Request` or as the JSON of its body. With it the output cap and the tools'
-            schemas are known; without it a call is checked for completeness only.
+        request: the request, as a `Request` or as the JSON of its body. It tells the output cap and the tools' schemas;
+            without it a call is checked for completeness only.
         http_status: the status; an error status makes the reason `error`.
-        headers: those of the response.
-        url: where the request went; it tells which server answered.
-        profile: the name of the server's profile, where it is known better than it can be told.
+        headers: the headers of the response.
+        url: the URL of the request; it shows which server answered.
+        profile: the name of the server's profile, if the caller knows it; otherwise it is detected.
         end: how the connection ended.
 
     Raises:

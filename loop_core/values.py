@@ -1,7 +1,7 @@
 """The values that the whole engine shares: requests, messages, tool calls, responses, stop reasons, findings.
 
-Every value here is frozen and does nothing but read its own fields. Nothing in this module knows a wire format,
-a policy or a state. Text is `str`, offsets are bytes of the decoded body, token counts are whole tokens.
+Every value is immutable, and its methods only read its own fields. Nothing in this module depends on a wire format, a
+policy or a state of the machine. Text is `str`, offsets are bytes of the decoded body, token counts are whole tokens.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -200,7 +200,7 @@ class ToolResultPart(NamedTuple):
 
     @property
     def text_key(self) -> Hashable:
-        """A key that is equal for equal texts; a text that is read on demand is not read for it."""
+        """A key that is equal for equal texts. It never reads a text that is only loaded on demand."""
         return self.text
 
 
@@ -228,7 +228,7 @@ class Usage(NamedTuple):
         return self.output_tokens - (self.reasoning_tokens or 0)
 
     def answer_within(self, cap: int) -> bool:
-        """Whether the output is above a cap and the answer in it is not: reasoning may count apart from the cap."""
+        """Whether only reasoning takes the output above `cap`: some servers do not count reasoning under it."""
         return self.visible_tokens is not None and self.visible_tokens <= cap < (self.output_tokens or 0)
 
 
@@ -245,7 +245,7 @@ class Quota(NamedTuple):
 
 
 class TransportEnd(StrEnum):
-    """How the bytes ended; `saw_stop_reason` and `saw_done` stand beside it."""
+    """How the bytes of a response ended; `ChatResponse` holds separately what they said about the end."""
 
     EOF = "eof"
     RESET = "reset"
@@ -266,7 +266,7 @@ class ProviderError(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChatResponse:
-    """One response, decoded. `stop_reason` is the **mapped** reason: what the wire format's table says and no more."""
+    """One response, decoded. `stop_reason` is the **mapped** reason: what the format's table says, without judging."""
 
     api: str
     parts: tuple[ResponsePart, ...] = ()
@@ -316,11 +316,11 @@ class ChatResponse:
 
     @property
     def broken_connection(self) -> str:
-        """What the client saw of a broken connection; empty if it broke in no way that it could see."""
+        """How the client saw the connection break; empty if it saw no break."""
         return next((found.message for found in self.findings if found.rule.startswith("transport.")), "")
 
     def with_status(self, words: str) -> str:
-        """Words about a failure, after the HTTP status where that says one too; empty if neither says anything."""
+        """A failure in words, preceded by the HTTP status if that is an error; empty if neither is known."""
         status = f"HTTP {self.http_status}" if (self.http_status or 0) >= 400 else ""
         return ", ".join(word for word in (status, words) if word)
 

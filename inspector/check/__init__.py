@@ -1,9 +1,9 @@
 """`inspector check`: checks recorded sessions by rules, with exit codes and report formats for CI, fleets of machines
 and agents.
 
-`check_file` looks at one file, or its bytes, and returns a `Report`: which rules find problems in which turns, and how
-many turns ended in which way. A report is plain values, without bytes of the session, so it is small, can be pickled
-and sent to another process or machine, and merges with others (`merge`). The rules stand in `rules`.
+`check_file` examines one file, or its bytes, and returns a `Report`: the problems that rules find in turns, and how the
+turns ended. A report holds plain values and no bytes of the session, so it is small, can be pickled and sent to another
+process or machine, and can be merged with others (`merge`). `rules` has the rules.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def check_file(
 ) -> Report:
     """Checks one file, or its bytes, together with the files of its session.
 
-    `rules` are ids of `inspector.check.rules.RULES`; None: all. `name` is what bytes are called. `filter_text` is an
-    expression of the filter language: only turns with an answer that it finds are looked at.
+    `rules` are ids of `inspector.check.rules.RULES`; None: all. `name` is the file name to report for bytes.
+    `filter_text` is a filter expression: only turns with an answer that matches are checked.
 
     Raises:
         CallerError: there is no such rule, API or profile, or the filter cannot be read.
@@ -170,7 +170,8 @@ def check_paths_together(
     paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
     filter_text: str = "", stdin: bytes | None = None, from_folder: bool = False,
 ) -> Report:
-    """Checks several files as one session; what only a folder listed and is no session is counted, not reported."""
+    """Checks several files as one session. A file that only a folder listed and that is no session is counted, not
+    reported."""
     if filter_text:
         from inspector.report import filters  # its words are made into a table, which most runs do not need
 
@@ -247,7 +248,8 @@ def _problem(
 
 
 def _print(rule: str, body: bytes, count: int) -> str:
-    """What stays the same where lines move and files are renamed: the rule, and the bytes of the answer."""
+    """A fingerprint that stays the same if lines move and files are renamed: of the rule and the bytes of the
+    answer."""
     return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
 
 
@@ -307,8 +309,8 @@ def check_paths(
 ) -> Report:
     """Checks files and folders with these rules; `-` is standard input, whose bytes are an argument.
 
-    `jobs` processes share the work; None: as many as there are cores, and one where there is little. `progress` is told
-    how many files are done.
+    `jobs` processes share the work; None: one for each core, or only one if there is little work. `progress` is called
+    with the number of finished files.
 
     Raises:
         CallerError: there is no such API or profile, or the filter cannot be read.
@@ -335,7 +337,7 @@ def check_paths(
 
 
 def _jobs(tasks: Sequence[FileTask]) -> int:
-    """One process for each core, or one for little."""
+    """The number of processes: one for each core, or only one for little work."""
     size = sum(os.path.getsize(path) for task in tasks for path in task.paths if os.path.isfile(path))
     return os.cpu_count() or 1 if size >= SMALL else 1
 
@@ -380,7 +382,7 @@ _FOLDERS = frozenset(row.beside.rpartition("/")[0] for row in IMPORTERS.values()
 
 
 def _beside(path: str, every: set[str]) -> bool:
-    """Whether a file stands in the folder beside its session, where it is read with it."""
+    """Whether a file belongs to a session file of the same folder and is read together with it."""
     folder = os.path.dirname(path)
     stems = [folder.removesuffix(f"{os.sep}{name}") for name in _FOLDERS if folder.endswith(f"{os.sep}{name}")]
     return any(f"{stem}{suffix}" in every for stem in stems for suffix in (".jsonl", ".json"))

@@ -1,7 +1,8 @@
 """The tools of `inspector mcp` as plain functions, without its protocol: questions that an agent may ask about recorded
 sessions.
 
-Read-only. Every answer is masked, and bounded: texts and lists are cut, and say how much more there is.
+They only read. In every answer credentials are masked, and texts and lists are cut to a bound with the number of what
+is left out.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _from_json(value: Any) -> Any:
 
 
 def _as_list(value: Any) -> Any:
-    """The same, and a single text as a list of one."""
+    """A list that a client sent as JSON text; a single text becomes a list of one element."""
     plain = _from_json(value)
     return [plain] if isinstance(plain, str) else plain
 
@@ -329,7 +330,7 @@ def _line(text: str) -> str:
 
 
 def _part(text: str, offset: int | None, most: int) -> tuple[str, int]:
-    """The part of a text that is given, and how long the whole is; masked before it is cut."""
+    """The requested part of a text and the length of the whole text. It is masked before it is cut."""
     plain = redact.text(text)
     if offset is not None:
         return plain[offset : offset + most], len(plain)

@@ -1,7 +1,7 @@
 """The functions behind the rules of `inspector check`: each examines one turn of a session.
 
-Findings and verdicts that other views show are taken over by name, so that `check` and `explain` never disagree; the
-functions further down look at what no single answer shows. None speaks unless bytes, or rows of a recorder, show it.
+Findings and verdicts that other views show are used by name, so `check` and `explain` never disagree; the later
+functions compare several answers. A function reports only what bytes, or rows of a recorder, show.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
 
 
 def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
-    """Whether a finding is about a call of whole arguments of which nothing but a spent budget says that it is cut."""
+    """Whether a finding is about a call with whole arguments, and only a spent budget says that it was cut."""
     if reported_finding.call is None or reported_finding.response is None:
         return False
     found = view.responses[reported_finding.response].judgement.findings
@@ -93,8 +93,8 @@ def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def _may_lack_arguments(facts: ResponseFacts) -> bool:
-    """Whether an answer asked for tools, and every call that is held came without arguments, none of which its tool
-    requires: the model may have left out what is optional."""
+    """Whether an answer asked for tools, and its held calls all came without arguments although their tools have only
+    optional ones: the model may have left them out."""
     tools = {tool.name: tool for tool in facts.exchange.request.tools} if facts.exchange.request else {}
     held = [verdict.call for verdict in held_calls(facts.verdicts)]
     return any(seen.rule == "judge.empty_arguments" for seen in facts.judgement.findings) and all(
@@ -196,7 +196,8 @@ def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def _unchosen_cap(facts: ResponseFacts) -> str:
-    """Why the cap at which an answer was cut may be nobody's choice; empty if it was chosen, or nothing was cut."""
+    """The reason why the cap that cut an answer was probably not chosen on purpose; empty if it was, or if nothing was
+    cut."""
     exchange = facts.exchange
     if facts.judgement.stop.normalized is not Stop.MAX_TOKENS or exchange.request is None:
         return ""
@@ -324,7 +325,7 @@ def changed_at(before: Any, after: Any) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """A value without the marks that say where the cache ends: they move with every request."""
+    """A value without cache marks (`cache_control`, `cachePoint`), which move with every request."""
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items() if name not in ("cache_control", "cachePoint")}
     if isinstance(value, list):

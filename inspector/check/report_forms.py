@@ -1,8 +1,8 @@
 """A check report as text, JSON, JUnit, SARIF, GitHub annotations, Markdown, and as a baseline of known problems.
 
-Sources: SARIF 2.1.0 (OASIS standard); JUnit as Jenkins and GitLab read it; GitHub's workflow commands. Everything in a
-report is masked already. What programs read is ASCII with the
-escapes of its syntax: it stays whole in a terminal or log of any encoding, and no text in it is a command to one.
+Sources: SARIF 2.1.0 (OASIS standard); JUnit as Jenkins and GitLab read it; GitHub's workflow commands. All texts of a
+report are already masked. What programs read is ASCII with the escapes of its syntax: it is the same in a terminal or
+log of any encoding, and no text in it is a command to one.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def junit(report: Report) -> str:
 
 
 def _escape_xml(value: str) -> str:
-    """A text for XML, without the characters that XML 1.0 has no way to write."""
+    """A text escaped for XML, without characters that XML 1.0 cannot represent."""
     from html import escape  # JUnit alone needs it, and its table of entities takes 2 ms to load
 
     return escape("".join(char if char in "\t\n\r" or (char >= " " and not "\ud800" <= char <= "\udfff"
@@ -176,7 +176,7 @@ def sarif(report: Report) -> str:
 
 
 def _uri(path: str) -> str:
-    """A path as a relative reference, where it lies below the working directory; else as a file's address."""
+    """A path as a relative URI reference if it is below the working directory; else as a `file:` URI."""
     inside = os.path.relpath(path)
     if not inside.startswith(os.pardir):
         return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes: a name need not be UTF-8
@@ -229,7 +229,7 @@ def markdown(report: Report) -> str:
 
 
 def _md(value: str) -> str:
-    """A text in which Markdown and HTML mean nothing."""
+    """A text with all Markdown and HTML syntax escaped."""
     plain = value.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
     return "".join(f"\\{char}" if char in "\\`*_{}[]|#!" else char for char in plain)
 

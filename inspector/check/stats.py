@@ -1,9 +1,9 @@
 """Statistics of how turns ended: by model, by agent, by day, with the tokens of lost turns; as text, JSON, CSV and
 HTML.
 
-A turn is lost where its verdict is an error: its answer was cut, broken or empty, or a call of it was held or run in
-half. What was filtered, or of which the end is not known, is neither complete nor lost. The page is one file without
-scripts and without anything from elsewhere.
+A turn is lost if its verdict is an error: its answer was cut, broken or empty, or one of its calls was held, or run
+although it was cut. A turn that was filtered, or whose end is unknown, is neither complete nor lost. The HTML page is
+one file without scripts and external resources.
 """
 
 from __future__ import annotations
@@ -170,12 +170,12 @@ def page(report: Report) -> str:
 
 
 def _wide(part: str) -> str:
-    """A part that moves sideways by itself where the screen is narrower."""
+    """A part of the page that scrolls sideways by itself if the screen is narrower."""
     return f'<div class="wide">{part}</div>'
 
 
 def _split(turns: Sequence[TurnEnd], order: Sequence[str]) -> list[int]:
-    """The turns of a group by colour: complete, each named ending of the others, the rest."""
+    """The turns of a group by colour: complete, each named ending, and the rest."""
     others = Counter(turn.verdict for turn in turns if not turn.complete)
     named = [others[name] for name in order]
     return [len(turns) - others.total(), *named, *[0] * (len(_COLOURS) - 2 - len(named)), others.total() - sum(named)]

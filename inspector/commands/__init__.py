@@ -34,13 +34,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def names(module: str, table: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Completes an option's value by the names in a table of a module, which is imported when a shell asks."""
+    """Completes an option's value from the names in a module's table; the module is imported only during completion."""
     return lambda _context, _option, begun: [
         name for name in getattr(import_module(module), table) if name.startswith(begun)]
 
 
 def _set_bound(context: click.Context, _option: click.Parameter, most: int | None) -> None:
-    """Sets how much is read for as long as the command runs."""
+    """Sets the largest size of an input for the duration of the command."""
     from inspector.sessions import intake
 
     if most is not None:
@@ -101,8 +101,8 @@ def open_view(
 ) -> tuple[Recording, View]:
     """The recording, and the view of its replay under these settings.
 
-    Without `keep_steps` it is for a report alone: each turn's steps are made again when somebody looks at them, as in a
-    long recording, and what only a further request needs is not kept.
+    Without `keep_steps` it serves only a report: each turn's steps are made again when they are needed, as for a long
+    recording, and data that only a further request needs is not kept.
     """
     from inspector.report.facts import view_of_case
 

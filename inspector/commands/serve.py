@@ -79,7 +79,8 @@ def serve(
 
 
 def _check(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None) -> int | None:
-    """Reads what every tab will read, unless that takes a moment; None if nothing of it can be shown."""
+    """Reads the inputs that every tab will read, unless they are too large to read at once; None if none of them can be
+    shown."""
     from inspector.sessions.intake import heavy
 
     settings = commands.configure(policy)[1]
@@ -157,7 +158,7 @@ def _options(api: str | None, profile: str | None, policy: str | None, plain: bo
 
 
 def _title(paths: Sequence[str]) -> str:
-    """What the browser's tab is called."""
+    """The title of the browser's tab."""
     from inspector.report.lines.spans import one_line
 
     what = paths[0] if len(paths) == 1 else f"{len(paths)} paths" if paths else ""
@@ -177,7 +178,7 @@ def _local(host: str) -> bool:
 
 
 def _in_url(host: str) -> str:
-    """A host as an address holds it; one that means every interface is reached from here by loopback."""
+    """A host in the form that a URL needs; a host that means every interface becomes the loopback address."""
     if _address(host):
         address = ip_address(host)
         if address.is_unspecified:

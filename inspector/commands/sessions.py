@@ -1,7 +1,7 @@
 """The commands on recorded sessions: opening them in the app, explaining, exporting, searching, comparing and checking
 them, and the samples.
 
-Further down: what is configured, where things are kept, and the schemas of documents and files.
+It also holds the commands that print the configuration, the places of files, and the schemas of documents and files.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def _numbers(text: str) -> tuple[int, int]:
 
 
 def _turn(view: View, number: int | None, beside: bool = False) -> TurnFacts:
-    """A turn by its number; without one the worst, or the worst but one where it stands beside that."""
+    """A turn by its number; without a number the worst turn, or the second worst if it is compared with the worst."""
     if number is not None:
         if not 1 <= number <= len(view.turns):
             raise CallerError(f"turn {number}: this recording has the turns 1 to {len(view.turns):,}")

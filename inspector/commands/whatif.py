@@ -111,7 +111,7 @@ def replay(
 def _with_edits(
     stretches: Sequence[tuple[int | None, dict[str, str]]], edits: Sequence[tuple[int, dict[str, str]]]
 ) -> list[tuple[int | None, dict[str, str]]]:
-    """The settings with what is edited, each from its step on."""
+    """The settings with the edited inputs, each from its step on."""
     found = {since: dict(each) for since, each in stretches}
     for since, each in edits:
         found[since] = {**found.get(since, {}), **each}
@@ -119,14 +119,14 @@ def _with_edits(
 
 
 def _recall(original: View, stretches: Sequence[tuple[int | None, dict[str, str]]], store: Store) -> list[str]:
-    """Has the live runs at hand that are named on the command line."""
+    """Loads the live runs that the command line names."""
     from inspector.whatif.branch_report import load_live_runs
 
     return [line for _, each in stretches for line in load_live_runs(original, each.get("live"), store.folder)]
 
 
 def _no_live(settings: Settings) -> None:
-    """A live run holds from one step of one run on, which these commands have no option for."""
+    """Refuses `live`, which needs the step of a run, because these commands have no option for a step."""
     if settings.live is not None:
         raise CallerError(f"live={settings.live}: only `inspector replay` shows a live run as a branch; elsewhere "
                           "open its recording, a file in the data folder")
@@ -244,7 +244,8 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
 
 
 class Way(NamedTuple):
-    """How a turn is asked live, if not as it was recorded."""
+    """How a turn is sent live: the server, the model, the variable of the key, and the tools; by default as
+    recorded."""
 
     base: str
     model: str | None
@@ -303,7 +304,7 @@ def _from(
     tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
     turn: int | None,
 ) -> tuple[int, Settings]:
-    """The step from which on it is asked live, by its index, and the settings that hold then."""
+    """The index of the step from which the turn is sent live, and the settings in force there."""
     from inspector.config.settings import settings_asked
 
     replay = start.view.replay
@@ -335,7 +336,7 @@ def _toolbox(tools: str | None) -> Toolbox | None:
 
 
 def _confirm(look: BranchRequest, start: Node, yes: bool) -> None:
-    """Says where the request goes and what it may cost, and waits for a confirmation."""
+    """Prints the destination of the request and its greatest possible cost, and waits for a confirmation."""
     from inspector.live.branch_request import announcement
 
     if look.target.missing:  # neither a question nor --yes would bring an answer

@@ -1,7 +1,7 @@
 """The configuration: limits, policy, theme and keys, from files and environment variables. Options override the
 environment, which overrides files.
 
-Each value knows where it came from. Without a file and without a variable nothing is read and pydantic stays unloaded.
+Each value knows where it came from. Without a file and a variable nothing is read, and pydantic is not imported.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
     """Reads files and variables in order; later ones override earlier ones.
 
     Raises:
-        CallerError: a file cannot be read, or holds what it may not; the text names file, value and what was expected.
+        CallerError: a file cannot be read, or holds an invalid value; the text names file, value and what was expected.
     """
     given = os.environ if environment is None else environment
     found: dict[str, Value] = {}
@@ -115,7 +115,7 @@ def every(config: Config) -> list[tuple[str, Value]]:
 
 
 def _check_values(values: Mapping[str, Value]) -> None:
-    """Reads every value once, by the engine's own rules, so that a mistake is told with the place it stands at."""
+    """Reads every value once by the engine's own rules, so that a mistake is reported with its file or variable."""
     for name, each in values.items():
         try:
             if name.startswith(f"{AGENT}."):

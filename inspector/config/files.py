@@ -1,7 +1,8 @@
 """The program's own files and folders: how they are written, where they are, and which paths a browser tab may open.
 
-What is kept is for its owner alone; files are written beside their place, then renamed. The bounds of a tab stand in an
-environment variable as JSON. Without it, in a terminal, everything may be opened; where it is damaged, nothing.
+Stored files are accessible to their owner alone; they are written under a temporary name, then renamed. An environment
+variable holds the bounds of a browser tab as JSON. Without it (in a terminal) everything may be opened; if it is
+damaged, nothing.
 """
 
 from __future__ import annotations
@@ -145,8 +146,9 @@ def user_file(environment: Mapping[str, str]) -> str | None:
 def _config_home(environment: Mapping[str, str]) -> str:
     """Our folder among the operator's configurations.
 
-    It is asked for at every start. On Linux with a home the XDG specification says where it is; importing platformdirs,
-    which knows all the rest, takes longer than reading a small recording. Nor are the paths of this start `Path`s.
+    It is needed at every start, so on Linux it is found by the XDG specification and as a string: importing
+    platformdirs, which finds it on all other systems, takes longer than reading a small recording, and `Path` objects
+    cost time too.
     """
     home, given = environment.get("HOME", ""), environment.get("XDG_CONFIG_HOME", "")
     if sys.platform == "linux" and os.path.isabs(home) and "ANDROID_ROOT" not in environment:

@@ -1,7 +1,7 @@
 """The configured prices of tokens, by model. No prices are built in; a model without a configured price has none.
 
-A name that ends in `*` holds for every model that begins with the rest; the longest such name goes before shorter ones,
-and an exact name before all of them.
+A name that ends in `*` applies to every model that begins with the rest; an exact name takes precedence, then the
+longest such name.
 """
 
 from __future__ import annotations

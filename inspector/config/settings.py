@@ -118,11 +118,7 @@ _RUN = rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{STAND_IN})?"
 
 
 def live_run(text: str) -> str:
-    """The name of a live run, which is also the name of its file.
-
-    Raises:
-        CallerError: it is none.
-    """
+    """The name of a live run, which is also the name of its file. Raises: CallerError: it is not such a name."""
     if re.fullmatch(_RUN, text.strip()) is None:
         raise CallerError(f"live: {text!r} names no live run; expected a name such as 20260131-235959-000000")
     return text.strip()
@@ -229,7 +225,8 @@ def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:
 
 
 def _with_simulation(others: dict[str, Any], base: Settings) -> dict[str, Any]:
-    """Who answers follows from max_tokens: a recording was made at its own, so another is answered by a simulation."""
+    """The settings with `simulate` derived from max_tokens: recorded answers belong to the recorded value, so another
+    value is answered by a simulation."""
     cap, simulate = others.get(INITIAL), others.get("simulate")
     if cap is not None and simulate is None and "live" not in others:
         return {**others, "simulate": True}
@@ -351,8 +348,7 @@ def record_of(settings: Settings) -> dict[str, Any]:
 def from_record(record: Mapping[str, Any]) -> Settings:
     """The settings from the values that `record_of` wrote.
 
-    Raises:
-        CallerError: what it holds is no such settings.
+    Raises: CallerError: the values are not valid settings.
     """
     parts: list[dict[str, str]] = []
     for name in ("inherited", "set"):

@@ -1,7 +1,7 @@
 """Exports: a session as a document, an exchange for other tools, a bug report. Credentials are masked once more.
 
-`FORMS` is the list of forms; each makes texts by file name, and opens no file itself. `form_files` makes those that an
-operator named, `write` puts files into a folder and writes over none.
+`FORMS` lists the forms; each returns texts by file name and opens no file. `form_files` makes the files of a form that
+the operator named; `write` writes files into a folder and never overwrites one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def _response(scope: ExportScope) -> ResponseFacts:
 
 
 def _number(facts: ResponseFacts) -> str:
-    """The part of a file name that tells responses apart: the index, else the step, with a mark for a made one."""
+    """The part of a file name that tells responses apart: the index, or for a simulated or live one a mark and the
+    step."""
     made = f"{facts.fidelity.value.lower()}_" if facts.is_made else ""
     return made + (str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}")
 

@@ -1,8 +1,5 @@
-"""One exchange for other tools: a curl command, a test of the engine, a session file.
-
-Credentials were masked when it was read; where one stood, the command names an environment variable.
-
-Further down: a bug report.
+"""One exchange in forms for other tools: a curl command, a test of the engine, a session file, a bug report.
+Credentials were masked when the exchange was read; the command names an environment variable in place of one.
 """
 
 from __future__ import annotations
@@ -176,8 +173,7 @@ T = TypeVar("T")
 def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     """The files of a bug report: the report and its session; name -> content.
 
-    Raises:
-        CallerError: no provider gave what the turn shows, or it does not come back when the turn is read alone.
+    Raises: CallerError: no provider sent the turn's answers, or the finding is gone when the turn is read alone.
     """
     refused = why_unreported(view, turn)
     if refused:
@@ -225,7 +221,8 @@ UNSENT: tuple[tuple[Callable[[JudgedTurn, Fidelity], bool], str], ...] = (
 
 
 def why_unreported(view: View, turn: TurnFacts) -> str:
-    """Why a turn cannot be reported to a provider, and what can be instead; empty if a provider sent its answers."""
+    """The reason why a turn cannot be reported to a provider, and what can be reported instead; empty if a provider
+    sent its answers."""
     look, fidelity = judged_turn_of(view.replay, turn.run, turn.findings), fidelity_of(view, turn)
     why = next((words for holds, words in UNSENT if holds(look, fidelity)), "")
     if not why:
@@ -285,7 +282,7 @@ def session_of(responses: Sequence[ResponseFacts], title: str) -> bytes:
 
 
 def reread(exchanges: Sequence[Exchange], settings: Settings) -> View:
-    """The exchanges after writing them to a session file and reading that."""
+    """The exchanges as they are after being written to a session file and read again."""
     return view(replay(open_case(open_paths(["-"], stdin=session_bytes(records(exchanges)))), settings))
 
 
@@ -312,7 +309,7 @@ def shrink(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> list[T]:
 
 
 def _origin(view: View, turn: TurnFacts) -> str:
-    """Where the turn stands in the recording; of a path the name alone, since a report is sent to others."""
+    """The turn's place in its recording, with the name of the file only, because a report is sent to others."""
     used, every = used_responses(view, turn), [view.responses[index] for index in turn.responses]
     asked = [facts.exchange for facts in used if facts.live]
     file = next((Path(facts.exchange.path).name for facts in every if not facts.live), "")

@@ -1,7 +1,7 @@
 """Sends spans and points through OpenTelemetry's SDK; the only module that imports it.
 
-`emit` and `measure` take a tracer and a meter of whoever calls; `Sink` is the program's own, set up by the standard
-OTEL_* environment variables as the specification of the SDK names them.
+`emit` and `measure` use the caller's tracer and meter. `Sink` makes its own from the standard OTEL_* environment
+variables of the SDK's specification.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ class Sink:
 
 
 def _service(environment: Mapping[str, str]) -> str:
-    """The name of the service: that of the environment first, though the SDK would prefer the program's own."""
+    """The name of the service. One in the environment takes precedence, although the SDK would prefer the program's
+    own."""
     # `key=value,…` (OpenTelemetry, resource SDK)
     given = dict(pair.partition("=")[::2] for pair in environment.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
     return environment.get("OTEL_SERVICE_NAME") or given.get("service.name", "").strip() or SERVICE
@@ -160,7 +161,7 @@ def _load_exporter(name: str, signal: str, variable: str, environment: Mapping[s
 
 
 class _Told(logging.Handler):
-    """Keeps what is logged."""
+    """A log handler that keeps the logged messages."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -172,7 +173,7 @@ class _Told(logging.Handler):
 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
-    """What the SDK and its exporters log meanwhile, in place of many lines on standard error."""
+    """Collects what the SDK and its exporters log within the block, instead of many lines on standard error."""
     told, logger = _Told(), logging.getLogger("opentelemetry")
     before = logger.propagate
     logger.addHandler(told)

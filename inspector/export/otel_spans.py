@@ -1,9 +1,8 @@
 """Converts the view of a session to spans: one trace per turn, with a span for each answer and each tool run.
 
-Pure. A turn is `invoke_agent`, an exchange `chat`, a result that went back to the model `execute_tool`. The provider's
-own word is the finish reason; what it means, what the gate and the machine said stands beside it under our own names.
-
-Further down: what was said, in the conventions' JSON for messages.
+Pure. A turn is `invoke_agent`, an exchange `chat`, a result that went back to the model `execute_tool`. The finish
+reason is the provider's own word. Its meaning and the decisions of gate and machine are in attributes of our own. The
+first section writes message contents in the conventions' JSON.
 """
 
 from __future__ import annotations
@@ -168,7 +167,8 @@ def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Results, w
 def failure(turn: TurnFacts) -> str | None:
     """Why a turn failed: its verdict in one word, or its terminal reason; None if it succeeded.
 
-    An agent that ran a cut call may well have completed its turn; a recording that ends early is nobody's failure.
+    A cut call that the agent ran counts as a failure although the agent completed its turn; a recording that ends early
+    does not.
     """
     if turn.verdict.severity is Severity.ERROR:
         return "_".join(re.findall(r"[a-z]+", turn.verdict.word.lower()))
@@ -176,7 +176,7 @@ def failure(turn: TurnFacts) -> str | None:
 
 
 def _seed(turn: TurnFacts, answers: Sequence[ResponseFacts]) -> bytes:
-    """What tells this trace from every other: the same recording makes the same one each time."""
+    """The seed of a trace's ids: the same recording always gives the same ids."""
     digest = hashlib.sha256(turn.id.encode("utf-8", "backslashreplace"))
     for facts in answers:
         exchange = facts.exchange
@@ -187,7 +187,7 @@ def _seed(turn: TurnFacts, answers: Sequence[ResponseFacts]) -> bytes:
 
 
 def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> Iterator[SpanEvent]:
-    """The structured events of the run in which the turn was decided, each when the answer before it was there."""
+    """The structured events of the run that decided the turn, each with the time of the answer before it."""
     at = min(ends.values(), default=last)
     for index in range(turn.run.first, turn.run.decided + 1):
         step = view.effective_step(index)
@@ -309,9 +309,8 @@ def _recorded_results(view: View) -> _Results:
 def _ran(
     notes: _Results, facts: ResponseFacts, following: ResponseFacts | None
 ) -> Iterator[tuple[ToolResultPart, Verdict | None, str | None]]:
-    """The results that the calls of an answer got, each with its call and when it was there.
-
-    They are those that were sent back, else those that were recorded alone.
+    """The results of an answer's calls, each with its call and its time: those that were sent back, else those that
+    were recorded separately.
     """
     exchange = facts.exchange
     noted = notes.get((exchange.path, exchange.entry), ())

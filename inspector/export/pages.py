@@ -1,9 +1,7 @@
 """A session as a document of headings, lines, tables and quotations, rendered as Markdown or HTML.
 
-Texts here are as they were recorded, well-known keys masked once more; making them harmless for its own syntax is each
-renderer's.
-
-Further down: the document as one HTML page; the document as Markdown.
+The document holds texts as they were recorded, with well-known keys masked once more; each renderer escapes them for
+its own syntax.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Telemetry: turns as OpenTelemetry spans and metrics, by its conventions for generative AI.
 
-`points` folds a session into measurements (those of ZeroClaw RFI 2309 come from the same events that a log gets),
-`spans` into spans;
-`traces` and `metrics` write them as OTLP/JSON without any package, `otel_sdk` hands them to OpenTelemetry's SDK, and
-`view_of_run` makes a session of a live run of the caller's own loop. Message contents are left out unless they are
-asked for, credentials always.
+`points` turns a session into measurements (those of ZeroClaw RFI 2309 come from the events that a logger gets), `spans`
+into spans. `traces` and `metrics` write them as OTLP/JSON without another package; `otel_sdk` passes them to
+OpenTelemetry's SDK; `view_of_run` makes a session of a live run of the caller's own loop. Message contents are included
+only on request, credentials never.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def _of_answer(facts: ResponseFacts) -> Iterator[OtelPoint]:
 
 
 def _of_turn(view: View, turn: TurnFacts) -> Iterator[OtelPoint]:
-    """ZeroClaw RFI 2309's, of the run in which the turn was decided."""
+    """The measurements of ZeroClaw RFI 2309, from the run that decided the turn."""
     records: list[Record] = []
     for index in range(turn.run.first, turn.run.decided + 1):
         records += view.effective_step(index).records
@@ -168,7 +167,7 @@ def metrics(points: Sequence[OtelPoint], start: int, end: int) -> str:
 
 
 def _ids(spans: Sequence[OtelSpan]) -> list[tuple[str, str]]:
-    """The trace and the span id of each: made of what was recorded, so that a file says the same each time."""
+    """The trace id and the span ids, derived from the recording so that each export has the same ids."""
     made: list[tuple[str, str]] = []
     seed, first = b"", 0
     for at, span in enumerate(spans):

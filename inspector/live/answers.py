@@ -1,9 +1,9 @@
-"""Where the results of a live turn's calls come from: a recording, a tool, the operator, or nowhere.
+"""Chooses the source of the result of each call in a live turn: a recording, a tool, or the operator.
 
 `TurnResults` answers the calls of a turn that is run live again: each call gets the result that was recorded in the
-same turn for equal arguments, as often as it was recorded. If there is none, the turn stops and says so; nothing is
-invented. `Answers` holds the operator's decision about each call. A call without a decision gets its result from the
-recording, if one was given (`RecordedResults`); else its tool runs. Only released calls can be answered.
+same turn for equal arguments, as often as it was recorded. If there is none, the turn stops and says so. `Answers`
+holds the operator's decision about each call. A call without a decision gets its result from the recording, if one was
+given (`RecordedResults`); else its tool runs. Only released calls can be answered.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ class RecordedResults:
     def result_for(self, call: ToolCall, before: Sequence[ToolCall] = ()) -> tuple[ToolResultPart, str] | None:
         """The result for a call, and the reason for the choice; None if the recording holds none.
 
-        The same arguments come first, the k-th time the k-th of them; else the k-th call of that tool. `before` are the
-        calls that will have been answered by then.
+        For the k-th call with certain arguments this is the k-th recorded result for the same arguments; else the
+        result of the k-th recorded call of that tool. `before` are the calls that will have been answered by then.
         """
         place = self._call_key[call.name] + sum(each.name == call.name for each in before)
         own = [(each, result) for each, result in self._calls_with_results if each.name == call.name]
@@ -286,10 +286,8 @@ class Answers:
         return None if self.results is None else self.results.result_for(effect.batch[place].call, before)
 
     def decide(self, effect: RunTools, place: int, decision: CallDecision) -> None:
-        """Sets how a call is answered.
-
-        Raises:
-            CallerError: the gate did not release it, or it cannot be answered so.
+        """Sets how a call is answered. Raises: CallerError: the gate did not release it, or it cannot be answered in
+        this way.
         """
         verdict, ways = effect.batch[place], self.ways(effect, place)
         name = verdict.call.name or "the call"

@@ -1,6 +1,5 @@
-"""The request that asks a recorded turn again live from one of its steps: address, key and cost.
-
-Nothing is sent here. The text that announces the request contains no control characters and no markup.
+"""Prepares the request that sends a recorded turn again, live, from one of its steps: address, key and cost. This
+module sends nothing. The text that announces the request contains no control characters and no markup.
 """
 
 from __future__ import annotations
@@ -69,10 +68,8 @@ def branch_request(
     model: str | None = None, variable: str | None = None, toolbox: Toolbox | None = None,
     insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> BranchRequest:
-    """The request that asks the turn again from this step; sends nothing. `profile`: which server it is, if known.
-
-    Raises:
-        LoopError: it cannot be asked again; the text says why.
+    """The request that sends the turn again from this step; it is not sent here. `profile` names the server, if known.
+    Raises: LoopError: the turn cannot be sent again; the text says why.
     """
     start = start_of(parent, since)
     opening = parent.case.recording.exchanges[start.opening.index]
@@ -126,7 +123,7 @@ def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, t
 def _spelling(
     opening: Exchange, target: Target, edits: Sequence[tuple[TurnInput, str]]
 ) -> Callable[[LiveRequest], LiveRequest]:
-    """Requests as the recorded one was spelled, but for what is altered."""
+    """A function that writes a request as the recorded body with only the changed fields replaced."""
     recorded = opening.request_json
     assert opening.request is not None  # noqa: S101 - `target_of` refuses such a one
     assert isinstance(recorded, Mapping)  # noqa: S101 - as before
@@ -179,7 +176,7 @@ NOT_ENCRYPTED = "not encrypted: anyone on the network path can read the request 
 
 
 def cost_lines(request: BranchRequest) -> list[str]:
-    """The greatest possible cost in tokens, then what it is the sum of and where its numbers come from."""
+    """The greatest possible cost in tokens, then the parts of this sum and the limits that they come from."""
     found = request.cost
     if found.requests is None or found.output is None or found.input is None:
         return [f"no bound: {found.unbounded}"]

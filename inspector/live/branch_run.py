@@ -1,7 +1,7 @@
 """Runs a recorded turn again live from one of its steps, records it, and reads the recording.
 
-`run_branch` and `BranchRun` send requests. Each request and every byte of its answers is in a session file of its own
-before the machine sees it. `recall` reads such a file, so that the branch can be made again without a server.
+`run_branch` and `BranchRun` send requests. Each request and every byte of its answers is written to a session file
+before the machine receives it. `recall` reads such a file, so that the branch can be made again without a server.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FOLDER = "live"
 
 
 def new_name(made_up: bool = False) -> str:
-    """A name for a live run that starts now; `made_up`: a stand-in answers it."""
+    """A name for a live run that starts now; with `made_up` a stand-in answers it."""
     # Microseconds, because two runs may start within a second; the name is part of a branch's settings.
     return f"{datetime.now():%Y%m%d-%H%M%S-%f}{STAND_IN if made_up else ''}"
 
@@ -116,8 +116,7 @@ class BranchRecorder(RunMemory, Recorder):
     def branch_answers(self, name: str, request: BranchRequest) -> BranchAnswers:
         """The responses of the finished run.
 
-        Raises:
-            CallerError: nothing was asked; there is no recording then.
+        Raises: CallerError: no request was sent, so there is no recording.
         """
         if not self.heard:
             Path(self.path).unlink(missing_ok=True)
@@ -174,7 +173,7 @@ def run_branch(
     """Runs to the end of the turn; returns the responses, and why the recording failed, if it did.
 
     Raises:
-        CallerError: the recording cannot be begun, or the turn ends before anything is asked.
+        CallerError: the recording cannot be begun, or the turn ends before a request is sent.
     """
     from loop_core.client.transport import Live
 
@@ -212,7 +211,7 @@ class BranchRun:
         """Runs to the end of the turn.
 
         Raises:
-            CallerError: the recording cannot be begun, or the turn ends before anything is asked.
+            CallerError: the recording cannot be begun, or the turn ends before a request is sent.
         """
         from loop_core.client.transport import AsyncLive
 

@@ -1,8 +1,8 @@
 """Runs the effects of a live turn one by one, as its operator decides, and records the traffic and the decisions.
 
-The driver owns the connection, the recording and the effect under way; `stepper` owns the state of the turn. It knows
-no screen: it calls a function when something has changed. httpx is imported when the first request is sent. The
-recording also contains what the operator does, beside what is sent and received.
+The driver holds the connection, the recording and the effect under way; `stepper` holds the state of the turn. It
+depends on no screen: it calls a function when something has changed. httpx is imported when the first request is sent.
+The recording also contains the operator's acts.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ class Driver(Observer):
             self._to(Phase.WAITING, live.stepper.after_answer(heard[-1], self._sent))
 
     def _gave_up(self, answer: LiveResponse) -> None:
-        """The turn ends with an answer that the operator no longer wanted."""
+        """Ends the turn with an answer that the operator cancelled."""
         self._recording().record_cancel(answer.ask.number, answered=False)
         # Cut by the operator, so its end says nothing about the provider.
         self.live.responses[-1][-1] = replace(answer, judgement=cancelled_answer(answer.judgement))

@@ -128,7 +128,7 @@ class Streams:
         self.sheets["merged"].grow(self._take("merged", added), under_way(self.flow))
 
     def _head(self, whole: JoinedText) -> list[Line]:
-        """What stands before the segment that is coming."""
+        """The lines before the segment that is arriving."""
         lines: list[Line] = []
         every = list(answers(self._view, self._block))
         for order, answer in enumerate(every):

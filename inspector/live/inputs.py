@@ -29,8 +29,7 @@ from loop_core.wire import wire
 def request_of(api: str, model: str, prompt: str | None, messages: Any | None, stream: bool) -> Request:
     """The first request of a turn; `messages` is the JSON of a file.
 
-    Raises:
-        CallerError: there is nothing to ask, or the file holds no messages.
+    Raises: CallerError: there is no prompt, or the file holds no messages.
     """
     if prompt is not None:
         read = Request(api, (Message(Role.USER, (TextPart(prompt),)),))
@@ -112,8 +111,8 @@ def key_for(address: str, environment: Mapping[str, str], variable: str | None) 
 def variable_for(address: str, environment: Mapping[str, str], variable: str | None) -> str | None:
     """The environment variable of the key for a server, found by its address; None if none is set.
 
-    `address` is a profile's name that was found by the host: a name that the operator gave proves nothing about where
-    the key would go. `variable` is one that the operator named.
+    `address` is the name of a profile that was found by the host, because a name that the operator gave does not prove
+    where the key would go. `variable` is one that the operator named.
 
     Raises:
         CallerError: the named variable is not set.
@@ -131,8 +130,8 @@ def key_variables(address: str) -> tuple[str, ...]:
 
 
 def missing_key(server: Server, model: str | None) -> str:
-    """What to set before a provider is asked at its own address, which answers nobody without a key; empty if a key or
-    a signer is there, or if the address may need none."""
+    """A message that names the variable to set, if the address is a provider's own, which refuses requests without a
+    key; empty if there is a key or a signer, or if the address may need none."""
     if server.secrets or server.sign is not None:
         return ""
     owner = expected_speaker(replace(server, profile=None), model)
@@ -157,7 +156,7 @@ def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _secret(value: str) -> bool:
-    """Whether a value is more than a word, a number or the name of a file."""
+    """Whether a value may be a secret: it is not a plain word, a number or the name of a file."""
     # Variables such as TOKENIZER_PATH or KEYBOARD match by name; hiding their values would mask ordinary words.
     return len(value) >= SHORTEST and not value.isalpha() and not value.isdigit() and value[0] not in "/~."
 
@@ -170,8 +169,7 @@ Made = tuple[tuple[Tool, ...], Mapping[str, ToolFunction]]
 def tools_of(spec: str) -> Made:
     """The declared tools, and the functions of those that can be run; `spec` is a file or MODULE:ATTR.
 
-    Raises:
-        CallerError: there is no such file, module or attribute, or what is there are no tools.
+    Raises: CallerError: there is no such file, module or attribute, or it holds no tools.
     """
     module, colon, name = spec.partition(":")
     # A file's name may contain a colon (`C:\tools.json`), so a file that exists comes first.
@@ -186,7 +184,7 @@ def tools_of(spec: str) -> Made:
 
 
 def _flat(items: Iterable[Any]) -> Iterable[Any]:
-    """Gemini's lists of functions taken apart."""
+    """The single declarations of Gemini's lists of functions."""
     for item in items:
         inner = item.get("functionDeclarations") if isinstance(item, Mapping) else None
         if isinstance(inner, list):

@@ -64,7 +64,7 @@ class ScriptedTurn:
 
 
 def formats_of(story: Story) -> tuple[str, ...]:
-    """The wire formats in which all of a scenario has a meaning."""
+    """The wire formats that can express a scenario completely."""
     from inspector.provider.faults import meaningless
 
     return tuple(api for api in FORMATS if not meaningless(story, api, True))

@@ -1,8 +1,6 @@
-"""A stand-in for the provider of a recorded turn: it answers with what was recorded, and with a made-up rest.
-
-It shows what a loop does with a cut answer where the rest was not recorded and no key is at hand. The scripted provider
-plays it, so nothing leaves the machine. Its answers are marked as simulated, and their text says where the recording
-ends.
+"""A stand-in for the provider of a recorded turn: it answers with the recorded output and a made-up rest. It shows what
+a loop does with a cut answer if the rest was not recorded and there is no key. The scripted provider plays it, so
+nothing leaves the machine. Its answers are marked as simulated, and their text says where the recording ends.
 """
 
 from __future__ import annotations
@@ -38,10 +36,8 @@ VALUE_OF_TYPE: Mapping[str, Any] = {
 def stand_in_request(
     parent: Replay, settings: Settings, since: int, environment: Mapping[str, str]
 ) -> BranchRequest:
-    """The request that asks a stand-in from this step; its server runs until the run ends, and no key is sent.
-
-    Raises:
-        LoopError: the turn cannot be asked again; no server runs then.
+    """The request to a stand-in from this step; its server runs until the run ends, and no key is sent. Raises:
+    LoopError: the turn cannot be sent again; no server runs then.
     """
     start = start_of(parent, since)
     opening = parent.case.recording.exchanges[start.opening.index]
@@ -101,10 +97,9 @@ def _rest(text: str) -> str:
 
 
 def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
-    """A call with its arguments brought to an end, the mark behind the text that was cut.
-
-    One whose arguments look whole gets the mark too: a format that sends an object cuts it where nothing shows it.
-    No recorded result answers a call with other arguments, so nothing is taken for a result of what was made up.
+    """A call whose arguments are completed, with the mark after the text that was cut. A call whose arguments look
+    whole gets the mark too, because a format that sends an object hides cuts. A recorded result only answers equal
+    arguments, so made-up arguments never get one.
     """
     try:
         begun = from_json_prefix((call.arguments or "").encode())
@@ -127,7 +122,7 @@ def _missing(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mark_end(value: Any) -> Any:
-    """The value with the mark at the end of the text that ends it; a number that may be cut stays as it is."""
+    """The value with the mark after the string at its end; a number at its end, which may be cut, stays unchanged."""
     if isinstance(value, str):
         return f"{value} {MADE_UP}"
     if isinstance(value, dict) and value:

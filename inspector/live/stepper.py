@@ -1,8 +1,8 @@
 """A live turn as a value that waits before each effect, and the operator's changes to that effect.
 
-The module is pure: it opens no connection and knows no screen. A driver carries out the effect and reports the result;
-the machine decides. A change is refused if the past steps would have gone another way under it, since the recording
-must give this very turn when it is read again.
+The module is pure: it opens no connection and depends on no screen. A driver carries out the effect and reports the
+result; the machine decides. A change under which past steps would have gone another way is refused, because the
+recording must give the same turn when it is read again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Flow:
     """
 
     def __init__(self, api: str, number: int, secrets: Sequence[str] = ()) -> None:
-        """`secrets` are masked also where a server sends them in pieces."""
+        """`secrets` are masked even if a server sends them in pieces."""
         self.number = number
         self.status: int | None = None
         """The HTTP status; None until the head of the answer has arrived."""
@@ -138,7 +138,7 @@ class Stepper:
         return _advance(replace(self, steps=(*self.steps, next_step(self.last, event))), count)
 
     def after_answer(self, answer: LiveResponse, count: int, cancelled: bool = False) -> Stepper:
-        """The turn after an answer, even one that the operator gave up."""
+        """The turn after an answer, even one that the operator cancelled."""
         judged = given_up(answer.judgement) if cancelled else answer.judgement
         verdicts = admit_all(answer.response.tool_calls, judged, answer.ask.request.tools)
         return self.after_event(replace(answer.event, judgement=judged, verdicts=verdicts), count)
@@ -150,8 +150,7 @@ class Stepper:
     def following(self, text: str, count: int) -> Stepper:
         """The next turn: the history of the last one, and a message of the user.
 
-        Raises:
-            CallerError: there is nothing to say, or `max_follow_ups` is reached.
+        Raises: CallerError: the message is empty, or `max_follow_ups` is reached.
         """
         if not text.strip():
             raise CallerError("the message is empty: expected text")
@@ -274,14 +273,15 @@ def begin_turn(turn_id: str, request: Request, server: Server, plan: Plan) -> St
 
 
 def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
-    """A step as the limits of a plan make it."""
+    """A step made again under the limits of a plan."""
     if step.before is None or step.event is None:
         return first_step(step.turn.id, opening, plan)
     return next_step(step._replace(turn=step.before._replace(limits=plan.limits)), step.event)
 
 
 def _advance(stepper: Stepper, count: int | None, request: LiveRequest | None = None) -> Stepper:
-    """Goes on to the next effect; `count` requests have left, or `request` still waits."""
+    """Continues to the next effect; `count` is the number of sent requests, and `request` a request that still
+    waits."""
     steps = list(stepper.steps)
     while not steps[-1].effects:  # states without an effect do not wait for the operator
         steps.append(next_step(steps[-1], Tick()))
@@ -351,5 +351,5 @@ class RunState:
 
     @property
     def silent(self) -> int:
-        """Whole seconds for which the server has sent nothing; 0 while none is waited for."""
+        """Whole seconds for which the server has sent nothing; 0 if no answer is expected."""
         return int(monotonic() - self.heard) if self.phase in (Phase.ASKING, Phase.STREAMING) else 0

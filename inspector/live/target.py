@@ -1,7 +1,7 @@
 """The target of a recorded request when it is sent again: the address, the server's profile, the key.
 
-A recording's own credentials are masked and never sent; the key comes from the environment. A recording is not an
-operator: a recorded address gets a provider's key only because of its host, never because of its path.
+A recording's own credentials are masked and never sent; the key comes from the environment. A recorded address gets a
+provider's key only because of its host, never because of its path: a recording must not choose who receives a key.
 
 The module also computes the greatest possible cost of a live run in tokens, and writes the changes of a request into
 its recorded body without touching the rest.
@@ -81,7 +81,7 @@ def target_of(
     variable: str | None = None, insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> Target:
     """The target for the request of a recorded exchange; `base` and `model` override the recorded values, and `profile`
-    what the address tells of the server.
+    the one found by the address.
 
     Raises:
         CallerError: it cannot be sent again, the recording does not say where to, or a key would go there as plain
@@ -121,8 +121,7 @@ def target_of(
 def base_of(url: str, api: str, request: Request) -> str:
     """The base URL of a recorded address, without its masked parts.
 
-    Raises:
-        CallerError: there is no address, or none that leads there.
+    Raises: CallerError: there is no address, or no base URL gives it.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -241,7 +240,7 @@ def left_of(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
 
 
 def _due(turn: Turn) -> bool:
-    """Whether an answer of thinking alone is already counted in the spend while its retry is still to be sent."""
+    """Whether the spend already counts an answer of reasoning alone whose retry is not sent yet."""
     seen = turn.evaluation
     return turn.state is State.CONTINUE_PENDING and seen is not None and not seen.response.text
 
@@ -353,7 +352,7 @@ def _replace(value: Any, old: str, new: str) -> Any:
 
 
 def _places(name: str, original: Mapping[str, Any]) -> list[str]:
-    """Where a field was recorded."""
+    """The places in the recorded body that hold a field."""
     if name in original:
         return [name, *(other for group in SPELLINGS if name in group for other in group
                         if other in original and other != name and original[other] == original[name])]

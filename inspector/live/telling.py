@@ -1,4 +1,4 @@
-"""A live turn as lines: its current activity, and the effect that waits, in full.
+"""Lines about a live turn: its current activity, and the effect that waits, in full.
 
 `live_view` makes the screens' view model of a live run that is not over.
 """
@@ -232,7 +232,7 @@ def _next(driver: Driver) -> list[Line]:
 
 
 def request_lines(request: LiveRequest, parts: tuple[str, ...], missing: str = "") -> list[Line]:
-    """A request as it will be sent, with its key masked; `missing` is what to set first, so that it is answered."""
+    """A request as it will be sent, with its key masked; `missing` names the variable of a missing key."""
     marks = (Span(f"  {' and '.join(parts)} edited", Tone.MARK),) if parts else ()
     lines: list[Line] = [(Span("NEXT REQUEST", Tone.TITLE), *marks)]
     lines += [(safe(f"✖ no key: {missing}", Tone.ERROR),)] if missing else []
@@ -299,7 +299,7 @@ def end_lines(effect: Finish) -> list[Line]:
 
 
 def _none(answer: LiveResponse) -> list[Line]:
-    """A failed answer as it was received."""
+    """The lines about a failed answer, as it was received."""
     lines: list[Line] = [(Span("NO ANSWER", Tone.TITLE),), field("why", safe(why_none(answer), Tone.ERROR))]
     lines += [field("" if place else "headers", safe(f"{name}: {value}", Tone.DIM))
               for place, (name, value) in enumerate(answer.headers)]

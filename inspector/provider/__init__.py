@@ -1,4 +1,5 @@
-"""A scripted provider: it plays scenarios to any client, in every wire format, with the faults of real servers.
+"""A scripted provider: an HTTP server that plays scenarios to any client, in every wire format, with the faults of real
+servers.
 
     from inspector.provider import serving
 

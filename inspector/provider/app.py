@@ -1,6 +1,6 @@
 """The scripted provider as an aiohttp application: its paths, models, replies and stored responses.
 
-It remembers only how often it has refused a request; whatever else it has to know stands in the request.
+It stores only how often it has refused a request; everything else is derived from the request.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def application(
 ) -> web.Application:
     """An application that serves these scenarios.
 
-    `observer` is called with every request, in order. Waits are multiplied by `pace`. Pages of the origin `cors` may
-    read the answers; without one no page may.
+    `observer` is called with every request, in order. Waits are multiplied by `pace`. Web pages of the origin `cors`
+    may read the answers; without it none may.
     """
     served = _Handlers(tuple(stories), profile, pace, observer)
     app = web.Application(client_max_size=MOST_BYTES)
@@ -83,7 +83,7 @@ def application(
 
 
 def _allowing(origin: str) -> Callable[[web.Request, web.StreamResponse], Any]:
-    """Lets the pages of one origin read what is answered."""
+    """A middleware that lets the pages of one origin read the answers."""
 
     async def allow(http: web.Request, response: web.StreamResponse) -> None:
         # Also for other origins: else a cache could give them this answer (Fetch, "CORS protocol and HTTP caches").
@@ -106,7 +106,7 @@ METHODS = "GET, POST, OPTIONS"
 
 
 class _Handlers:
-    """The handlers, and what they share."""
+    """The handlers of all paths, and the data that they share."""
 
     def __init__(
         self, stories: tuple[Story, ...], profile: str | None, pace: float, observer: Callable[[AnsweredRequest], None]
@@ -120,7 +120,7 @@ class _Handlers:
     # -- lists -------------------------------------------------------------------------------------------------------
 
     async def greet(self, http: web.Request) -> web.StreamResponse:
-        """What is served here."""
+        """Answers with the list of served scenarios."""
         names = "\n".join(f"{story.name}: {story.story}" for story in self.stories)
         return web.Response(text=f"The scripted provider of Loop Inspector.\n\n{names}\n")
 
@@ -158,11 +158,11 @@ class _Handlers:
         return await self._document(http, api, model_document(story))
 
     async def options(self, http: web.Request) -> web.StreamResponse:
-        """What may be asked; whether a page may is in the headers of `--cors`."""
+        """Answers OPTIONS; the headers of `--cors` say whether a page may send requests."""
         return web.Response(status=204, headers={"allow": METHODS})  # the answer to a CORS preflight as well
 
     async def nothing(self, http: web.Request) -> web.StreamResponse:
-        """What is served nowhere, whatever the method."""
+        """Answers requests to unknown paths, with any method."""
         path, api = http.raw_path, format_of(http.raw_path, http.headers)
         shown, doubled = public_path(path), DOUBLED.search(path)
         why = f"nothing is served under {shown}"
@@ -214,7 +214,7 @@ class _Handlers:
         return await self._document(http, api, document(request_tokens(request)), sent)
 
     async def poll(self, http: web.Request) -> web.StreamResponse:
-        """A response that was made before, in the background or not: the same one, whole."""
+        """Answers with a stored response that was made before, in the background or not, always complete."""
         api, ident = polled_response(http.path) or (ANY, "")
         mark = None if DOUBLED.search(http.raw_path) else read_mark(ident)
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
@@ -238,7 +238,7 @@ class _Handlers:
         return await send(http, named, self.pace)
 
     def _reply(self, story: Story, request: Request, array: bool) -> Reply:
-        """The reply to a request; one that was made before is not encoded again."""
+        """The reply to a request; equal replies are encoded once and cached."""
         place = locate(story, request)
         match_json(request, story.answers[place.answer].text, story.name)
         # Whatever a reply depends on besides the place is in here.
@@ -257,7 +257,7 @@ class _Handlers:
         return made
 
     def _refuses(self, key: Any, times: int) -> bool:
-        """Whether the same request is refused once more; when it is answered, it is counted anew."""
+        """Whether the same request is refused once more. After it was answered, the count starts again."""
         count = self._refused.pop(key, 0)
         if count >= times:
             return False
@@ -275,7 +275,7 @@ class _Handlers:
 
 
 def _error(api: str, why: CallerError) -> Reply:
-    """The refusal that an error is."""
+    """The reply for an error."""
     said = why if isinstance(why, RequestError) else RequestError(str(why))
     return refusal(api, said.status, str(said), code=said.code, param=said.param)
 
@@ -335,5 +335,5 @@ def ollama_model(story: Story) -> dict[str, Any]:
 
 
 def _script(story: Story) -> bytes:
-    """A scenario's answers as bytes: they give the size and the digest that a model's file would have."""
+    """A scenario's answers as bytes, for the size and digest of a model file."""
     return repr(story.answers).encode()

@@ -1,8 +1,6 @@
-"""Checks requests like real servers: finds the first thing that a server of the format would refuse, and words the
-error.
-
-What each demands is in its package (`loop_core.wire.demands`). Further down: what a request asks of the answer's text,
-strings that end it and JSON of a shape. A wish is honoured, or the request is refused.
+"""Checks requests like real servers: finds the first member that a server of the format would refuse, and words the
+error. The checks of each format are in its package (`loop_core.wire.demands`). The second part applies a request's stop
+strings and JSON schema to the text of an answer, or refuses the request.
 """
 
 from __future__ import annotations
@@ -170,7 +168,7 @@ def _flaw(field: Member, value: Any) -> Flaw | None:
 
 
 def flaw_in_words(member: BadMember) -> str:
-    """An error in words that all formats share."""
+    """The description of an error that all formats share."""
     field, value = member.field, _short_repr(member.value)
     kinds = " or ".join(field.types.split("|"))
     words = {
@@ -258,8 +256,7 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
 def match_json(request: Request, text: str, name: str) -> None:
     """Checks that the text of a scenario is valid under the JSON schema of the request.
 
-    Raises:
-        RequestError: it is not, or the schema is none.
+    Raises: RequestError: it is not, or the schema is not a JSON schema.
     """
     shape = wire(request.api).serving.json_shape(request.extra)
     if shape is None:

@@ -1,7 +1,7 @@
 """One connection of a client: the incoming request, and the outgoing reply with its network faults.
 
-A request says which format it speaks and which scenario it means; `AnsweredRequest` keeps what a test may look at. A
-reply goes out as it is, slowly, in torn pieces, or with a connection that ends early.
+The request determines the wire format and the scenario; `AnsweredRequest` keeps what a test may examine. A reply is
+sent unchanged, slowly, in torn pieces, or with a connection that ends early.
 """
 
 from __future__ import annotations
@@ -86,8 +86,7 @@ def polled_response(path: str) -> tuple[str, str] | None:
 def read_body(body: bytes) -> Mapping[str, Any]:
     """The request body as a JSON object.
 
-    Raises:
-        CallerError: it is none.
+    Raises: CallerError: it is not a JSON object.
     """
     try:
         value = from_json(body)
@@ -212,7 +211,7 @@ _PLAINLY = Sending()
 
 
 async def _misbehaving(http: web.Request, response: web.StreamResponse, reply: Reply, pace: float) -> bool:
-    """Sends the frames as the faults want it; True if the connection is gone."""
+    """Sends the frames with the network faults; returns True if the connection is closed."""
     how, last = reply.sending, len(reply.frames) - 1
     for number, frame in enumerate(reply.frames):
         if how.stall is not None and number == min(how.stall[0], last):
@@ -248,7 +247,7 @@ def _pieces(data: bytes, size: int | None) -> Iterator[bytes]:
 
 
 async def _broken(http: web.Request, *, hard: bool) -> None:
-    """Ends the connection without the end that HTTP asks for; `hard` with a reset."""
+    """Closes the connection without a proper end of the HTTP body; with `hard` by a reset."""
     transport = http.transport
     if transport is None:
         return

@@ -1,8 +1,6 @@
-"""The table of dialects as lines of spans, for a screen and the text report.
-
-Pure. Rows that say the same are one line of the table, named by the first of them.
-
-Further down: the same as columns of a list, one line per dialect, as many columns as fit.
+"""The table of dialects as lines of spans, for a screen and the text report. Pure. Rows with equal values share a line
+of the table, named by the first of them. The second part lays the table out as a list with one line per dialect and as
+many columns as fit.
 """
 
 from __future__ import annotations
@@ -91,7 +89,7 @@ def deciding_rules(row: DialectRow) -> str:
 
 
 def _differing(row: DialectRow) -> Line:
-    """The libraries that mean something else, those that take it for finished marked."""
+    """The libraries that read the word differently, with a mark at those that take the answer for finished."""
     return join_groups(
         ((Span(f"{peer.name} ", Tone.DIM), Span(f"{peer.word}{'!' if peer.looser else ''}",
                                                 Tone.ERROR if peer.looser else Tone.PLAIN))
@@ -184,12 +182,12 @@ def reason(row: TableRow) -> Line:
 
 
 def _blind(row: TableRow) -> Line:
-    """Why nothing told that the answer was cut."""
+    """The reason why nothing shows that the answer was cut."""
     return (Span("blind: ", Tone.ERROR), Span(row.blind)) if isinstance(row, DialectRow) and row.blind else ()
 
 
 def _why(row: TableRow, line: Line, differ: Line) -> Line:
-    """What was seen beside the word itself, and the libraries that differ."""
+    """The signs beside the stop word, and the libraries that differ."""
     if not isinstance(row, DialectRow):
         return ()
     plain_word = deciding_rules(row) in ("stop reasons", "absent")
@@ -198,7 +196,7 @@ def _why(row: TableRow, line: Line, differ: Line) -> Line:
 
 
 def alike(rows: Sequence[TableRow]) -> list[Line]:
-    """The rows that the first row of each group stands for."""
+    """The groups of rows with equal values, by the first row of each group."""
     return [(Span(f"as {entry.row.name}: ", Tone.DIM), Span(", ".join(_short(row) for row in entry.like)))
             for entry in entries(rows) if entry.like]
 

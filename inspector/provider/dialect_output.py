@@ -1,7 +1,7 @@
 """`inspector providers`: the table as text, and as one JSON document (`loop-inspector/providers/1`).
 
-Further down: everything about one row as a sheet, and as a native session file that opens like any recording; what is
-asked of the dialects.
+The later parts make the details of one row as a sheet, a session file of a row that opens like any recording, and the
+parameters of a table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCHEMA = "loop-inspector/providers/1"
 
 
 def text(rows: Sequence[TableRow], policy: Policy, width: int, each: bool = False) -> str:
-    """The table as linear text, what matters first."""
+    """The table as linear text, the most important first."""
     lines: list[Line] = [piece for line in heading(rows, policy.name) for piece in wrap_line(line, width)]
     lines += [(), *table(rows, width, each)]
     if not each and (notes := alike(rows)):
@@ -107,7 +107,7 @@ def _judged_members(row: DialectRow) -> dict[str, Any]:
 
 
 def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> LineSheet:
-    """All details of one row; `like` are those that say the same."""
+    """All details of one row; `like` are the rows with equal values."""
     dialect = row.dialect
     lines: list[Line] = [
         (Span(row.name, Tone.TITLE), Span(f"  {row.play.scenario.name}, budget {row.play.budget:,} tokens",

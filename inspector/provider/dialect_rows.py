@@ -1,8 +1,7 @@
 """One row per dialect under a scenario: the bytes are generated, decoded, judged, gated and run.
 
-A row is a session of one exchange in memory. Whatever is said of it is read from its bytes, beside what was intended.
-
-Further down: the request that each format's client would have sent.
+A row is a session of one exchange in memory. All statements about it are read from its bytes, and shown beside the
+intended answer. The first part makes the request that each format's client would have sent.
 """
 
 from __future__ import annotations
@@ -173,7 +172,8 @@ def rows(
     dialects: Sequence[Dialect] = DIALECTS,
     settings: Settings | None = None,
 ) -> tuple[TableRow, ...]:
-    """One row per dialect, in the order of the table; None is the scenario's own budget, and the default settings."""
+    """One row per dialect, in the order of the table. None stands for the scenario's own budget and for the default
+    settings."""
     settings = settings or Settings()
     return tuple(_table_row(dialect, play(scenario, budget, dialect.free_thinking), settings) for dialect in dialects)
 
@@ -267,7 +267,7 @@ RUN_HELD = "run held call"
 
 
 def _decision(run: Replay, play: PlayedScenario) -> tuple[str, bool]:
-    """What was decided about the response, and whether a call that the strict gate holds is run."""
+    """The decision about the response, and whether a call that the strict gate holds is run."""
     steps = run.trace.steps
     # The first one: what a loop decides later concerns answers that this row does not have.
     at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)

@@ -1,4 +1,4 @@
-"""Writes an answer, as far as it came, as the bytes of one server."""
+"""Writes an answer, complete or cut, as the bytes of one server."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def intended_response(
 
 
 def _word(dialect: Dialect, spelling: Spelling) -> Stop:
-    """What the format's own table says of the word; the encoders ask for it."""
+    """The stop reason of a word by the format's own table, as the encoders need it."""
     raw = spelling.raw
     if spelling.whole:
         return Stop.PAUSED
@@ -90,7 +90,8 @@ def _word(dialect: Dialect, spelling: Spelling) -> Stop:
 
 
 def _usage(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner) -> Usage | None:
-    """What the server counts; a stream that is lost or fails never comes to it, nor what is still being made."""
+    """The token counts that the server reports: of a lost or failed stream only what is counted at its beginning, if
+    anything; none for an unfinished background response."""
     came = play.cut
     if spelling.whole:
         return None  # usage is null until a response of the background is there (openai types/responses/response.py)
@@ -126,7 +127,7 @@ def _parts(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: M
 
 
 def _carried_part(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
-    """What is sent of a call that is not a whole one."""
+    """The part of an incomplete call that is sent."""
     if carried in (CutCallForm.DROPPED, CutCallForm.VALUES):
         return None
     if carried is CutCallForm.MARKUP:
@@ -152,7 +153,7 @@ def _identify_call(
 ) -> ToolCall:
     """The call with its id, its status, and whether the server says that it is closed.
 
-    `last` is the last of its answer; an `unsound` one is no call, or the answer ended inside it.
+    `last` says that it is the last call of its answer; an `unsound` call is malformed, or the answer ended inside it.
     """
     says = wire(dialect.api).serving
     call = call._replace(id=says.call_id.format(number) if says.call_id else None)

@@ -1,8 +1,8 @@
 """The dialects: how each known server reports a cut answer, with the source.
 
-Data: one row a server and a habit. A row without words of its own speaks as its format does; `blind` says where even
-our judge takes a cut answer for a finished one, and why nothing in the bytes could tell. Below them, what four
-libraries make of the same words.
+It is a table with a row for each server and habit. A row without words of its own uses those of its format. `blind`
+names the cases in which even our judge takes a cut answer for a finished one, and why the bytes do not show it. The
+second table says how four libraries read the same words.
 """
 
 from __future__ import annotations
@@ -68,9 +68,8 @@ class Dialect:
         return f"{self.api}/{self.profile}" + (f"+{self.habit}" if self.habit else "")
 
     def carries(self, moment: Moment) -> CutCallForm:
-        """What it sends of a call that was cut at this moment.
-
-        A malformed one is sent as it is; what a parser makes of a cut call never happens where the stream breaks.
+        """The part of a call that it sends if the answer ends inside the call in this way. A malformed call is sent as
+        it is. If the stream breaks, no parser of the server changes the cut call.
         """
         said = self.spelling(moment)
         if said is not None and said.call_form is not None:
@@ -81,10 +80,9 @@ class Dialect:
         return own or wire(self.api).serving.call_form
 
     def spelling(self, moment: Moment) -> Spelling | None:
-        """The words and fields that it sends at this moment; None if it has no way to say it.
-
-        How a stream breaks off or fails says nothing of a whole body, which then does not come at all. A batch is cut
-        as its first call is.
+        """The words and fields that it sends if an answer ends in this way; None if it cannot express that. A whole
+        body has no spelling for a broken or failed stream, because it is then not sent at all. A cut batch is spelled
+        like a cut single call.
         """
         names = (moment, Moment.CUT_CALL) if moment is Moment.CUT_BATCH else (moment,)
         given = next((name for name in names if name in self.says), None)
@@ -207,7 +205,8 @@ OTHERS: tuple[Dialect, ...] = (
 
 
 def _rows(api: str) -> Iterator[Dialect]:
-    """The format's own server as the format tells of it, the others, and what its whole bodies do to a cut call."""
+    """The rows of a format: its own server as the format describes it, what its whole bodies do to a cut call, and the
+    other servers."""
     own = wire(api).serving.own
     yield Dialect(api, own.profile, title=own.title, source=own.source, model=own.model)
     yield from (row for row in OTHERS if row.api == api)
@@ -221,7 +220,7 @@ DIALECTS: tuple[Dialect, ...] = tuple(row for api in FORMATS for row in _rows(ap
 
 
 def has_dialect(profile: str | None) -> bool:
-    """Whether rows say how this server speaks; for another one the scripted provider plays the format's own rows."""
+    """Whether there are rows for this server; for any other the scripted provider uses the format's own rows."""
     return any(dialect.profile == profile for dialect in DIALECTS)
 
 
@@ -229,8 +228,7 @@ def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
     """The dialects that match any of these words: an api, a profile, `api/profile` or the whole name; all without
     words.
 
-    Raises:
-        CallerError: a word names none.
+    Raises: CallerError: a word names no dialect.
     """
     for word in only:
         if not any(_names(dialect, word) for dialect in DIALECTS):

@@ -1,7 +1,6 @@
-"""The faults: small named changes to an answer on its way, one row each. They compose in the order of their layers.
-
-A row says what the fault does, in which formats it has no meaning and why, and how a turn of our own loop ends under
-it; a test compares that end with the real one in every format.
+"""The faults: small named changes to an answer on its way, one row each. Several faults are applied in the order of
+their layers. A row says what the fault does, in which formats it has no meaning and why, and how a turn of our own loop
+ends under it; a test compares that with a real run in every format.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Takes(StrEnum):
 
 
 class StopWord(StrEnum):
-    """What becomes of the stop word of an answer that a fault changes, in the words of a screen."""
+    """The effect of a fault on the stop word of an answer, in the words of a screen."""
 
     TRUE = "Its stop word is true."
     FALSE = "Its stop word is false."
@@ -149,7 +148,7 @@ def _no_call(draft: Draft, value: Any) -> Draft:
 
 
 def _fallback(draft: Draft, value: Any) -> Draft:
-    """The first half of the text is of the model that was asked, the rest is of another one."""
+    """An answer whose first half is from the requested model and whose rest is from another one."""
     seam = OpaquePart("fallback", compact({
         "type": "fallback", "from": {"model": draft.dialect.model},
         "to": {"model": value if isinstance(value, str) else "claude-haiku-4-5"}, "trigger": {"type": "refusal"}}))
@@ -319,13 +318,13 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
 
 
 def stop_word_of(story: Story) -> StopWord:
-    """What becomes of the stop word of a scenario's answer: what its first fault that touches the word does."""
+    """The effect of a scenario on the stop word: that of its first fault that changes the word."""
     words = (FAULTS[fault.name].stop_word for fault in story.faults)
     return next((word for word in words if word is not StopWord.TRUE), StopWord.TRUE)
 
 
 def meaningless(story: Story, api: str, stream: bool) -> str:
-    """Why a scenario cannot be played in a format; empty where it can."""
+    """The reason why a scenario cannot be played in a format; empty if it can."""
     no_tools = wire(api).no_tools
     if no_tools and any(answer.calls for answer in story.answers):
         return no_tools

@@ -1,7 +1,7 @@
 """The frames of a played answer as JSON values: decoded, changed like a real server would, encoded again.
 
-Owns the framings as far as the encoders write them, and the changes that servers make to the shape of an answer. Knows
-no fault, and of a format what its `Serving` says.
+The module reads the framings that the encoders write, and makes the changes that servers make to the shape of an
+answer. It knows a format only by its `Serving`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[byt
 
 
 def _remove_reason(api: str, value: Event) -> bool:
-    """Takes the reason out, as far as it stands there; whether it did."""
+    """Removes the stop reason, if the value holds one; returns whether it did."""
     told = wire(api).serving.stop_place
     found = [(holder, key) for holder in told.holders(value) for key in told.keys if holder.get(key) is not None]
     for holder, key in found:

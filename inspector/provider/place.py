@@ -1,11 +1,8 @@
-"""Finds the place of a request in its scenario from the history in the request. Pure, and without memory.
-
-The text that the history already has is looked for in the intended answer: as far as it is there, it was said. A
-message after an answer that is not complete asks to go on with it, whatever its words are; results lead to the next
-answer, and so does a message after a complete one. What a server keeps for its clients (`previous_response_id`, a
-continuation token) is the place itself, spelled out in the id.
-
-Further down: an answer on its way to the client.
+"""Finds the place of a request in its scenario from the history in the request. Pure, without stored state. The text
+that the history already holds is searched in the intended answer; the part that is found was sent before. Any message
+after an incomplete answer asks for its rest; results, or a message after a complete answer, lead to the next answer.
+The ids that a client sends back (`previous_response_id`, a continuation token) contain the place itself. The last part
+describes an answer on its way to the client.
 """
 
 from __future__ import annotations
@@ -57,8 +54,7 @@ class StoryPlace:
 def locate(story: Story, request: Request) -> StoryPlace:
     """The place of the next answer.
 
-    Raises:
-        CallerError: the story has no further answer.
+    Raises: CallerError: the scenario has no further answer.
     """
     request = with_turns(story, request)
     place, messages = StoryPlace(), request.messages
@@ -127,7 +123,7 @@ def _longest(prompt: str, text: str) -> tuple[int, int]:
 
 
 def _asking(text: str) -> Iterator[Message]:
-    """What the user says in a stretch of a prompt: a message of ours that ends it is one by itself."""
+    """The user's messages in a part of a prompt; a message of our engine at its end is separate."""
     pieces = text.strip("\n").split("\n\n")
     whole = [Message(Role.USER, (TextPart("\n\n".join(pieces[at:])),)) for at in range(len(pieces))]
     at = next((at for at in range(1, len(pieces)) if _ours(whole[at])), 0)
@@ -153,7 +149,7 @@ def _place_of_request(story: Story, place: StoryPlace, request: Request) -> Stor
 
 
 def _after(story: Story, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
-    """The place after one more message; the calls that failed were not run."""
+    """The place after one more message. Calls whose results are errors count as not run."""
     if place.answer >= len(story.answers):
         return place
     answer = story.answers[place.answer]
@@ -169,7 +165,7 @@ def _after(story: Story, place: StoryPlace, message: Message, failed: Container[
 
 
 def _silent(story: Story, place: StoryPlace, message: Message) -> bool:
-    """Whether an answer that a history has was empty, or nothing but reasoning, which some clients keep as text."""
+    """Whether an answer in a history was empty, or was only reasoning, which some clients keep as text."""
     if message.role is not Role.ASSISTANT or message.tool_calls or place.answer >= len(story.answers):
         return False
     reasoning = story.answers[place.answer].reasoning
@@ -178,7 +174,8 @@ def _silent(story: Story, place: StoryPlace, message: Message) -> bool:
 
 
 def _ours(message: Message) -> bool:
-    """Whether a message of ours asks for more; where roles alternate it is the last text of the user's own message."""
+    """Whether a message of our engine asks for more. In formats whose roles alternate it is the last text of the user's
+    message."""
     last = message._replace(parts=tuple([part for part in message.parts if type(part) is TextPart][-1:]))
     return any(is_hint(each) or is_repair(each) or is_nudge(each) for each in (message, last))
 
@@ -209,11 +206,11 @@ def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Co
 
 
 def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
-    """Whether a history holds the call that is meant, and not what a client made of one that was cut.
+    """Whether a history holds the intended call complete, and not what a client made of a cut one.
 
-    It may keep a text that does not parse, or put an object in its place: an empty one, one without the last member or
-    with the beginning of it, one around the text. Other values than those that are meant are somebody's own, where the
-    call ran with them.
+    A client may keep a text that does not parse, or replace it by an object: an empty one, one without its last member
+    or with the beginning of it, or one around the text. Other values than the intended ones are accepted if the call
+    ran: the client chose them.
     """
     given, whole = parse(call.arguments).value, parse(intended.arguments).value
     if call.name != intended.name or whole is None:  # arguments that are meant not to parse cannot be compared
@@ -225,7 +222,8 @@ def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
 
 
 def _leaves(part: Any, whole: Any) -> bool:
-    """Whether a value is what a cut may leave of another: nothing, or fewer characters, digits, elements, members."""
+    """Whether a value may be the rest of another one after a cut: nothing, or fewer characters, digits, elements or
+    members."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _leaves(value, whole[name]) for name, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):
@@ -245,7 +243,7 @@ def missing_calls(answer: Intent, indices: Sequence[int]) -> list[int]:
 def reached_length(intended: str, offset: int, text: str) -> int | None:
     """The length of the intended text reached when `text` continues or repeats its first `offset` characters.
 
-    None if the text is none of it.
+    None if the text is not a part of it.
     """
     at = intended.rfind(text, 0, offset + len(text))
     if at >= 0:
@@ -302,7 +300,7 @@ _MARK = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,63})((?:\.\d{1,9}){6,7})(?:\.|$)")
 
 
 def read_mark(ident: str) -> PlaceMark | None:
-    """The mark in an id or token that the scripted provider made; None if it holds none."""
+    """The mark in an id or token that the scripted provider made; None for any other id."""
     found = _MARK.search(ident)
     if found is None:
         try:

@@ -1,8 +1,5 @@
-"""Scenario files: YAML with its line numbers -> checked models -> scenarios.
-
-Every complaint names file, line and place.
-
-Further down: what a scenario file may hold, as pydantic models.
+"""Reads scenario files: YAML with line numbers, checked by pydantic models, becomes scenarios. Every error names file,
+line and place. The first part holds the models.
 """
 
 from __future__ import annotations
@@ -180,14 +177,14 @@ ROOT: Place = ()
 
 
 class _Lines:
-    """Where in the file each value stands, by its place in the document."""
+    """The lines of all values in the file, by their places in the document."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.of: dict[Place, int] = {}
 
     def error(self, place: Place, why: str) -> CallerError:
-        """The complaint about a place: the nearest one that stands in the file gives the line."""
+        """The error about a place, with the line of the nearest place that is in the file."""
         known = place
         while known and known not in self.of:
             known = known[:-1]
@@ -235,8 +232,7 @@ def _one(value: Any) -> Story:
 def read(path: Path) -> Story:
     """The scenario in a file.
 
-    Raises:
-        CallerError: it cannot be read, or is none; file, line and place are named.
+    Raises: CallerError: it cannot be read, or is not a valid scenario; file, line and place are named.
     """
     try:
         with path.open("rb") as file:
@@ -249,11 +245,7 @@ def read(path: Path) -> Story:
 
 
 def parse_story(data: bytes, name: str) -> Story:
-    """The scenario in the bytes of a file.
-
-    Raises:
-        CallerError: they hold none.
-    """
+    """The scenario in the bytes of a file. Raises: CallerError: they do not hold a valid scenario."""
     lines = _Lines(name)
     try:
         text = data.decode()
@@ -288,7 +280,7 @@ def _refuse_wild(text: str, name: str) -> None:
 
 
 def _value(node: Any, place: Place, lines: _Lines) -> Any:
-    """The value of a node, and the lines of all that is in it."""
+    """The value of a node; records the lines of all values in it."""
     lines.of.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         made: dict[str, Any] = {}
@@ -312,11 +304,7 @@ def _value(node: Any, place: Place, lines: _Lines) -> Any:
 
 
 def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
-    """The scenario in a parsed document.
-
-    Raises:
-        CallerError: it holds none.
-    """
+    """The scenario in a parsed document. Raises: CallerError: it does not hold a valid scenario."""
     try:
         model = ScenarioModel.model_validate(value)
     except ValidationError as found:
@@ -348,7 +336,7 @@ def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
 
 
 def _first(failure: ValidationError, value: Mapping[str, Any], lines: _Lines) -> CallerError:
-    """The first complaint of pydantic, in our words."""
+    """The first validation error of pydantic, in our words."""
     # messages have no links, and no content of the file
     errors = failure.errors(include_url=False, include_input=False)
     # the first one in the file, as an editor shows errors
@@ -365,7 +353,7 @@ def _first(failure: ValidationError, value: Mapping[str, Any], lines: _Lines) ->
 
 
 def _document_place(loc: Sequence[str | int], value: Any) -> Place:
-    """The part of a place that stands in the document: pydantic adds which kind of value it tried."""
+    """The part of a place that is in the document, without the type names that pydantic adds."""
     place: list[str | int] = []
     for key in loc:
         inside = (isinstance(value, Mapping) and key in value) or (

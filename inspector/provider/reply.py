@@ -1,7 +1,7 @@
 """Builds the reply to a request: the place in the scenario, the budget, the dialect, the faults, the frames.
 
-Pure. Tokens are those of `inspector.provider.scenarios`: four characters are one, the name of a call counts, and
-thinking counts too, unless the dialect leaves it out.
+Pure. Tokens are counted as in `inspector.provider.scenarios`: four characters are one token; the name of a call counts,
+and so does thinking, unless the dialect leaves it out.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ class Reply:
 def reply(story: Story, request: Request, stream: bool, profile: str | None = None) -> Reply:
     """The answer to one request.
 
-    Raises:
-        CallerError: the story has no further answer, or a fault has no meaning in this format.
+    Raises: CallerError: the scenario has no further answer, or a fault has no meaning in this format.
     """
     place = locate(story, request)
     return reply_at(story, request, place, stream, profile)
@@ -82,7 +81,7 @@ def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: s
 
 
 def _lasts(fault: Fault, api: str) -> bool:
-    """Whether what a fault did to an answer is still seen when the answer is fetched."""
+    """Whether the effect of a fault is still visible when the stored answer is fetched."""
     said = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.why_impossible(api, False)
     return said and fault.name not in ("paused", "error_frame")  # the one is over, of the other there is no whole body
 
@@ -90,7 +89,7 @@ def _lasts(fault: Fault, api: str) -> bool:
 def reply_at(
     story: Story, request: Request, place: StoryPlace, stream: bool, profile: str | None, ident: str = ""
 ) -> Reply:
-    """The answer at a place of the scenario; under the id `ident`, if it has one already.
+    """The answer at a place of the scenario, with the id `ident` if it has one already.
 
     Raises:
         CallerError: a fault has no meaning in this format.
@@ -123,8 +122,8 @@ def reply_at(
 def segment(story: Story, answer: Intent, place: StoryPlace, cap: int | None, dialect: Dialect) -> int:
     """The number of this request among those for the same answer.
 
-    A prefill shows one message for all that was said, so it is also counted how many answers under this cap, cut where
-    the scenario cuts them, come as far.
+    A prefill holds all earlier text in one message, so the number is also computed from how many answers under this cap
+    give this much text.
     """
     count, said = 0, 0
     while said < place.text_length:
@@ -168,7 +167,7 @@ def dialect_for(api: str, stream: bool, name: str | None) -> Dialect:
 
 
 def _parts_left(answer: Intent, place: StoryPlace, request: Request) -> tuple[ResponsePart, ...]:
-    """What of the answer is still to be said."""
+    """The parts of the answer that are still to be sent."""
     open_calls = _calls(answer, place, request)
     choice = request.tool_choice
     only_calls = place.kind is Kind.REPAIR or choice == "any" or forced_tool(choice) is not None
@@ -189,7 +188,7 @@ def _calls(answer: Intent, place: StoryPlace, request: Request) -> tuple[ToolCal
 
 
 def _prefix_text(draft: Draft) -> tuple[ResponsePart, ...]:
-    """The parts with what is said again before their text."""
+    """The parts with repeated text put before their text."""
     for at, part in enumerate(draft.parts):
         if draft.prefix and type(part) is TextPart:
             return (*draft.parts[:at], TextPart(draft.prefix + part.text), *draft.parts[at + 1 :])
@@ -234,7 +233,7 @@ def _play_answer(draft: Draft, story: Story, request: Request, number: int) -> D
 
 
 def _mark(story: Story, draft: Draft, play: PlayedScenario, number: int) -> PlaceMark:
-    """The place behind this answer."""
+    """The mark for the place after this answer."""
     came = "".join(part.text for part in play.parts if type(part) is TextPart)
     begun = 0 if draft.parts == draft.answer.parts else draft.place.text_length
     said = min(len(draft.answer.text), begun + max(0, len(came) - len(draft.prefix)))

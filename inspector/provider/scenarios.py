@@ -1,8 +1,8 @@
 """Scenarios as values: the model's intended answers, the budget, and the faults on the way.
 
 A scenario file holds a `Story`: several answers in order, with the faults of each. A `Scenario` is a single answer
-under one budget, as the table of dialects shows it; `play` says where the budget cuts it. Nothing here knows a wire
-format, a file or a server.
+under one budget, as the table of dialects shows it; `play` cuts it at the budget. The module depends on no wire format,
+file or server.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def cost(part: ResponsePart) -> int:
 
 
 def cut(parts: Sequence[ResponsePart], budget: int | None, free_thinking: bool = False) -> CutAnswer:
-    """The parts that fit into `budget` tokens; None is no bound. With `free_thinking`, thinking costs nothing of it."""
+    """The parts that fit into `budget` tokens; None is no bound. With `free_thinking`, thinking is not counted."""
     kept: list[ResponsePart] = []
     spent = thinking = 0
     for part in parts:
@@ -162,7 +162,7 @@ def _text(part: ResponsePart) -> str:
 
 
 def _beginning(part: ResponsePart, characters: int) -> ResponsePart | None:
-    """The first characters of a part; None if it was not begun."""
+    """The first characters of a part; None if no character of it fits."""
     if characters <= 0:
         return None
     if isinstance(part, (TextPart, ReasoningPart)):
@@ -194,7 +194,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class PlayedScenario:
-    """A scenario's answer, as far as it came."""
+    """A scenario's answer, up to where the budget cuts it."""
 
     scenario: Scenario
     budget: int
@@ -213,7 +213,7 @@ class PlayedScenario:
 
 
 def play(scenario: Scenario, budget: int | None = None, free_thinking: bool = False) -> PlayedScenario:
-    """The scenario under a budget; None is its own."""
+    """The scenario under a budget; None stands for its own budget."""
     limit = scenario.budget if budget is None else budget
     # a smaller budget ends it first
     happens = scenario.event is not None and scenario.at is not None and scenario.at <= limit

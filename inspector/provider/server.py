@@ -75,8 +75,7 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\
 def origin(cors: str) -> str:
     """The origin from `--cors`, in the spelling of browsers.
 
-    Raises:
-        CallerError: it is not an origin; `*`, which would permit every page, is none.
+    Raises: CallerError: it is not an origin; `*` is refused, because it would permit every page.
     """
     if not _ORIGIN.fullmatch(cors):
         raise CallerError(f"--cors {cors}: expected one origin without a path, such as https://app.example:3000")
@@ -139,7 +138,7 @@ def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
 
 
 def _word(text: str) -> str:
-    """A word of a shell's command line, quoted, so that nothing in a scenario is run as a command."""
+    """A word quoted for a shell, so that no text of a scenario is run as a command."""
     return shlex.quote(one_line(text))
 
 
@@ -183,8 +182,8 @@ def serving(
 ) -> Iterator[Provider]:
     """Starts a provider on this machine that plays these scenarios, by default all built-in ones.
 
-    It ends with the block. Several are told apart by the `model` that a request names. Waits are multiplied by `pace`.
-    Pages of the origin `cors` may read the answers.
+    It ends with the block. If there are several, the `model` of a request names the scenario. Waits are multiplied by
+    `pace`. Pages of the origin `cors` may read the answers.
 
     Raises:
         LoopError: a scenario or the profile cannot be used, or the port is taken.

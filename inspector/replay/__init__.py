@@ -3,7 +3,7 @@
 Judging (`case`) depends on the bytes alone and is done once; replaying depends on limits and policy, costs far less,
 and is done again for every what-if. If our machine ends a turn and the recorded agent went on, a further run of the
 same turn begins at the first exchange that was not reached, so that every response is examined. The steps of a long
-recording are not kept: those of a turn are made again when somebody looks at them.
+recording are not kept: those of a turn are made again when they are needed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ RECENT = 64
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StepMaker:
-    """Makes the steps of the turns of a long recording when they are looked at. They take 2 kB and 50 µs a turn."""
+    """Makes the steps of a turn of a long recording when they are needed. A turn's steps take 2 kB and 50 µs."""
 
     case: Case
     settings: Settings
@@ -63,7 +63,7 @@ class StepMaker:
         return found
 
     def keep(self, record: TurnRecord, steps: tuple[Step, ...], beside: int = RECENT) -> None:
-        """Keeps the steps of a turn for whoever looks at them next, beside those of fewer than `beside` others."""
+        """Keeps the steps of a turn for the next access, and those of fewer than `beside` other turns."""
         if len(self._recent) >= beside:
             self._recent.clear()
         self._recent[record.links[0].index] = steps
@@ -104,7 +104,7 @@ class TurnRun:
 
 
 class StepsOfTurns(Sequence[Step]):
-    """The steps of all turns of a replay in order, of which some are made when they are looked at."""
+    """The steps of all turns of a replay, in order; some of them are made on access."""
 
     __slots__ = ("_ends", "_turns")
 
@@ -169,8 +169,8 @@ class Replay:
     def effective_step(self, index: int) -> Step:
         """A step with the limits and the policy that are in force at it.
 
-        A shared step still holds those under which it was made. They decided the same, or it would not be shared, but
-        whatever shows a limit beside a step has to take it from here.
+        A shared step still holds those under which it was made. Both lead to the same decisions, but a view that shows
+        a limit beside a step must take it from here.
         """
         step = self.trace.steps[index]
         settings = self.settings_at(index)
@@ -186,8 +186,7 @@ class Replay:
         return min(bisect_right(self.ends, step), len(self.ends) - 1)
 
     def place_in(self, other: Replay, step: int) -> int:
-        """The step of another run that stands in the same turn as a step of this one, as far from the turn's beginning.
-        """
+        """The step of another run in the same turn and as far from the turn's beginning as a step of this run."""
         if not self.turns or not other.turns:
             return 0
         number = self.turn_at(step)
@@ -204,8 +203,8 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
 
 
 def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -> tuple[Replay, Iterator[TurnRun]]:
-    """A replay with the turns that it shares with `before`, and the others: each is played when it is asked for, and
-    joins the replay. Whoever makes all facts of a turn before asking for the next needs its steps only once.
+    """A replay with the turns that it shares with `before`, and an iterator that plays the other turns and adds them. A
+    caller that uses a turn's steps before it takes the next turn has them made only once.
     """
     case = case_as_profile(case, settings.profile)
     turns = list[TurnRun]()
@@ -232,7 +231,7 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
 
 
 def _same_turns(before: Replay, case: Case) -> int:
-    """How many turns at the beginning are the same as in another case: their answers, how they were judged."""
+    """The number of turns at the beginning whose answers and judgements are the same as in another case."""
     old = before.case
     exchanges = case.recording.exchanges
     same = common_beginning(old.recording.exchanges, exchanges)
@@ -280,7 +279,7 @@ def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: S
 
 
 def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
-    """The steps in which the machine decides one turn: those that `replay` puts from `first` to `decided`."""
+    """The steps in which the machine decides one turn: those from `first` to `decided` of its `TurnRun`."""
     case = case_as_profile(case, settings.profile)
     return run(case, record, seen_by_loop(case, record), settings, 0)
 
@@ -293,15 +292,15 @@ def count_used(case: Case, record: TurnRecord, links: Sequence[Link], settings: 
 
 
 def _recuts(step: Step) -> bool:
-    """Whether a run has been answered by what was cut again, by this step."""
+    """Whether a run has received a simulated (cut again) answer by this step."""
     return step.fidelity is Fidelity.SIMULATED and has_unrecorded_answer(step.turn)
 
 
 def plan_of(
     case: Case, record: TurnRecord, link: Link, settings: Settings, number: int, live: bool = False
 ) -> tuple[Request, Plan]:
-    """The first request and the plan of run `number` of a turn, which begins with this exchange. `live`: it is about to
-    be asked."""
+    """The first request and the plan of run `number` of a turn, which begins with this exchange. With `live` it will be
+    sent to a server."""
     opening = case.recording.exchanges[link.index]
     request = opening.request or Request(opening.api, model=opening.response.model)
     wanted, bound_by = settings.max_tokens, None
@@ -329,7 +328,8 @@ def bounded_by(recorded: int | None, cap: int) -> int:
     """The max_tokens from which the token bound is derived, if another max_tokens is simulated; simulation never
     tightens the bound.
 
-    The bound stays as it was recorded; a larger max_tokens takes it along, since it would end the first answer else.
+    The bound stays as it was recorded, but grows with a larger max_tokens, because it would otherwise end the first
+    answer.
     """
     # 0, not None: a recording without a cap had no token bound, and None would derive one from the new cap.
     return 0 if recorded is None else max(recorded, cap)

@@ -91,7 +91,7 @@ LONG = 20_000
 
 
 def open_case(recording: Recording, before: Case | None = None, long_from: int = LONG) -> Case:
-    """Judges every response once; those that `before` has at the same position are reused."""
+    """Judges every response once. Judgements of responses that `before` has at the same position are reused."""
     brought = {
         given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
         for given in recording.inputs
@@ -121,12 +121,12 @@ def _may_follow(recording: Recording) -> Mapping[int, tuple[int, ...]]:
 
 
 def _given_up(cancels: Mapping[tuple[str, int | None], bool]) -> set[tuple[str, int | None]]:
-    """The exchanges whose answer the operator gave up."""
+    """The exchanges that the operator cancelled before their answer was complete."""
     return {place for place, taken in cancels.items() if not taken}
 
 
 def _why_unasked(file: Input) -> str:
-    """What the last remark on a run says that ended because nothing more could be asked; empty for any other end."""
+    """The last note on a run that ended because no further request could be sent; empty for any other end."""
     if file.about is None or file.about.end_state != "unrecorded":
         return ""
     # The recorder of a live turn writes its reason as a note right before the end (`Recorder.note`).
@@ -140,7 +140,8 @@ def _judge(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -
 
 
 def cancelled_answer(judgement: Judgement) -> Judgement:
-    """The judgement of an answer that the operator gave up: CANCELLED, so none of its calls runs and the turn ends."""
+    """The judgement of an answer that the operator cancelled: CANCELLED, so none of its calls runs and the turn
+    ends."""
     seen = (*judgement.stop.evidence, Evidence("operator.cancel", None, "the operator cancelled the turn"))
     return judgement._replace(stop=StopReason(Stop.CANCELLED, judgement.stop.raw, None, seen), promoted=False)
 
@@ -184,7 +185,8 @@ def _apply_refusal(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
 
 
 def case_as_profile(case: Case, profile: str | None) -> Case:
-    """The recording decoded as if this profile were the server of every exchange; computed once. None: as it was read.
+    """The recording decoded as if this profile's server had answered every exchange, computed once; with None as it was
+    read.
 
     Raises:
         CallerError: there is no such profile.
@@ -208,7 +210,7 @@ def case_beside(
     case: Case, exchanges: tuple[Exchange, ...], judged: tuple[Judgement, ...],
     verdicts: tuple[tuple[Verdict, ...], ...],
 ) -> Case:
-    """The case with other exchanges in the same places."""
+    """The case with some exchanges replaced by others in the same positions."""
     loaded = case.recording._replace(exchanges=exchanges)
     return Case(loaded, judged, verdicts, case.limits_by_path, root=case.root or case, live_runs=case.live_runs,
                 silent=case.silent, end_causes=case.end_causes, cancels=case.cancels, long=case.long,
@@ -231,7 +233,7 @@ TURN_PLACES: Mapping[RequestPlace, TurnPlace] = {place: act for act, place in RE
 
 
 def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
-    """The exchanges of a turn as its loop saw them: of a repeated request only the last attempt."""
+    """The exchanges of a turn as its loop saw them; only the last attempt of a repeated request is included."""
     exchanges = case.recording.exchanges
     found: list[Link] = []
     for link in record.links:
@@ -358,7 +360,7 @@ def asked_by(case: Case, link: Link) -> tuple[Method, str]:
 
 
 def _last_message(case: Case, link: Link) -> Message:
-    """The last message of a request. In a prompt (legacy completions) it is the text after the last answer, or that
+    """The last message of a request. For a prompt (legacy completions) this is the text after the last answer, or that
     answer."""
     exchange = case.recording.exchanges[link.index]
     messages = exchange.request.messages if exchange.request else ()
@@ -383,7 +385,7 @@ def results_in(exchange: Exchange) -> tuple[ToolResultPart, ...]:
 
 
 def has_unrecorded_answer(turn: Turn) -> bool:
-    """Whether a turn was given an answer that is in no recording."""
+    """Whether a turn received an answer that is in no recording."""
     return any(segment.response is None for answer in turn.answers for segment in answer)
 
 

@@ -58,7 +58,7 @@ def turn_inputs(case: Case, record: TurnRecord) -> list[TurnInput]:
 
 
 def _fresh(messages: Sequence[Message]) -> int:
-    """Where the messages after the last answer begin."""
+    """The index of the first message after the last answer."""
     return next((at + 1 for at in reversed(range(len(messages))) if messages[at].role is Role.ASSISTANT), 0)
 
 
@@ -97,7 +97,8 @@ def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tu
 
 
 def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> Request:
-    """The request with the new texts in place of the recorded ones, wherever it holds them at the same place."""
+    """The request with the new texts in place of the recorded ones, where it still holds these at the recorded
+    places."""
     messages = list(request.messages)
     for given, text in edits:
         if given.message < len(messages) and messages[given.message].parts[given.place : given.place + 1] == (

@@ -148,7 +148,7 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
 def _sure(
     stretches: Sequence[TokenStretch], base: TokenMeasure | None, last: TokenMeasure
 ) -> tuple[int, Bounds | None]:
-    """How many tokens stand as one answer has them, and how far they may reach."""
+    """The number of tokens that come unchanged from one answer, and the bounds of that answer's readings."""
     if base is None:
         return 0, None
     if base is last:
@@ -200,7 +200,8 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
 
 
 def _apart(output: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple[int, int] | None:
-    """Where a cut after so many further tokens may lie, in characters; None if there is one such place."""
+    """The range of characters at which a cut after this many further tokens may lie; None if there is only one
+    place."""
     begin, before = _begins(output, offset, repair)
     if before + tokens > output.sure:
         whole = sum(len(text_of(stretch.part)) for stretch in output.stretches if stretch.counted)
@@ -215,7 +216,7 @@ def _apart(output: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple
 
 
 def _begins(output: KnownOutput, offset: int, repair: bool) -> tuple[int, int]:
-    """Characters and tokens under the cap that stand before what a request is answered with."""
+    """The numbers of characters and of tokens under the cap before the part that answers a request."""
     chars = tokens = text = 0
     for stretch in output.stretches:
         if (repair and _is_call(stretch)) or not (offset or repair):
@@ -233,7 +234,7 @@ def _begins(output: KnownOutput, offset: int, repair: bool) -> tuple[int, int]:
 
 
 def _surely(output: KnownOutput) -> int:
-    """The least characters that the tokens of the first answer hold."""
+    """The smallest number of characters that the `sure` tokens can hold."""
     if output.bounds is not None:
         return output.bounds[0][min(output.sure, len(output.bounds[0]) - 1)]
     chars = tokens = 0
@@ -294,7 +295,8 @@ def _from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenStretch]:
 
 
 def _piece(part: ResponsePart | None, begin: int, end: int | None, started: bool) -> list[ResponsePart]:
-    """A part from character `begin` to `end` (None: all of it, as it was); nothing if it was not begun."""
+    """A part from character `begin` to `end` (None: the whole part, unchanged); nothing if no character of it is
+    included."""
     if part is None or not started:
         return []
     if end is None and not begin:
@@ -308,7 +310,7 @@ def _piece(part: ResponsePart | None, begin: int, end: int | None, started: bool
 
 
 def _join_texts(parts: Sequence[ResponsePart]) -> tuple[ResponsePart, ...]:
-    """Text that was merged from several segments is one text again."""
+    """The parts with consecutive texts of several segments joined into one."""
     made: list[ResponsePart] = []
     for part in parts:
         if type(part) is TextPart and made and type(before := made[-1]) is TextPart:

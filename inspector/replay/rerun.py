@@ -250,7 +250,7 @@ def _either(keeps: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[
 
 
 def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[Step, ...]:
-    """The steps of a turn whose settings change before its step `start`."""
+    """Runs a turn again whose settings change before its step `start`."""
     steps, record = old.steps, old.record
     links = seen_by_loop(case, record)
     first, number = 0, 0

@@ -2,12 +2,12 @@
 
 The known output (`inspector.replay.known`) is cut at the end of a token (`inspector.replay.tokens`) and written in the
 provider's own wire format; those bytes pass through the same decoder, judge and gate as any others. The source answers
-by place, like `RecordedSource`, and returns recorded answers unchanged wherever the budget does not affect them. Where
-the recording holds no output it returns `NotRecorded`.
+by place, like `RecordedSource`, and returns recorded answers unchanged wherever the budget does not affect them.
+Without recorded output it returns `NotRecorded`.
 
-The simulated model obeys. It continues exactly where its text was cut, quotes the anchor that was requested, and sends
-a requested call complete, together with its batch. What it repeats on request (an anchor, white space that a prefill
-lost) costs no tokens: the budget cuts known output alone.
+The simulated model follows every request. It continues exactly where its text was cut, quotes the requested anchor, and
+sends a requested call complete, together with its batch. Text that it repeats on request (an anchor, white space that a
+prefill lost) costs no tokens: the budget applies only to known output.
 """
 
 from __future__ import annotations
@@ -110,14 +110,14 @@ class SimulatedTurn:
         return ()
 
     def answers_used(self, turn: Turn) -> int:
-        """How many recorded answers a run with this end has used, unchanged or cut again."""
+        """The number of recorded answers that a run with this end has used, unchanged or cut again."""
         keys = self._keys()
         return sum(key <= (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries) for key in keys)
 
     # -- where in the recording ----------------------------------------------------------------------------------
 
     def _keys(self) -> list[tuple[int, int, int]]:
-        """For every recorded answer, the rounds of tools, the resumptions and the retries of nothing before it."""
+        """For every recorded answer, the numbers of tool rounds, resumptions and retries of empty answers before it."""
         found: list[tuple[int, int, int]] = []
         rounds = resumes = nudges = 0
         for place, ordinal, _ in self.source.answers:
@@ -128,7 +128,7 @@ class SimulatedTurn:
         return found
 
     def _by_key(self, turn: Turn) -> int | None:
-        """The position that the answer of this round began at; None if the recording has no such round."""
+        """The position at which the answer of this round begins; None if the recording has no such round."""
         key = (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries)
         return next((position for position, own in enumerate(self._keys()) if own == key), None)
 
@@ -140,7 +140,7 @@ class SimulatedTurn:
         return self._known[first]
 
     def _stands(self, position: int, cap: int | None) -> bool:
-        """Whether an answer is as it was under this cap."""
+        """Whether an answer stays as it was recorded under this cap."""
         if not self.budget_changed:
             return True
         answer = self.source.answers[position][2]
@@ -154,7 +154,7 @@ class SimulatedTurn:
         return (used if used is not None else self.measure(position).tokens) <= cap
 
     def _known_length(self, turn: Turn, output: KnownOutput) -> int:
-        """Characters of the known text that this turn has already."""
+        """The number of characters of the known text that this turn has received already."""
         positions = {answer[2].index: place for place, answer in enumerate(self.source.answers)}
         text, said = output.text, 0
         for segment in _round(turn):
@@ -200,7 +200,8 @@ class SimulatedTurn:
     def _encode(
         self, last: ChatResponse, parts: tuple[ResponsePart, ...], ended: bool, usage: Usage | None
     ) -> tuple[bytes, str] | None:
-        """The bytes that the provider would send, and what is lost in them; None if the format can express none of it.
+        """The bytes that the provider would send, and the losses of the encoding; None if the format cannot express the
+        answer.
 
         A cut call is tried closed by the stop reason, then left open; a format that can express neither leaves it out.
         """
@@ -219,8 +220,8 @@ class SimulatedTurn:
         return None
 
     def _cut(self, api: str) -> StopReason:
-        """The stop reason of a budget cut: as this recording reports it, which may be by no word at all or by one that
-        says that the answer is finished; else as the server is known to report it; else the format's first word."""
+        """The stop reason of a budget cut, as this recording reports one (perhaps without any word, or with the word
+        for a finished answer); else as the server is known to report it; else the format's first word."""
         own = [place for place, answer in enumerate(self.source.answers) if answer[2].response.api == api]
         for place in own:
             answer = self.source.answers[place][2]
@@ -243,15 +244,15 @@ class SimulatedTurn:
         return used is not None and used == self.caps[position]
 
     def _surely_cut(self, position: int) -> bool:
-        """Whether an answer was cut although its word denies it: it ends at the cap, with the word that this server
-        uses then."""
+        """Whether an answer was cut although its word says otherwise: it ends at the cap, with the word that this
+        server uses in such cases."""
         word = self.source.answers[position][2].response.stop_reason.raw
         return self.word_at_cap is not None and word == self.word_at_cap and self._ends_at_cap(position)
 
 
 def ended_reason(last: ChatResponse) -> StopReason:
-    """The stop reason of an answer that is known to its end: as recorded. Where a transcript tells the end, but not the
-    provider's word for it, the format's first word for that end stands for it, as one does for a cut."""
+    """The recorded stop reason of an answer that is known to its end. If a transcript shows the end without the
+    provider's word for it, the format's first word for it is used."""
     stop = last.stop_reason
     if not is_recorders(stop) and inference_of(stop) is None:
         return stop
@@ -272,16 +273,15 @@ def cut_word(api: str) -> str:
 
 
 def _round(turn: Turn) -> list[Segment]:
-    """The segments of the answer at hand, from the last resumption on."""
+    """The segments of the current answer, from the last resumption on."""
     segments = turn.answers[-1]
     starts = [place for place, segment in enumerate(segments) if segment.method in RESUMED]
     return list(segments[starts[-1] if starts else 0 :])
 
 
 def _prefix(text: str, offset: int, send: Send) -> str:
-    """What the model repeats before it goes on: the anchor that was asked for, or white space that the prefill lost.
-
-    Stripped white space comes again only where the text goes on with the same, since it would be taken for it.
+    """The text that the model repeats before it continues: the requested anchor, or white space that the prefill lost.
+    Stripped white space is repeated only if the continuation begins with the same, which would be taken for it.
     """
     if send.anchor:
         return send.anchor
@@ -289,7 +289,7 @@ def _prefix(text: str, offset: int, send: Send) -> str:
 
 
 def _repetition(text: str, offset: int, segment: Segment) -> str:
-    """What a simulated segment repeats of the text before it."""
+    """The part of the text before it that a simulated segment repeats."""
     if segment.anchor:
         return segment.anchor if segment.text.startswith(segment.anchor) else ""
     return segment.stripped if segment.stripped and segment.text and text.startswith(segment.stripped, offset) else ""
@@ -312,7 +312,7 @@ PLAIN = "what only the recorded response could carry"
 
 
 def _spellings(parts: tuple[ResponsePart, ...], ended: bool) -> Iterator[tuple[tuple[ResponsePart, ...], str]]:
-    """The parts as a format may be able to carry them, best first, with what is lost."""
+    """Variants of the parts that a format may be able to express, best first, each with its losses."""
     calls = [place for place, part in enumerate(parts) if type(part) is ToolCall and part.kind is not CallKind.SERVER]
     if ended or not calls:
         yield parts, ""

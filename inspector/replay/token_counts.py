@@ -1,8 +1,6 @@
-"""How many output tokens an answer can have, and whether the provider's count of them is possible.
-
-It needs no tokenizer: each token has at least one byte of text, and tokens without any text have a bound of their own.
-
-Further down: recorded answers that are larger than the rest of a bound on tokens.
+"""Bounds the output tokens that an answer can have, and checks whether the provider's count is possible. No tokenizer
+is needed: each token has at least one byte of text, and tokens without text have a bound of their own. The second part
+refuses recorded answers that are larger than the rest of a token bound.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ def text_bytes(response: ChatResponse) -> int:
 
 
 def ends_whole(response: ChatResponse) -> bool:
-    """Whether the stop reason of an answer says that nothing of it is missing."""
+    """Whether the stop reason of an answer says that it is complete."""
     return response.stop_reason.normalized in FINISHED
 
 
 def _hides(response: ChatResponse) -> bool:
-    """Whether an answer may have tokens without text: it reports some, or it was cut, and thinking may have used
-    all."""
+    """Whether an answer may have tokens without text: it reports reasoning tokens, or it was cut and reasoning may have
+    used them."""
     usage = response.usage
     counted = response.other_choices or (usage is not None and usage.reasoning_tokens)
     return not ends_whole(response) or bool(counted) or any(
@@ -48,7 +46,7 @@ def _hides(response: ChatResponse) -> bool:
 
 
 def impossible(response: ChatResponse) -> int | None:
-    """The output tokens that a provider claims, if they are impossible; None where its count can be."""
+    """The provider's count of output tokens if it is impossible; None if it is possible."""
     claimed = response.usage.output_tokens if response.usage is not None else None
     if claimed is None or 0 <= claimed <= UNTOLD or UNTOLD < claimed <= most_tokens(response):
         return None  # the first bound spares the bytes of the text, nearly always
@@ -78,7 +76,7 @@ class BoundedSource(NamedTuple):
     def respond(self, send: Send, turn: Turn) -> Event:
         """The recorded answer, if what is left of the bound has room for it.
 
-        The first answer of a run is always given: whether it is cut is what a what-if is about.
+        The first answer of a run is always given, because a what-if asks whether that answer is cut.
         """
         event, room = self.recorded.respond(send, turn), turn.room
         if not isinstance(event, ProviderResponse) or room is None or turn.spend.requests < 2 or event.live:
@@ -94,7 +92,7 @@ class BoundedSource(NamedTuple):
         return self.recorded.run_tools(effect, turn)
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        """What the recording has: nothing."""
+        """No messages: a recording has none."""
         return self.recorded.follow_up(turn)
 
 

@@ -148,8 +148,9 @@ def by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> 
 def by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, spread: bool = False) -> TokenLayout:
     """The layout with the tokens of a tokenizer and their difference from the count; or with a count alone, `spread`.
 
-    Of the latter nothing is known but that each has a byte at least, and that one which ends inside a character waits
-    for the next; `hidden` of them may have no byte. None: of other output there may be any number among them.
+    With a count alone it is only known that each token has at least one byte, and that a token which ends inside a
+    character arrives with the next one; `hidden` tokens may have no byte. With None, any number of them may belong to
+    other output.
     """
     count, size = sum(len(text.ends) for text in texts), sum(map(_size, (text.text for text in texts)))
     end = min(1, max(0, beyond))

@@ -89,7 +89,7 @@ class TokenMeasure(NamedTuple):
 
 
 def under_cap(usage: Usage | None, thinking_counts: bool) -> int | None:
-    """Output tokens that count under the cap; None if the provider did not say."""
+    """The reported output tokens that count under the cap; None if the provider reported none."""
     if usage is None or thinking_counts:
         return None if usage is None else usage.output_tokens
     return usage.visible_tokens
@@ -133,7 +133,7 @@ def measure(
 
 
 def _laid(texts: Sequence[TokenCut], basis: TokenBasis, visible: int | None, cut: bool, blind: bool) -> TokenLayout:
-    """The tokens of the texts, with what was counted beyond them."""
+    """Lays the tokens out over the texts, with the tokens that were counted beyond them."""
     placed = sum(len(text.ends) for text in texts)
     calls = sum(text.call for text in texts)
     if basis is TokenBasis.CHUNKS and visible is not None:
@@ -227,7 +227,7 @@ def _ends(pieces: Iterable[str]) -> list[int]:
 
 
 def _spread(texts: Sequence[str], tokens: int) -> Ends:
-    """So many tokens spread evenly over the characters of all texts."""
+    """Spreads this many tokens evenly over the characters of all texts."""
     chars = sum(map(len, texts))
     found: Ends = []
     before = 0
@@ -272,9 +272,9 @@ def _hidden(response: ChatResponse, ends: Ends, thinking_tokens: int, thinking_c
 def _place_marks(
     measure: TokenMeasure, texts: Sequence[tuple[str, str]], marks: Mapping[int, Sequence[TokenMark]]
 ) -> Iterator[TokenMark]:
-    """The marks of all texts that count under the cap, thinking that was counted apart among them.
+    """The marks of all texts that count under the cap, including reasoning that was counted separately.
 
-    How many tokens such thinking has is known, and where they end in what was shown of it is not.
+    The number of tokens of such reasoning is known; where they end in its visible text is not.
     """
     chars = tokens = 0
     early = late = 0

@@ -1,8 +1,8 @@
 """Advice: what to change about a turn, and how reliable that is.
 
-A setting is recommended only after `trial` has run the turn with exactly that setting. If nothing can be tried, since
-the rest was never recorded, the advice is a guess: it gives its reason, no number, and what would show the answer. Both
-are tables, worst cause first: what decided the turn -> the settings to try, and the guess.
+A setting is recommended only after `trial` has run the turn with exactly that setting. If nothing can be tried because
+the rest was never recorded, the advice is a guess without a number, with its reason and the way to find out. Both are
+in tables, worst cause first, which map what decided the turn to the settings to try and to the guess.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -75,10 +75,8 @@ _ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools")
 
 
 def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
-    """The limit that ended the turn, and its value; None if it has nothing to do with the deciding answer.
-
-    That is so behind the end of our run: a higher limit on tools changes nothing about a cut there, and no limit
-    anything about a full context.
+    """The limit that ended the turn, and its value; None if it did not affect the deciding answer. It did not if that
+    answer comes after the end of our run, where a higher limit changes nothing, or if the context is full.
     """
     seen = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
     at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is seen), look.worst)
@@ -118,8 +116,8 @@ SLACK, SHARE = 16, 10
 
 
 def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
-    """Output tokens and the cap, where the two can be compared: providers count reasoning in blocks, or apart,
-    and the tokens of several choices together."""
+    """The output tokens and the cap, if they can be compared. They cannot with reasoning, which providers count in
+    blocks or separately, or with several choices, whose tokens are counted together."""
     response, request = look.exchange.response, look.exchange.request
     usage, cap = response.usage, request.max_tokens if request is not None else None
     # Reasoning may be counted in blocks or in a field of its own, so the sum need not stop exactly at the cap.
@@ -276,7 +274,8 @@ LIVE = "the rest was not recorded: only a live run (F) can show it"
 
 
 def why_no_run(advice: Advice) -> str:
-    """Why no run can be made of an advice: nothing shows the rest, or no setting is the cause of the verdict."""
+    """The reason why an advice cannot be tried: the rest was not recorded, or no setting is the cause of the
+    verdict."""
     if advice.text.endswith(UNSEEN):
         return "the rest was not recorded · L runs a new live turn"
     return f"no setting changes this · {advice.text}"
@@ -364,7 +363,7 @@ WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
 
 
 def about_silence(look: JudgedTurn) -> str:
-    """The advice about an answer in which nothing can be seen; a transcript holds no request that could explain it."""
+    """The advice about an answer without visible content; a transcript holds no request that could explain it."""
     exchange = look.exchange
     request = exchange.request if exchange.recorder is None else None
     why = next((words for words, holds in WITHHELD if request is not None and holds(request)), "")

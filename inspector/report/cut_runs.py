@@ -1,4 +1,5 @@
-"""Whether a tool ran on cut arguments, as far as the recording shows it: the counts, and the line that tells them."""
+"""Counts tool calls that ran on cut arguments, as far as the recording shows it, and makes the line that states the
+counts."""
 
 from __future__ import annotations
 

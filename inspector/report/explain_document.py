@@ -60,7 +60,7 @@ def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> di
 
 
 def _simulated_answer(facts: ResponseFacts) -> dict[str, Any]:
-    """A simulated answer: what it says, at which step it came, and how it was made."""
+    """A simulated answer: its content, the step that received it, and how it was made."""
     recut = facts.recut
     assert recut is not None  # noqa: S101 - only those are asked for
     return {**_response_values(facts, NO_PRICES), "entry": None, "step": facts.step + 1, "simulation": {
@@ -104,8 +104,8 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
 
 
 def _copy_texts(text: str | None) -> str | None:
-    """A copy of a text, for the encoder: it leaves the UTF-8 form of a text with the text, so that a session would be
-    in memory once more when its document is written."""
+    """A copy of a text for the encoder. The encoder caches the UTF-8 form in the text object, so without copies a
+    session would be in memory twice after its document was written."""
     return text if text is None or text.isascii() else text[:1] + text[1:]
 
 

@@ -84,7 +84,7 @@ class ResponseFacts:
 
     @property
     def is_made(self) -> bool:
-        """Whether no recorded agent received it: simulated, or asked live from a step."""
+        """Whether no recorded agent received it, because it was simulated or requested live from a step."""
         return self.live or self.simulated
 
     @property
@@ -99,7 +99,7 @@ class ResponseFacts:
 
     @property
     def why(self) -> str:
-        """Why it stands where it stands."""
+        """The reason for the response's place in its turn."""
         return "answered by a stand-in" if self.live and self.simulated else self.link.why or self.link.place.value
 
     @property
@@ -259,7 +259,7 @@ def view(replay: Replay, beside: View | None = None) -> View:
 
 
 def view_of_case(case: Case, settings: Settings) -> View:
-    """`view(replay(case, settings))`, a turn at a time: of a long recording the steps are made once, and not kept."""
+    """`view(replay(case, settings))`, one turn at a time: the steps of a long recording are made once and not kept."""
     replay, runs = begin_replay(case, settings)
     parents, spends = parents_in(replay.case.recording.turns), dict[Spend, Spend]()
     turns, responses = list[TurnFacts](), dict[int, ResponseFacts]()

@@ -1,4 +1,4 @@
-"""What a filter offers in place of a word or a value that it does not know."""
+"""The suggestions of a filter for a word or a value that it does not know."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NEAR = 0.75
 def term_of(name: str) -> str:
     """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if it is none.
 
-    One word of a verdict of several, such as `answer`, is none: it is looked for in the text.
+    A single word of a longer verdict, such as `answer`, has no term: it is searched in the text.
     """
     from inspector.report.verdict import ROWS
 
@@ -48,8 +48,8 @@ def term_of(name: str) -> str:
 
 
 def slip(name: str) -> bool:
-    """Whether a word that is not a term is taken for a misspelt one. The beginning of a term or value is not: somebody
-    may be typing it, or look for that very word in the text."""
+    """Whether a word that is not a term is taken for a misspelt one. The beginning of a term or value is not: it may
+    still be being typed, or be the word to search."""
     word = name.lower()
     begins = any(each.startswith(word) for each in _offers())
     return word in CONNECTIVES or (not begins and bool(nearest_term(name)))
@@ -71,13 +71,13 @@ def nearest_term(name: str, least: float = NEAR) -> str:
 
 
 def meant_term(name: str) -> str:
-    """What is said of a term that does not exist."""
+    """The message about a term that does not exist, with the nearest term."""
     near = nearest_term(name, 0.6)
     return f"did you mean {near}?" if near else f"expected one of {', '.join((*FLAGS, *WORDS, *NUMBERS))};"
 
 
 def meant_value(name: str, value: str, values: Mapping[str, str]) -> str:
-    """What is said of a value that a term never has: the nearest of its values; else all, where they are few."""
+    """The message about a value that a term never has: the nearest of its values, or all of them if they are few."""
     near = get_close_matches(value, values, 1, 0.5) or [each for each in values if value in each]
     if near:
         return f"did you mean {term_text(name, values[near[0]])}?"

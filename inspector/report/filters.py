@@ -320,7 +320,8 @@ def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
 
 
 def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
-    """Which words of a filter are looked for in the text, each with the term that finds a value so called; or nothing.
+    """The note about the words of a filter that are searched in the text, each with the term that finds a value of that
+    name; empty without such words.
     """
     if not found.searched:
         return ""

@@ -1,7 +1,7 @@
 """Compares the recorded agent with the engine's machine: every difference is a finding.
 
-It uses only recorded facts (which request followed, which results it carried) and verdicts, and never guesses: if the
-recording ends, it says that it ends.
+It uses only recorded facts (which request followed, which results it carried) and verdicts. If the recording ends, the
+finding says so.
 """
 
 from __future__ import annotations

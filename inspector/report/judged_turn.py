@@ -164,7 +164,7 @@ class JudgedTurn(NamedTuple):
 
     @property
     def stopped_at_call(self) -> bool:
-        """Whether the engine stopped at a call in the turn's last answer, because nothing is recorded behind it."""
+        """Whether the engine stopped at a call in the turn's last answer, because nothing is recorded after it."""
         return self.final_turn.outcome is State.UNRECORDED and self.over and self.last_word is Stop.TOOL_CALL
 
     @property
@@ -281,7 +281,8 @@ def _limit(replay: Replay, turn: TurnRun, last_turn: Turn) -> tuple[str, int] | 
 
 
 def asked_anew(replay: Replay, turn: TurnRun) -> bool:
-    """Whether the response that decides a turn was asked again from one of its steps, of a server or a stand-in."""
+    """Whether the response that decides a turn was requested again from one of its steps, from a server or a
+    stand-in."""
     return turn.record.live_run is not None and replay.trace.steps[turn.decided].fidelity is not Fidelity.RECORDED
 
 

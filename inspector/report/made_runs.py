@@ -1,7 +1,6 @@
-"""What a run has to say of itself when it leaves the program: its settings, who gave its answers, and their files.
-
-The original run of a recording has nothing to say here. A what-if, and a turn that was asked again, must not be taken
-for what happened when the recording was made.
+"""The statements that an export must make about a run: its settings, the sources of its answers, and their files. They
+keep a what-if, or a turn that was sent again, from being taken for what was recorded. The original run of a recording
+needs none.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def settings_words(view: View) -> str:
 
 
 def branch_files(view: View) -> Iterator[tuple[str, str, int]]:
-    """The files of answers that were asked again: path, who answered, and the number of responses."""
+    """The files of answers that were requested again: path, who answered, and the number of responses."""
     asked = [facts for facts in view.responses if facts.live]
     for path in dict.fromkeys(facts.exchange.path for facts in asked):
         own = [facts for facts in asked if facts.exchange.path == path]

@@ -26,7 +26,7 @@ WENT_ON: Mapping[TurnPlace, str] = {
 
 
 def parents_in(records: Iterable[TurnRecord]) -> set[int | None]:
-    """The answers from which a recorded request went on, those of turns that were asked live again among them."""
+    """The answers that a recorded request continued, also in turns that were sent live again."""
     return {link.parent for record in records for link in (*record.links, *record.remainder)}
 
 
@@ -41,8 +41,8 @@ def last_recorded(run: TurnRun) -> int:
 def next_act(
     links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict], may_follow: Sequence[int] = ()
 ) -> str:
-    """What the agent did after the answer at a position of its turn; `last`: no request surely went on from the turn,
-    those of `may_follow` possibly did."""
+    """What the agent did after the answer at a position of its turn. With `last` no request certainly continued the
+    turn; those in `may_follow` possibly did."""
     unclear = f"whether response {may_follow[0]} goes on from it is not known" if may_follow else ENDS
     went_on = unclear if last else "went on to a new turn"
     if position + 1 < len(links):

@@ -44,7 +44,8 @@ def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
-    """A verdict of each kind, worst first, with the number of turns that have it; simulated turns come last."""
+    """An example of each kind of verdict, worst first, with the number of turns that have it; simulated turns come
+    last."""
     seen: dict[tuple[bool, int], TurnVerdict] = {}
     counted: Counter[tuple[bool, int]] = Counter()
     for row in rows:

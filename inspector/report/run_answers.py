@@ -1,6 +1,5 @@
-"""The answers of a run as every view shows them.
-
-A recorded answer is found by its index; a simulated one is built from the step that received it.
+"""Finds the answers of a run for every view: a recorded answer by its index; a simulated one is built from the step
+that received it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The JSON Schema of `explain --json`, schema `loop-inspector/explain/2`: models that describe the document.
 
-Nothing is built with these models: `document` makes plain values, and a test holds every document against the schema.
+The models only give the schema: `document` makes plain values, and a test validates every document.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class _Model(BaseModel):
 
 
 class Place(_Model):
-    """Where something stands in an exchange."""
+    """A place in an exchange."""
 
     part: Literal["request", "headers", "body"]
     start: int | None = Field(description="The first byte of the decoded body; null where no bytes are known.")

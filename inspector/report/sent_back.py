@@ -1,7 +1,6 @@
-"""A held call as the next request of the agent holds it: the call in the history, and its result, with their places.
-
-Both bear the id of the call. An agent may have completed the arguments before it ran the call: then the history holds
-arguments that no provider sent, which nothing but that request shows.
+"""Finds a held call in the agent's next request: the call in the history, and its result, with their places. Both have
+the id of the call. An agent may have completed the arguments before it ran the call; then only this request shows those
+arguments, because no provider sent them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from loop_core.wire.json_values import pointer
 
 
 class SentBackAs(StrEnum):
-    """What an object of a request says of a call; the value is how a title begins."""
+    """The kind of an object about a call in a request; the value is the beginning of its title."""
 
     SAME = "the call {name} as the agent sent it back"
     CHANGED = "the call {name} as the agent sent it back, with arguments that the provider did not send"
@@ -58,7 +57,7 @@ def sent_back(view: View, facts: ResponseFacts, call: ToolCall) -> list[SentBack
 
 
 def _kinds(request: Request, call: ToolCall) -> list[SentBackAs]:
-    """What the calls with this id say, in the order of the history."""
+    """The kinds of the objects with this id, in the order of the history."""
     return [SentBackAs.SAME if _equal(each, call) else SentBackAs.CHANGED
             for message in request.messages for each in message.tool_calls if each.id == call.id]
 

@@ -47,7 +47,7 @@ def budget(look: JudgedTurn) -> str:
 
 
 def _above_cap(usage: Usage, used: int, cap: int) -> str:
-    """Output tokens that are more than the cap, so that the counts add up."""
+    """The sentence part about more output tokens than the cap, worded so that the counts add up."""
     if usage.answer_within(cap):
         visible = usage.visible_tokens
         rest = f"the other {visible:,} are within the cap of {cap:,}" if visible else f"the cap was {cap:,}"

@@ -1,6 +1,5 @@
-"""A table as one value: its columns, declared once, give the rows of JSON, of CSV and of a screen.
-
-A column has a key and a plain value for JSON and CSV, and a cell for people, under the key as the heading.
+"""A table whose columns are declared once, for JSON, CSV and screens. A column has a key (also its heading), a plain
+value for JSON and CSV, and a cell for screens.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def side_by_side(row: Sequence[Line], sizes: Sequence[int], measure: Measure = c
 
 
 def _field(value: Any) -> Any:
-    """A value for CSV: text without control characters, and never a formula."""
+    """A value for CSV: text without control characters that a spreadsheet does not read as a formula."""
     if not isinstance(value, str):
         return value
     # A field that begins with one of these signs is a formula to a spreadsheet, which would run it

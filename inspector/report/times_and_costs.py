@@ -1,7 +1,7 @@
 """Times, input tokens and costs of responses and turns.
 
-A time that was not recorded is None. A time is either one of the wire, taken while the provider's bytes arrived, or
-that of a transcript's row, which tells when the recorder wrote the row and nothing about the provider.
+A time that was not recorded is None. A time is taken either while the provider's bytes arrived, or from a transcript's
+row, where it says only when the recorder wrote the row.
 
 Formats count tokens differently: some include tokens from the cache in the input tokens, some count them separately
 (`Format.cached_apart`), together with those written to the cache. A cost is never guessed: without a count, or without
@@ -59,7 +59,7 @@ class RecordedTimes(NamedTuple):
 
 
 def times_of(exchange: Exchange) -> RecordedTimes | None:
-    """The times of an exchange; None if the recording holds none, or nobody was asked."""
+    """The times of an exchange; None if the recording holds none, or if no server was asked."""
     if exchange.simulated:
         return None
     if exchange.recorder is not None:

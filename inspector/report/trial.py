@@ -1,7 +1,7 @@
 """Tries settings on one turn by replay and simulation, to find the smallest value that completes it.
 
-A trial makes the run that accepting the advice would make, for this turn only. Nothing is run if the recording cannot
-answer it; for most turns that a budget cut, nothing is recorded after the cut.
+A trial makes the same run as accepting the advice would, for this turn only. Nothing is run if the recording cannot
+answer it: for most turns that a budget cut, nothing is recorded after the cut.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def best_settings(
 
 
 def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> bool:
-    """Whether the recording could answer a run with another value of this setting at all."""
+    """Whether the recording could answer a run with another value of this setting."""
     if name == LIMIT and not look.simulated:
         return turn.runs > 1  # else this run has used all that was recorded
     case = replay.case
@@ -105,7 +105,7 @@ class Trial:
         return judged_turn_of(made, turn, self._noted), Basis.SIMULATED if simulated else Basis.RECORDED
 
     def _with(self, others: Set, name: str, value: int) -> CompletingSettings | None:
-        """The settings, where the turn is seen to complete under exactly them."""
+        """The settings, if a run under exactly these settings completes the turn; else None."""
         settings = {**others, name: str(value)}
         look, basis = self._run(settings)
         return CompletingSettings(settings, basis) if look is not None and self._good(look) else None
@@ -151,8 +151,8 @@ class Trial:
 
 
 def smallest(now: int, most: int, completing: Callable[[int], T | None]) -> T | None:
-    """What `completing` makes of the smallest value above `now` that completes, such that it is None for the value
-    below; None if it is for all values up to `most` that are tried."""
+    """The result of `completing` for the smallest value above `now` for which it is not None; None if it is None for
+    every tried value up to `most`."""
     # Growing steps find an upper bound in about log2 runs even without a known end, then halving finds the value
     # (Bentley and Yao, An almost optimal algorithm for unbounded searching, 1976).
     low = now

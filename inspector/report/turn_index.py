@@ -104,7 +104,7 @@ class TurnIndex:
                 self._answer("INSERT INTO words VALUES (?, ?, ?, ?)", *key, row.number, words)
 
     def search(self, words: str, paths: Iterable[str]) -> list[IndexHit]:
-        """The turns of these files that contain every word, best first; signs between words are ignored."""
+        """The turns of these files that contain every word, best first; punctuation between words is ignored."""
         # In quotes a word is a string, never an operator such as NOT; the star finds words that begin with it
         # (https://sqlite.org/fts5.html, section 3).
         query = " ".join(f'"{word}"*' for word in _words(words))
@@ -127,7 +127,7 @@ class TurnIndex:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a typed text, without any sign of the query language."""
+    """The words of a typed text, without any operator of the query language."""
     return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()
 
 

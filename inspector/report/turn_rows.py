@@ -43,7 +43,7 @@ Shared = TypeVar("Shared", bound=Hashable)
 
 
 class SharedValues(NamedTuple):
-    """The values that filters test of an answer and that many answers have in common; those refer to one object."""
+    """Filter values of an answer that many answers have in common; equal ones share one object."""
 
     words: tuple[tuple[str, ...], ...]
     """The values of each row of `WORDS`, in its order; for words of a step, the values at all steps of the answer. None
@@ -57,8 +57,8 @@ class SharedValues(NamedTuple):
 
 
 class AnswerRecord(NamedTuple):
-    """The values that filters test of one answer, as of reading the session: those of its own by their name in
-    `NUMBERS`, at its last step, or in `PATTERNS`."""
+    """Filter values of one answer, as of reading the session: its own values by their names in `NUMBERS` (at its last
+    step) or `PATTERNS`."""
 
     shared: SharedValues
     tokens: float | None
@@ -171,7 +171,7 @@ def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
 
 
 class _File(NamedTuple):
-    """What the rows of one file share, so that each of them refers to the same values."""
+    """The values that all rows of one file share."""
 
     paths: tuple[str, ...]
     name: str
@@ -282,7 +282,8 @@ _OWN_NUMBERS = tuple(name for name in AnswerRecord._fields if name in NUMBERS)
 
 @lru_cache(maxsize=65_536)
 def _same(values: Shared) -> Shared:
-    """The same object for equal values, which saves memory: most answers share a few values of words and flags."""
+    """Returns one object for equal values. This saves memory, because most answers share a few sets of words and
+    flags."""
     return values
 
 
@@ -355,7 +356,7 @@ def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
 
 
 def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
-    """The terms and the values that occur in rows; what many answers have in common comes once."""
+    """The terms and the values that occur in rows; values that many answers share come once."""
     known: set[tuple[str, tuple[str, ...]]] = set()
     for row in rows:
         yield from ((name, own(row)) for name, own in OF_ROW.items() if own(row))

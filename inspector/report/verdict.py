@@ -1,4 +1,4 @@
-"""The verdict on a turn: one word, worst first, and one sentence that says what to change.
+"""The verdict on a turn: a word, a sentence that explains it, and an advice.
 
 The rows of a table are tested in order, and the first that holds names the turn. Each has a word and a glyph, so that
 no meaning depends on colour.
@@ -112,7 +112,7 @@ def identifier(word: str) -> str:
 
 
 def _run_nothing(look: JudgedTurn) -> Situation:
-    """The situation of a turn, with the warning never to run a held call."""
+    """The advice of the turn's situation, preceded by the warning never to run a held call."""
     return (row := situation(look))._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
 
 
@@ -341,7 +341,7 @@ def _of_last(look: JudgedTurn) -> JudgedTurn:
 
 
 def is_unanswered(response: ChatResponse) -> bool:
-    """Whether a request was sent, or tried to be, and not even a status came back."""
+    """Whether a request was sent, or failed to be sent, and not even a status came back."""
     ends = (TransportEnd.RESET, TransportEnd.TIMEOUT, TransportEnd.ABORTED)
     return response.http_status is None and not response.size and response.transport_end in ends
 

@@ -1,4 +1,4 @@
 """The app in a browser: textual-serve's protocol and terminal page, with our own access control. A tab is a process.
 
-Only `inspector serve` imports anything here; `driver` alone is loaded in the process of a tab, with Textual.
+Only `inspector serve` imports these modules; the process of a tab loads only `tab_driver`, with Textual.
 """

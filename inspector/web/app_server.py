@@ -1,7 +1,7 @@
 """The server: its routes, the limited number of tabs, and a start and an end without leftover threads.
 
-Every request passes the entrance, every answer carries the headers of `browser`. A tab is one WebSocket and one
-process; whichever ends first ends the other.
+Every request passes the access control (`Entrance`), and every answer has the security headers of `browser`. A tab is
+one WebSocket and one process; the end of either ends the other.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class AppServer:
         return await handler(request)
 
     def _let_in(self, claims: BrowserClaims) -> web.Response:
-        """Leads to the page, under an address without the token; the token becomes a cookie that no script can read."""
+        """Redirects to the page at an address without the token, and sets a cookie that scripts cannot read."""
         if self._entrance.from_elsewhere(claims):
             response = web.Response(text=browser.ONWARD, content_type="text/html")
         else:
@@ -158,7 +158,8 @@ class AppServer:
     async def _room(self, name: str) -> Tab | None:
         """The tab that this page has shown before, else the one that was left last; None: a place for a new tab, taken.
 
-        Waits for one of them. A page that is loaded again comes before its old one has gone, so its own tab first.
+        Waits for one of them. A reloaded page connects before its old connection has closed, so its own tab is
+        preferred.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE / 2):
@@ -211,7 +212,8 @@ class AppServer:
         return True
 
     def _place_left(self, name: str) -> str:
-        """Where the tab of this page was that ended, else the one that ended last; empty if none did."""
+        """The place in the session of this page's ended tab, else of the tab that ended last; empty if no tab has
+        ended."""
         left = next((each for each in self._places_left if each[0] == name != ""), None)
         left = left or (self._places_left[-1] if self._places_left else ("", ""))
         if left in self._places_left:
@@ -227,7 +229,8 @@ class AppServer:
         await self._show_until_end(tab, socket, request)
 
     async def _show_until_end(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
-        """Until the process ends, which ends the socket, or the browser goes, which leaves the process a while."""
+        """Shows the tab until its process ends, which closes the socket, or until the browser leaves, after which the
+        process waits a while for it."""
         closing = asyncio.create_task(self._ends_socket(tab, request, socket))
         entrance, gone = self._entrance, False
         expiring = asyncio.create_task(self._expires(entrance, request, socket))
@@ -247,13 +250,13 @@ class AppServer:
                 await asyncio.shield(closing)  # a cancelled request must not cancel the end of the tab
 
     async def _expires(self, entrance: Entrance, request: web.Request, socket: web.WebSocketResponse) -> None:
-        """Ends what a page shows when the token expires that let it in; its tab is left, for a page with a new one."""
+        """Closes a page when the token that admitted it expires. Its tab stays for a page with a new token."""
         if entrance.until < inf:
             await asyncio.sleep(max(0.0, entrance.until - self._clock()))
             await _dismiss_expired(request, socket)
 
     def _ends_idle(self, tab: Tab) -> None:
-        """Ends a tab that nobody came back to; the next one begins at its place."""
+        """Ends a tab to which no browser returned; the next tab begins at its place in the session."""
         if tab.place:
             self._places_left.append((tab.name, tab.place))
         tab.over.set()
@@ -266,7 +269,7 @@ class AppServer:
         await _dismiss(request, socket, tab.last_words, WSCloseCode.OK)
 
     async def _see_out(self, tab: Tab) -> None:
-        """Waits until the process is to end, and sees that it does."""
+        """Waits until a tab's process ends or is to be ended, ensures that it ends, and frees its place."""
         await tab.over.wait()
         ending = self._left.pop(tab, None)
         if ending is not None:
@@ -295,7 +298,8 @@ async def _with_headers(request: web.Request, response: web.StreamResponse) -> N
 
 
 async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> web.StreamResponse:
-    """One file, never shown in the page; one that is cut short ends in an error and not as a file."""
+    """Sends a file as a download. A file that is cut short ends the download with an error, so it does not look
+    complete."""
     response = web.StreamResponse(headers={
         "Content-Type": "application/octet-stream",
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",  # RFC 8187
@@ -311,7 +315,7 @@ async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> w
 
 
 async def _listen(request: web.Request, socket: web.WebSocketResponse, tab: Tab, in_time: Callable[[], bool]) -> bool:
-    """Hands on what the page says, until one of the two ends; whether it was the page, in order."""
+    """Passes the page's frames to the process until either ends; returns whether the page ended normally."""
     async for message in socket:
         if not in_time():
             await _dismiss_expired(request, socket)

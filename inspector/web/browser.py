@@ -1,8 +1,8 @@
 """The values exchanged with a browser: page, files and headers to it, frames and requests from it.
 
-The terminal's script, style and fonts are textual-serve's; the page around them is ours, names no other host and holds
-no script. Only names of the table are answered, so no path is ever looked up on disk. `Entrance` says which requests
-may come in. Everything here is pure.
+The terminal's script, style and fonts are textual-serve's; the page around them is ours and holds no script and no
+reference to another host. Only names in a table are served, so no path of a request is looked up on disk. `Entrance`
+decides which requests are admitted. The module is pure.
 """
 
 from __future__ import annotations
@@ -140,11 +140,7 @@ Frame: TypeAlias = InputFrame | SizeFrame | PingFrame | FocusFrame
 
 
 def frame_of(text: str) -> Frame:
-    """Parses one frame.
-
-    Raises:
-        FrameError: it is none that the page sends.
-    """
+    """Parses one frame. Raises: FrameError: our page never sends such a frame."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -222,8 +218,8 @@ class BrowserClaims:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Entrance:
-    """The access control of the server: hosts, token and cookie. The cookie is not the token: neither can be made from
-    the other."""
+    """The access control of the server: hosts, token and cookie. Cookie and token are different values, and neither can
+    be computed from the other."""
 
     token: str
     cookie: str
@@ -237,8 +233,8 @@ class Entrance:
     """When token and cookie expire."""
 
     def knows(self, host: str) -> bool:
-        """Whether a Host header names this server. An address cannot be rebound, a name can; the port is the browser's
-        to know, since a tunnel may have another at its other end.
+        """Whether a Host header names this server. A name could be a DNS rebinding attack, an IP address cannot. The
+        port is not checked, because a tunnel may use another one at its other end.
         """
         found = _HOST.fullmatch(host)
         if found is None:
@@ -261,7 +257,8 @@ class Entrance:
         return _same(claims.token, self.token)
 
     def from_elsewhere(self, claims: BrowserClaims) -> bool:
-        """Whether another site led here; the browser then sends a strict cookie only to a request from our own page."""
+        """Whether another site caused the request; browsers send our strict cookie only with requests from our own
+        page."""
         return claims.site is not None and claims.site not in OWN_SITE
 
 
@@ -303,7 +300,7 @@ RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...
 
 
 def _same(value: str | None, expected: str) -> bool:
-    """Compared in a time that tells nothing of where they differ."""
+    """Whether two values are equal, compared in constant time."""
     if value is None:
         return False
     # of texts it takes ASCII only

@@ -57,7 +57,7 @@ class Sparing:
         self._left_out: dict[str, int] = {}
 
     def __call__(self, kind: str, line: str) -> None:
-        """Tells this, or counts it."""
+        """Logs the message, or counts it."""
         now = self._clock()
         if kind in self._since and now - self._since[kind] < EVERY:
             self._left_out[kind] = self._left_out.get(kind, 0) + 1
@@ -122,8 +122,8 @@ async def listening(
 ) -> AsyncIterator[int]:
     """Answers requests within the block, which receives the port.
 
-    aiohttp closes a connection that has brought no whole head of a request this long after it was made, or after the
-    last answer on it.
+    aiohttp closes a connection if no complete request head has arrived this long after it was opened or after its last
+    answer.
 
     Raises:
         CallerError: the address cannot be listened on.

@@ -1,7 +1,7 @@
 """The process of one browser tab: its start, input, end, and the files that it delivers.
 
-textual-serve speaks its protocol; what differs here is that no shell starts it, that it always ends, and that a file
-which is not whole never looks so.
+It uses textual-serve's protocol with three differences: the process is started without a shell, it always ends, and an
+incomplete file never looks complete.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ class Tab(AppService):
             await self._hand_on(self._takes, self._takes[1](text))
 
     async def _hand_on(self, takes: tuple[WriteBytes, WriteText], writing: Awaitable[None]) -> None:
-        """Writes to the browser; one that has gone is not an end of the process, which `over` alone tells."""
+        """Writes to the browser. A browser that has left does not end the process; only `over` says that it has
+        ended."""
         try:
             await writing
         except (ConnectionError, asyncio.CancelledError):
@@ -155,7 +156,8 @@ class Tab(AppService):
         }
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
-        """Starts it without a shell, in a session of its own: Ctrl-C reaches the server alone, which ends its tabs."""
+        """Starts the process without a shell, in a session of its own, so Ctrl-C reaches only the server, which ends
+        its tabs."""
         process = self._process = await asyncio.create_subprocess_exec(
             *self._argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._build_environment(width, height),
             start_new_session=True,
@@ -220,7 +222,8 @@ class Tab(AppService):
 
 
 async def _wait_for_end(process: Process, hearing: asyncio.Task[None] | None) -> None:
-    """Waits for the end of it and of all that holds its output; what is still written is read, or it could not end."""
+    """Waits for the end of the process and of all processes that hold its output. The output is read meanwhile, because
+    a full pipe would keep them from ending."""
     while process.stdout is not None and await process.stdout.read(65_536):
         pass
     await process.wait()

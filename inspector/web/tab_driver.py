@@ -1,7 +1,7 @@
 """Textual's driver in the process of a browser tab: it ends with its server, writes whole packets, and tracks the
 page's focus.
 
-Named by TEXTUAL_DRIVER, which the server sets; loaded nowhere else.
+The server names it in TEXTUAL_DRIVER; nothing else loads it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What-ifs: a session replayed under another budget, policy or rule, beside the original run."""
+"""What-ifs: replays of a session under another budget, policy or seam rule, compared with the original run."""

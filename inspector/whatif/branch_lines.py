@@ -1,4 +1,5 @@
-"""A branch compared with the run that it started from, as lines: the ends, where the runs part, how their texts differ.
+"""Lines that compare a branch with the run that it was made from: the ends, the first different step, the differences
+of their texts.
 
 Both sides are one turn: the one at the cursor if the settings change it, else the worst of those that they change.
 """
@@ -81,7 +82,7 @@ def original_of(branch: Branch, turn: TurnFacts) -> TurnFacts:
 
 
 def _limit_changes(branch: Branch) -> list[Line]:
-    """The limits in force before and after; those that a file brings along are in force too."""
+    """The limits in force before and after, including limits that a file sets."""
     turn = compared_turn(branch) or branch.view.worst
     if turn is None:
         return []
@@ -162,7 +163,7 @@ def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
 
 
 def differs(old: TurnFacts, new: TurnFacts) -> bool:
-    """Whether a turn took another course."""
+    """Whether a turn differs between the two runs."""
     return (old.final_state, old.terminal, old.spend, old.run.runs, old.joined_text.text) != (
         new.final_state, new.terminal, new.spend, new.run.runs, new.joined_text.text)
 
@@ -184,7 +185,7 @@ def spend(old: Turn, new: Turn) -> Line:
 
 
 def _edits(branch: Branch) -> list[Line]:
-    """The texts that were given otherwise than they were recorded."""
+    """The inputs whose texts were edited."""
     lines: list[Line] = []
     for each in edited_inputs(branch):
         lines += [(), (Span("given", Tone.TITLE), safe(f"  {each.input.what} of turn {each.turn}", Tone.DIM)),
@@ -216,7 +217,7 @@ def run_line(name: str, view: View, number: int | None, branch: Branch | None, h
 
 
 def _parts(branch: Branch, turn: TurnFacts) -> str:
-    """Where a turn parts from the run that this one was made from."""
+    """The step at which a turn first differs from the run that this one was made from."""
     pair = first_difference_of(original_of(branch, turn).run, turn.run)
     if pair is None:
         return "the same" if branch.difference is None else "the same in this turn"

@@ -1,6 +1,6 @@
 """A branch compared with its original, and the saved branches of a session, as text and as JSON.
 
-First divergence, end states, spend, and the merged texts diffed.
+It shows the first difference, the end states, what was spent, and a diff of the merged texts.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def live_sources(branch: Branch) -> list[str]:
 
 
 def made_up(branch: Branch) -> list[str]:
-    """What is said of a run that a stand-in answered; empty for any other."""
+    """The remark on a run that a stand-in answered; empty for any other."""
     return [BY_A_STAND_IN] if any(facts.live and facts.simulated for facts in branch.view.responses) else []
 
 
@@ -133,7 +133,7 @@ def boundaries(branch: Branch) -> list[str]:
 
 
 def _estimated_steps(branch: Branch) -> list[tuple[int, Recut]]:
-    """The steps whose answers a budget cut at a place that is not known to the character."""
+    """The steps whose answers a budget cut at a place that is not exactly known."""
     cuts = ((index, step.estimated_cut) for index, step in enumerate(branch.view.steps))
     return [(index, cut) for index, cut in cuts if cut is not None]
 

@@ -1,4 +1,5 @@
-"""One cell of a grid as lines: what it does for all turns together, then how each ends in it; or all about one turn."""
+"""Lines about one cell of a grid: its result for all turns together, then the end of each turn; or all details of one
+turn."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ GUESS = "a guess"
 
 
 def is_guess(end: End) -> bool:
-    """Whether a turn ends by answers that were made up."""
+    """Whether the end of a turn rests on simulated answers."""
     return end.fidelity == Fidelity.SIMULATED
 
 
@@ -45,7 +46,7 @@ def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
 
 
 def turn_name(tuning: TunedGrid, number: int) -> str:
-    """What a turn is called beside its number: its id, and its file where there are several."""
+    """The name of a turn beside its number: its id, and its file if there are several."""
     turn = tuning.turns[number]
     several = tuning.turns[0].path != tuning.turns[-1].path  # turns stand in the order of their files
     return f"{turn.path.rpartition('/')[2]}, {turn.id}" if several else turn.id

@@ -1,6 +1,4 @@
-"""A grid of limits as a value: its axes, its cells, and what an operator asks for.
-
-Values of an axis are typed so:
+"""A grid of limits as a value: its axes, its cells, and the operator's request. These are the forms of an axis:
 
     1..6                 every whole number
     64..512/64           in steps
@@ -65,7 +63,7 @@ class Axis:
 
 
 def size_of(value: Value) -> float:
-    """A bound as a number; None is none at all, and larger than any."""
+    """A bound as a number for comparison; None (no bound) is larger than any."""
     return float("inf") if value is None else value
 
 
@@ -152,9 +150,9 @@ def _part(name: str, text: str) -> Iterable[Value]:
 def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     """The default axes: attempts from 0 to 6 or the recorded number, by budgets around the recorded max_tokens.
 
-    Over a recording max_tokens changes nothing, so the total is varied itself. Where no request names a cap, its
-    place is taken by the longest response. Where not all name the same, what each was recorded with stands beside. One
-    budget holds the longest answer whole, with all its continuations.
+    Over a recording max_tokens changes nothing, so the total is varied itself. If no request names a cap, the size of
+    the longest response is used instead. If requests name different caps, the value `recorded` (each with its own) is
+    added. One of the budgets is large enough for the longest answer with all its continuations.
     """
     asked = max((sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns),
                 default=0)
@@ -203,7 +201,7 @@ APART = frozenset({INITIAL, "min_progress_chars", TOKENS})
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cells that differ only in limits that guards check."""
+    """A group of cells that differ only in limits that guards check."""
 
     fixed: Mapping[str, Value]
     cells: array[int]
@@ -324,7 +322,7 @@ class TurnGrid:
 
     @property
     def steady(self) -> bool:
-        """Whether the turn ends alike in every cell."""
+        """Whether the turn ends in the same way in every cell."""
         return len(self.ends) == 1 and UNDONE not in self.codes
 
 

@@ -1,7 +1,6 @@
-"""The results of a grid as lines: the conclusion first, then the map, what is enough for each turn, and for all.
-
-Two answers stand beside each other, under the same names everywhere: the smallest max_tokens that completes a turn, and
-the fewest output tokens for which it completes. Each says why it may be believed.
+"""The results of a grid as lines: first the conclusion, then the map, then what is enough for each turn and for all.
+Two answers have the same names everywhere: the smallest max_tokens that completes a turn, and the fewest output tokens
+for which it completes. Each states whether it rests on recorded answers or is a guess.
 """
 
 from __future__ import annotations
@@ -88,12 +87,13 @@ def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
 
 
 def ends_unknown(tuning: TunedGrid, turn: int) -> bool:
-    """Whether the recording ends before a turn does in any cell, so that nobody knows what it would have come to."""
+    """Whether the recording ends before the turn does in any cell, so that its real end there is unknown."""
     return any(end.state is State.UNRECORDED for end in tuning.turns[turn].ends)
 
 
 def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
-    """The first of the two answers in few words, with the sign between them; empty if max_tokens is not varied."""
+    """The first of the two answers (smallest max_tokens) in few words, with the separator; empty if max_tokens is not
+    varied."""
     if cap is None:
         return ()
     spent = f"{count_of(cap.ends[0].spend.requests, 'answer')}, " if len(cap.ends) == 1 else ""
@@ -107,13 +107,13 @@ def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> L
 
 
 def fewest(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None, spent: str, guess: bool) -> Line:
-    """The second of the two answers in few words."""
+    """The second of the two answers (fewest output tokens) in few words."""
     return (Span(f"{FEWEST} {spent} "), *reach(tuning, cell, budget, turn),
             Span(f": {GUESS if guess else FROM_RECORDING}"))
 
 
 def belief(end: End) -> str:
-    """Why one may believe how a turn ends, or that it is a guess."""
+    """Whether the end of a turn rests on recorded answers, or is a guess."""
     if is_guess(end):
         return f"{GUESS} (SIMULATED): made up from the recorded text, no model answered so"
     return "each of these answers was recorded" if end.fidelity == Fidelity.RECORDED else end.fidelity
@@ -128,7 +128,7 @@ def cap_name(tuning: TunedGrid, values: Sequence[Value]) -> Line:
 
 
 def spent_words(end: End) -> str:
-    """The answers of a turn, how many of them go on or repair another, and its output tokens."""
+    """The number of a turn's answers, how many of them continue or repair another, and its output tokens."""
     more_of = [count_of(count, noun) for count, noun in (
         (end.spend.continuations, "continuation"), (end.spend.repairs, "repair")) if count]
     told = f" ({', '.join(more_of)})" if more_of else ""
@@ -136,7 +136,7 @@ def spent_words(end: End) -> str:
 
 
 def reach(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None = None) -> Line:
-    """A smallest budget, and whether every larger one of the grid completes as much, which is not so for each."""
+    """A smallest budget, with a remark if not every larger budget of the grid completes as much."""
     name = Span(cell_name(tuning, cell, budget), Tone.STRONG), *between(tuning, cell, budget)
     if every_larger(tuning, cell, turn):
         return (Span("from "), *name, Span(" on"))
@@ -175,7 +175,7 @@ def about(tuning: TunedGrid) -> Iterator[Line]:
 
 
 def fidelity(tuning: TunedGrid) -> Line:
-    """How many cells rest on recorded answers, and how many on simulated ones."""
+    """The numbers of cells that rest on recorded and on simulated answers."""
     run = [cell for cell in range(tuning.grid.size) if tuning.looked_at[cell]]
     simulated = sum(map(bool, tuning.simulated))
     ended = sum(map(bool, tuning.unrecorded))
@@ -220,7 +220,8 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
 
 
 def _cap_lines(tuning: TunedGrid, turn: int) -> Iterator[Line]:
-    """The smallest max_tokens of one turn; what one token less does; and the smallest by recorded answers."""
+    """The smallest max_tokens of one turn, the effect of one token less, and the smallest that rests on recorded
+    answers."""
     cap = smallest_cap(tuning, turn)
     if cap is None:
         return
@@ -315,7 +316,7 @@ def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
 
 
 def _tokens(bend: Knee) -> int:
-    """What is spent where it is enough, with the smallest max_tokens."""
+    """The tokens that are spent with the smallest max_tokens that is enough."""
     return bend.enough.tokens if bend.edge is None else cost(bend.edge.ends)[0]
 
 

@@ -1,6 +1,6 @@
 """Runs a grid: every turn in every cell, on all cores, with progress; a cancelled run keeps its results.
 
-Further down: work shared by forked processes.
+The first part shares work among forked processes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _fork(
 
 
 def _whole(buffer: bytearray) -> Iterator[tuple[int, Any]]:
-    """Takes the results that have come whole out of a buffer."""
+    """Removes the completely received results from a buffer and returns them."""
     at = 0
     while len(buffer) >= at + _HEAD.size:
         task, size = _HEAD.unpack_from(buffer, at)
@@ -171,7 +171,7 @@ class TunedGrid:
         return self.done < self.parts
 
     def _sum(self, of: Callable[[End], int]) -> list[int]:
-        """The sum over all turns for each cell; what was not run counts nothing."""
+        """The sum over all turns for each cell; turns that were not run count as 0."""
         # Turns that go alike share their codes, and are added up before the cells are looked at.
         alike: dict[int, tuple[array[int], list[int]]] = {}
         for turn in self.turns:
@@ -244,8 +244,8 @@ def tune(
 ) -> TunedGrid:
     """Runs every turn of the case in every cell of the grid.
 
-    `jobs` bounds the processes, None: one for each processor. `cancelled` is asked again and again; once it says so,
-    what is done by then is returned.
+    `jobs` bounds the processes, None: one for each processor. `cancelled` is called repeatedly; once it returns true,
+    the results so far are returned.
 
     Raises:
         CallerError: a session file holds a limit that does not exist or is out of range.
@@ -293,8 +293,8 @@ def tune(
 
 
 def _in_order(codes: Sequence[int]) -> tuple[list[int], array[int]]:
-    """The codes in the order of the first cells that have them, and for each cell its place in that order: parts come
-    back from their processes in any order, and a report of the same grid is the same text each time."""
+    """The codes in the order of the first cells that have them, and the index of each cell's code. Processes finish in
+    any order, and this makes the report of a grid the same text each time."""
     first = [code for code in dict.fromkeys(codes) if code != UNDONE]
     place = {UNDONE: UNDONE, **{code: number for number, code in enumerate(first)}}
     return first, array("I", map(place.__getitem__, codes))
@@ -303,7 +303,7 @@ def _in_order(codes: Sequence[int]) -> tuple[list[int], array[int]]:
 def _work(
     parts: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
-    """Works alone for a moment, and shares what is left by then."""
+    """Runs tasks in this process for a moment, and shares the remaining ones among processes."""
     until = time.monotonic() + ALONE
     for number, part in enumerate(parts):
         if cancelled():

@@ -1,8 +1,7 @@
 """The heat map of a grid as lines: the value of each cell, for all turns together or for one.
 
-Each cell is a glyph and a word or number, so that nothing hangs on colour; `~` stands behind what was simulated.
-
-Further down: where each cell of a map stands.
+Each cell is a glyph and a word or number, so no meaning depends on colour; `~` marks simulated results. The first part
+computes the positions of cells.
 """
 
 from __future__ import annotations
@@ -231,7 +230,7 @@ def word(end: End) -> str:
 
 
 def _outcome(tuning: TunedGrid, cell: int, short: bool) -> Span:
-    """All turns together: how many are complete, and the gravest state of the others."""
+    """The result for all turns together: how many are complete, and the worst state of the others."""
     done, all_turns = tuning.completed[cell], tuning.every
     state = State.ABORT_PARTIAL if tuning.incomplete[cell] else State.UNRECORDED if done < all_turns else State.COMPLETE
     glyph, role = STATE[state]
@@ -246,7 +245,7 @@ def _shade(value: int, most: int) -> Span:
 
 
 class _Shown(NamedTuple):
-    """One measure: over all turns, for one turn, and what its glyphs mean."""
+    """A measure that the map can show: for all turns, for one turn, and the meaning of its glyphs."""
 
     total: Callable[[TunedGrid], Sequence[int]]
     single: Callable[[End], int]

@@ -1,7 +1,7 @@
 """One case under every policy: a matrix of policies by turns, with a decision in each cell.
 
-A decision is about what the loop would have done, so only the run that begins a turn counts; a failure that the
-recorded agent sent again is passed over. Rows of `DECISIONS` are tried in order, the worst first.
+A decision states what the loop would have done, so only the first run of a turn counts; a run that ended in a failed
+request which the agent repeated is skipped. Rows of `DECISIONS` are tried in order, worst first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PolicyRun:
 
     @cached_property
     def run_calls(self) -> list[tuple[Evaluation, Verdict]]:
-        """The held calls that the loop runs, each with its response. Here they are told, and run by nobody."""
+        """The held calls that the loop runs, each with its response. They are only reported and never run."""
         return [
             (step.turn.evaluation, verdict)
             for step in self.steps if _begins_batch(step)
@@ -151,7 +151,7 @@ def _holds(look: PolicyRun) -> bool:
 
 
 def _ran_after(look: PolicyRun) -> bool:
-    """Whether a batch ran after a call was held: it came again, whole."""
+    """Whether a complete batch ran after a call was held, because the call was sent again."""
     since = next((i for i, step in enumerate(look.steps) if step.state is State.EVALUATE_STOP
                   and step.turn.evaluation is not None and held_calls(step.turn.evaluation.verdicts)), len(look.steps))
     return any(_begins_batch(step) for step in look.steps[since:])
@@ -283,7 +283,7 @@ class Matrix:
 
     @cached_property
     def widest_file(self) -> int:
-        """Columns of the longest name in `files`."""
+        """The width in columns of the longest name in `files`."""
         return max(map(cells, self.files), default=0)
 
     @cached_property
@@ -340,7 +340,7 @@ def _cell(run: Replay, strict: Replay, row: int) -> Cell:
 
 
 def _first_run(replay: Replay, turn: TurnRun) -> list[Step]:
-    """The run that begins the turn; one that ended in a failure which was sent again is passed over."""
+    """The first run of the turn; a run that ended in a failed request which was repeated is skipped."""
     links, used = seen_by_loop(replay.case, turn.record), 0
     for _, steps in groupby(turn.steps, key=lambda step: step.run):
         run = list(steps)

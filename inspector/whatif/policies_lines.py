@@ -1,4 +1,4 @@
-"""The policy matrix as lines: a row for every turn, a column for every policy, and all that is known of one cell."""
+"""The policy matrix as lines: a row for every turn, a column for every policy, and the details of one cell."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def same_decisions(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -> l
 
 
 def opening_turn(matrix: Matrix, here: int | None) -> int:
-    """The turn to show first: that of the operator or the next after it in which policies differ, around the end."""
+    """The turn to show first: the operator's, if policies differ in it, else the next such turn, wrapping around."""
     count, first = len(matrix.rows), here or 0
     turns = ((first + far) % count for far in range(count))
     return next((turn for turn in turns if not agree(matrix, turn)), first)
 
 
 def agree(matrix: Matrix, turn: int) -> bool:
-    """Whether all policies decide alike about a turn."""
+    """Whether all policies make the same decision about a turn."""
     first, *others = matrix.rows[turn]
     return all(cell.decision is first.decision for cell in others)
 
@@ -252,7 +252,7 @@ def _number_in_file(matrix: Matrix, turn: int) -> int:
 
 
 def _beside(matrix: Matrix, turn: int) -> list[Line]:
-    """What all policies do with a turn, those that do the same together."""
+    """The decisions of all policies about a turn, grouped by decision."""
     lines: list[Line] = [(Span(f"turn {turn + 1:,} under all", Tone.TITLE),)]
     for who, cell in same_decisions(matrix, matrix.rows[turn], by_step=False):
         word = f"{_in_full(cell):<{ROOMY}}"

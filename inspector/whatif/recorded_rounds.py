@@ -1,7 +1,6 @@
-"""Limits that a grid raises to what its recording holds: the recorded loop evidently allowed so many rounds.
-
-A limit that a grid does not vary must not decide what its budgets can do. Under the default of 10 rounds of tools a
-turn recorded with 13 would stop at the tenth, and a budget would be blamed for an end that no budget causes.
+"""Raises limits that a grid does not vary to what its recording used, because the recorded loop evidently allowed that.
+Otherwise such a limit could end a turn and pass for the effect of a budget: under the default of 10 rounds of tools, a
+turn recorded with 13 rounds would stop at the tenth.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ RECORDED_ROUNDS: Mapping[str, Callable[[Answers], int]] = {
 
 
 def with_recorded_rounds(case: Case, settings: Settings) -> Settings:
-    """The settings with these limits raised to the most that any recorded turn used; what an operator has chosen stays,
-    and so do limits that the recording itself names."""
+    """The settings with these limits raised to the most that any recorded turn used. Limits that the operator chose or
+    that the recording itself names are not changed."""
     free = [name for name in RECORDED_ROUNDS if name not in settings.explicit | settings.configured]
     used = dict.fromkeys(free, 0)
     for record in case.recording.turns:
@@ -51,7 +50,7 @@ def _answers(case: Case, record: TurnRecord) -> Answers:
 
 
 def raised_limits(settings: Settings) -> dict[str, int]:
-    """The limits that were raised so, with their values."""
+    """The limits that were raised in this way, with their values."""
     return {name: value for name in RECORDED_ROUNDS
             if (value := getattr(settings.limits, name)) > getattr(REPLAYED, name)
             and name not in settings.explicit | settings.configured}

@@ -1,7 +1,7 @@
 """The smallest budget that completes each turn, and the knee of the curve for all turns.
 
 Budgets are compared by what they spend: first all output tokens, then requests, then the values of the axes in their
-order. So among cells that do the same the strictest limits are named.
+order. So among cells with the same result, the one with the strictest limits is named.
 
 - **Smallest**, for one turn: of the cells in which it completes, the one that spends least on it. Beside it, for each
   axis, its smallest value with which any cell completes the turn; and to the unit, between the values of the grid too,
@@ -113,7 +113,7 @@ def _between(runs: Runs, places: Sequence[int], worse: int, high: int, ends: Seq
 
 
 def halving(worse: int, high: int, enough: Callable[[int], bool]) -> int:
-    """The smallest value that is enough, between one that is not and one that is."""
+    """The smallest value that is enough, found by bisection between one that is not and one that is."""
     while worse + 1 < high:
         middle = (worse + high) // 2
         if enough(middle):
@@ -124,7 +124,7 @@ def halving(worse: int, high: int, enough: Callable[[int], bool]) -> int:
 
 
 class Runs:
-    """Turns under any max_tokens, all other limits as in one cell; each is run once for a budget."""
+    """Runs turns under any max_tokens, with all other limits as in one cell; each turn is run once for a budget."""
 
     def __init__(self, tuning: TunedGrid, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
         grid = tuning.grid
@@ -264,7 +264,7 @@ def every_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -> bool:
 
 
 def why_not(tuning: TunedGrid, end: End) -> str:
-    """Why no cell completes a turn, by its end in the most generous one."""
+    """The reason why no cell completes a turn, taken from its end in the cell with the largest limits."""
     if end.state is State.UNRECORDED:
         return "the recording ends first: what would be asked next was never recorded"
     if end.limit in tuning.grid.names:

@@ -1,9 +1,8 @@
-"""The smallest max_tokens with which a turn completes, or as many turns as in any cell of a grid.
-
-That is another question than which budget completes it for the fewest output tokens (`inspector.whatif.smallest`): a
-small max_tokens may complete a turn in many continuations. The other limits are the largest of the grid, and then the
-strictest of its values that are enough. It is known to the token: with one less not all of the turns complete. A
-recording alone is not asked, since there max_tokens changes no answer.
+"""Finds the smallest max_tokens with which a turn completes, or with which as many turns complete as in any cell of a
+grid. This differs from the budget that completes a turn for the fewest output tokens (`inspector.whatif.smallest`),
+because a small max_tokens may complete a turn in many continuations. The search uses the largest values of the other
+limits, then the strictest ones of the grid that are enough. The result is exact to the token: with one token less not
+all of the turns complete. It needs simulation, because over a recording alone max_tokens changes no answer.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def _between(runs: Runs, wanted: Sequence[int], low: int, high: int) -> int:
 
 
 def _strictest(grid: Grid, values: Sequence[Value], ends: Sequence[End]) -> tuple[Value, ...]:
-    """For each limit that a turn needs so much of, its smallest value on the grid that is enough."""
+    """The cell with, for each limit, its smallest value on the grid that is enough."""
     def least() -> Iterator[Value]:
         for axis, value in zip(grid.axes, values, strict=True):
             need = max((dict(end.needs).get(axis.name, 0) for end in ends), default=0)

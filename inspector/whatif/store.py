@@ -1,11 +1,9 @@
-"""Saves the operator's work on a session: branches, marks, notes, breakpoints; never anything that can be computed.
-
-One file a session in our data folder, named by the hash of what was read, beside nobody else's files. It is append-only
-JSON Lines of acts under a header with the version (`docs/branches.md`). An act is one write at the end of the file,
-under a lock, so that two programs on one session do not mix their lines; each reads what the other wrote before it
-writes. A line that was cut stays where it is, is told, and is not read. A file of a newer version is not touched.
-
-Further down: a lock on a file that is open, as each system gives one.
+"""Saves the operator's work on a session: branches, marks, notes, breakpoints; values that can be computed are not
+saved. Each session has one file in our data folder, named by the hash of the files that were read. It is append-only
+JSON Lines: a header with the version, then acts (`docs/branches.md`). An act is one write at the end of the file, under
+a lock, so two programs on one session do not mix their lines; each reads what the other wrote before it writes. A cut
+line is left in place, reported and ignored. A file of a newer version is not changed. The first part locks an open file
+on each system.
 """
 
 from __future__ import annotations
@@ -155,11 +153,7 @@ class Store:
     """The saved data of one session, and its file; data that cannot be written lasts as long as the program."""
 
     def __init__(self, path: Path) -> None:
-        """Reads what is there.
-
-        Raises:
-            NewerError: the file is of a newer version.
-        """
+        """Reads the file, if it exists. Raises: NewerError: the file is of a newer version."""
         self.path = path
         self.kept = StoredActs()
         self.notices: list[str] = []
@@ -245,7 +239,7 @@ class Store:
             self.unkept[act["key"]] = why
 
     def _write(self, number: int, line: bytes) -> None:
-        """One write, so that what is there of a line is there whole or at the end of the file."""
+        """Appends a line in one write, so that a partial line can only be at the end of the file."""
         size = os.fstat(number).st_size
         lead = b"" if size == 0 or _from(number, size - 1) == b"\n" else b"\n"
         lead += b"" if self._header else _line({MARK: VERSION, "session": self.path.stem})
@@ -255,7 +249,7 @@ class Store:
         self._take(_from(number, self._read))
 
     def _take(self, data: bytes) -> None:
-        """Reads whole lines; a last one without its end is left for the next time, or for good."""
+        """Reads complete lines; a last line without its line end is left for the next reading, or is ignored."""
         whole = data.rfind(b"\n") + 1
         for line in data[:whole].split(b"\n")[:-1]:
             self._take_line(line, self._lines + 1)  # a newer program's is come upon again at every try
@@ -301,7 +295,7 @@ def _from(number: int, start: int) -> bytes:
 
 
 def _fits(act: Act) -> bool:
-    """Whether the fields of an act hold what they should."""
+    """Whether the fields of an act have the right types and values."""
     _, fields = ACTS.get(str(act.get("act")), (None, None))
     if fields is None:
         return False

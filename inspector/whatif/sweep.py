@@ -1,6 +1,5 @@
-"""Runs one turn in all cells of a grid: one run (a stem) for cells that differ only in limits, a lookup for each.
-
-Further down: one run under the laxest limits tells how a turn ends under all stricter ones.
+"""Runs one turn in all cells of a grid: one run (a stem) for all cells that differ only in limits, and a lookup for
+each cell. The first part derives from one run under the laxest limits how the turn ends under stricter ones.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ def _look(step: Step, number: int) -> GuardCheck | None:
 
 
 def _needs(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> tuple[tuple[str, int], ...]:
-    """The smallest values; `more` tokens than one must be left of the total for a request."""
+    """For each limit, the smallest value with which these checks pass; `more` tokens must also be left of the total."""
     needs: dict[str, int] = {}
     for guard in GUARDS:
         if guard.name in LEAST and guard.name not in lacks:
@@ -158,7 +157,8 @@ def _needs(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> tup
 
 
 def _rank(look: int, guard: int) -> int:
-    """Looks in their order, and within one look the guards in theirs: the smallest rank is what stops a turn."""
+    """The rank of a guard: by the order of the checks, then by the order of the guards in a check. The smallest rank
+    stops a turn."""
     return look * len(GUARDS) + guard
 
 
@@ -189,7 +189,7 @@ _LEADS: Mapping[tuple[State, str], State] = {
 
 
 def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
-    """The end that a rank means, without its verdict, and the steps before it."""
+    """The end of the turn that a rank stands for, without its verdict, and the steps before it."""
     if rank >= stem.last:
         return stem.end, stem.steps
     index, number = divmod(rank, len(GUARDS))
@@ -249,7 +249,7 @@ class Sweep:
         return tuple(ends), b"".join(codes)
 
     def _end(self, stem: Stem, rank: int) -> End:
-        """An end with the verdict on it, which is that of a run which ends there."""
+        """An end with its verdict, taken from a run that ends there."""
         end, steps = end_at(stem, rank)
         ended = steps[-1].turn._replace(terminal=end.terminal)
         limit = (end.limit, 0) if end.limit else None
@@ -293,7 +293,7 @@ class Sweep:
     # -- runs --------------------------------------------------------------------------------------------------------
 
     def _run(self, groups: Sequence[Group]) -> Stem:
-        """The stem of cells that differ only in what guards look at."""
+        """The stem of cells that differ only in limits that guards check."""
         values: dict[str, Value] = {axis.name: max(axis.values, key=size_of) for axis in self.grid.axes}
         values.update((name, value) for name, value in groups[0].fixed.items() if name not in (INITIAL, TOKENS))
         pairs = [(self._total(group), self._initial(group)) for group in groups]
@@ -306,7 +306,7 @@ class Sweep:
         return stem(steps, self.case.recording.exchanges, self.grid.base.simulate)
 
     def _stems(self, groups: Sequence[Group]) -> list[Stem]:
-        """A stem for each group, as few as will do."""
+        """A stem for each group; groups share stems where possible."""
         if self.grid.base.simulate:
             return [self._simulated_stem(group) for group in groups]
         # Over a recording max_tokens changes only the derived cap, and the total only which guard stops the turn,
@@ -326,10 +326,9 @@ class Sweep:
         return stated and total is not None and total < stem.least_total
 
     def _simulated_stem(self, group: Group) -> Stem:
-        """The stem under one budget. What no budget cuts is the same under every larger one, and needs no run there.
-
-        An answer that was recorded cut stands as it is where the budget is the one that it was recorded with; what
-        is known of the other budgets says nothing of those.
+        """The stem under one budget. An answer that a budget does not cut is the same under every larger budget and
+        needs no further run. An answer that was recorded cut is used unchanged under the budget of its recording;
+        results for other budgets do not apply there.
         """
         initial, total = self._initial(group), self._total(group)
         bounded = total is not None and (initial is None or total < initial)
@@ -356,7 +355,7 @@ class Sweep:
 
     @cached_property
     def _uncut(self) -> tuple[int, Stem] | None:
-        """The turn as it was recorded, and its largest answer, where no budget cut any of it."""
+        """The turn as it was recorded, and its largest answer, if no budget cut any answer."""
         made = self._run([Group({INITIAL: None}, array("I"))])
         recorded = made.uncut and made.end.fidelity == Fidelity.RECORDED and made.end.state is not State.UNRECORDED
         return (made.largest, made) if recorded and made.largest is not None else None
@@ -364,7 +363,7 @@ class Sweep:
     # -- cells -------------------------------------------------------------------------------------------------------
 
     def _shape(self, group: Group, stem: Stem, along: list[Sequence[int]]) -> Shape:
-        """Where the cells of a group leave a stem; turns that go alike share it."""
+        """The places at which the cells of a group leave a stem; equal turns share them."""
         initial = self._initial(group)
         request = self._request if initial is None else replace(self._request, max_tokens=initial)
         cap = token_stop(self._cap(self._total(group), initial), request, stem.lacks)

@@ -1,9 +1,8 @@
 """The runs of one session as a tree: the original, its branches, and their branches.
 
-A node is known by what it is (its parent, its settings, the step from which they hold), so that the same what-if has
-the same key wherever and whenever it is made.
-
-Further down: a what-if, which is one run beside another; and the steps of two turns, aligned, with equal ones folded.
+The key of a node is derived from its content (its parent, its settings, the step from which they hold), so the same
+what-if always has the same key. The module also compares two runs, and aligns the steps of two turns with equal ones
+folded.
 """
 
 from __future__ import annotations
@@ -271,7 +270,7 @@ SMALL = 2_000
 def move_key(step: Step) -> tuple[Any, ...]:
     """The identity of steps of different turns: the move, the stop word, the request, and the end.
 
-    Which response it was, and what was spent by then, is another in every turn.
+    The number of the response and the spend are left out, because they differ in every turn.
     """
     turn, seen = step.turn, step.turn.evaluation
     word = seen.word if seen is not None and step.state is State.EVALUATE_STOP else None

@@ -1,4 +1,5 @@
-"""What two turns say and call: their texts line by line, their calls one by one, and in words what differs first."""
+"""Compares the contents of two turns: their texts line by line, their calls one by one, and the differences in
+words."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ NAME = 40
 
 
 class Contents(NamedTuple):
-    """What a turn holds up to the answer that decided it."""
+    """The contents of a turn up to the answer that decided it."""
 
     reasons: tuple[tuple[str | None, str], ...]
     """For each answer the provider's word and the effective one."""
@@ -39,7 +40,7 @@ class Contents(NamedTuple):
 
 
 def contents_of(view: View, turn: TurnFacts) -> Contents:
-    """What one turn of a run holds."""
+    """The contents of one turn of a run."""
     found = [facts for _, facts in answers_of(view, turn.run.first, turn.run.decided + 1)]
     reasons = ((facts.exchange.response.raw_stop_reason, facts.judgement.stop.normalized.value) for facts in found)
     return Contents(tuple(reasons), tuple(verdict for facts in found for verdict in facts.verdicts),
@@ -47,7 +48,7 @@ def contents_of(view: View, turn: TurnFacts) -> Contents:
 
 
 def differences(old: Contents, new: Contents) -> list[str]:
-    """In words, each thing in which two turns differ: the reasons of their answers, their calls, their texts."""
+    """The differences of two turns in words: the reasons of their answers, their calls, their texts."""
     found = ["the answers' stop reasons"] if old.reasons != new.reasons else []
     for number, (one, other) in enumerate(zip_longest(old.invocations, new.invocations), 1):
         if one != other:
@@ -124,12 +125,12 @@ def text_diff(old: str, new: str) -> list[Line]:
 
 
 def _goes_on(old: str, new: str) -> bool:
-    """Whether two lines begin alike, so far that one is the other gone on or cut short."""
+    """Whether two lines have so long a common beginning that one extends the other or is cut from it."""
     return shared_length(old, new) * 2 > min(len(old), len(new))
 
 
 def _extension(old: str, new: Sequence[str]) -> list[Line]:
-    """One line that goes on: the shared beginning once, then what each side says."""
+    """The two versions of a line: the common beginning once, then the rest of each side."""
     same = shared_length(old, new[0])
     before = new[0][:same] if same <= SHARED_SHOWN else f"…{new[0][same - SHARED_SHOWN : same]}"
     lines: list[Line] = [(Span("  ", Tone.RULE), safe(before, Tone.DIM))]

@@ -72,7 +72,7 @@ class TurnPair:
         self.steps = (step_pairs if self.one_turn else move_pairs)(left.turn.run, right.turn.run)
 
     def _fact(self, name: str, left: Line, right: Line) -> PairFact:
-        """One fact; where both sides look alike although what they stand for differs, the right one says so."""
+        """One fact. If both sides look equal although their values differ, the right side says so."""
         whole = WHOLE.get(name)
         if text_of(left) != text_of(right) or whole is None or whole[0](self.contents[0]) == whole[0](self.contents[1]):
             return PairFact(name, left, right, text_of(left) == text_of(right))
@@ -127,7 +127,7 @@ class TurnPair:
         return _columns((left,), Span("   "), (right,), width, measure)
 
     def row_line(self, row: PairRow, width: int, measure: Measure) -> Line:
-        """One row; `≠` between the two where they are not the same."""
+        """One row, with `≠` between the two sides if they differ."""
         if isinstance(row, EqualSteps):
             left: Line = (Span(f"{_range(row.left, row.size)}  {row.size:,} equal steps", Tone.DIM),)
             right: Line = (Span(_range(row.right, row.size), Tone.DIM),)

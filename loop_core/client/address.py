@@ -1,4 +1,4 @@
-"""The server that a request goes to: its base URL, API version, and the header that authenticates. Pure."""
+"""The address of a server: its base URL, the API version, and the header that authenticates. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 
 
 class Signer(Protocol):
-    """Authenticates a request by headers that are made for one request (AWS Signature Version 4), in place of a key."""
+    """Authenticates requests by headers that are computed for each (AWS Signature Version 4), in place of a key."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """All secrets used for the requests signed so far; none of them may be shown."""
 
     def __call__(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Headers:
-        """The headers to be added to a request that leaves exactly like this.
+        """The headers to add to a request; the request must then be sent exactly as it was given.
 
         Raises:
             LoopError: there is nothing to sign with.
@@ -53,8 +53,8 @@ class Signer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server's address, and how to authenticate with it. Its secrets are in no `repr` and in no value that is passed
-    on."""
+    """A server's address, and how to authenticate with it. Its secrets appear in no `repr` and in no value derived from
+    it."""
 
     api: str
     base: str = field(default="", repr=False)
@@ -108,7 +108,7 @@ class Server:
 
 
 def _sendable(value: str) -> bool:
-    """Whether a header can have this value; a blank at either end is lost or refused on the way."""
+    """Whether a header can have this value; servers strip or refuse a blank at either end."""
     return value.isascii() and value.isprintable() and value == value.strip()
 
 
@@ -140,8 +140,7 @@ def is_unencrypted(url: str) -> bool:
 def refuse_plain(server: Server) -> None:
     """Refuses a server that would receive credentials as plain text, unless the operator named its host.
 
-    Raises:
-        CallerError: it is one.
+    Raises: CallerError: it is such a server.
     """
     base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()
@@ -153,7 +152,7 @@ def refuse_plain(server: Server) -> None:
 
 
 def _proves(server: Server) -> bool:
-    """Whether anything in the requests says who asks."""
+    """Whether the requests to this server carry any credential."""
     parts = urlsplit(server.base)
     names = [*(pair.partition("=")[0] for pair in parts.query.split("&")), *(name for name, _ in server.headers)]
     return bool(server.key or server.sign is not None or parts.username or parts.password

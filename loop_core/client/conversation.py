@@ -1,7 +1,7 @@
-"""A turn in one statement: `ask` a server, and go on with the answer.
+"""Runs a turn in one statement: `ask` a server, and continue the conversation from its answer.
 
-Drives `run` over `Live`; what a turn is and what a server allows stand below. httpx is imported when
-something is asked.
+The functions drive `run` (`loop_core.turn.loop`) over `Live` (`loop_core.client.transport`). httpx is imported when the
+first request is made.
 """
 
 from __future__ import annotations
@@ -50,18 +50,19 @@ def ask(
     retries.
 
     Args:
-        server: whom to ask, with the key and the model. What it allows is known from its address.
+        server: the server, with the key and the model. Its abilities are derived from its address.
         prompt: a text, a list of messages, or a whole `Request`.
-        tools: plain functions; what the model is told of them is their signature and their docstring. Only calls that
-            came whole, under a reason that authorises them and with arguments that fit, are run, in their order.
-        limits: what the turn may use; None: the defaults of `Limits`.
+        tools: plain functions; the model receives their signatures and docstrings. A call is run only if it is
+            complete, its response's stop reason authorises it and its arguments fit; calls are run in order.
+        limits: the hard limits of the turn; None: the defaults of `Limits`.
         policy: how the loop decides, a `Policy` or the name of a preset.
         max_tokens: the output cap of each request; None: the server's own.
         line: timeouts, retries and the proxy (`loop_core.client.exchange.Connection`).
-        observer: is told of everything that is sent and heard.
+        observer: receives everything that is sent and received.
 
     Returns:
-        The answer, however it ended: `terminal` says how. A server that refuses or is not there is an end too.
+        The answer, however it ended: `terminal` says how. A refused request or an unreachable server ends the turn too,
+            and raises nothing.
 
     Raises:
         LoopError: the prompt, the policy or a tool cannot be used, the request cannot be sent in this format, or a key
@@ -175,7 +176,7 @@ class Answer:
                      step.turn.evaluation.verdicts)
 
     def _responses(self) -> list[tuple[Step, ProviderResponse]]:
-        """The responses; of one that was fetched again while it was made, the last."""
+        """The responses of the turn; of a background response that was fetched several times, only the last."""
         found: list[tuple[Step, ProviderResponse]] = []
         for step in self.trace.steps:
             if isinstance(step.event, ProviderResponse):
@@ -185,7 +186,7 @@ class Answer:
         return found
 
     def ask(self, prompt: str | Messages) -> Answer:
-        """Asks the next turn of the conversation from the same server in the same way.
+        """Runs the next turn of the conversation with the same server, tools, limits and policy.
 
         Raises:
             LoopError: as `ask`.
@@ -211,9 +212,10 @@ class Answer:
 class AsyncStream:
     """The text of a turn in pieces that can be shown at once; `answer` once it is over. It is read once.
 
-    What was given is not taken back: a continuation's text comes when it is decided how it goes on. The pieces together
-    end with `answer.text`; before it may stand what the model said before it ran tools, and, after a blank line, a text
-    that the model itself replaced. To stop reading ends the turn: use it as a context, or `aclose` it.
+    Text that was yielded is never taken back: the text of a continuation is yielded once it is decided how it joins the
+    text before it. The joined pieces end with `answer.text`. Before it may come the text that the model wrote before
+    its tools ran, and a text that the model replaced later, each followed by a blank line. To end the turn when you
+    stop reading, use the object as a context or call `aclose`.
     """
 
     def __init__(self, chat: _Chat, number: int, request: Request) -> None:
@@ -272,7 +274,7 @@ class AsyncStream:
 
 
 class Stream:
-    """`AsyncStream` for a program without an event loop. The turn goes on while it is read, and waits between."""
+    """`AsyncStream` for a program without an event loop. The turn runs only while it is read."""
 
     def __init__(self, pieces: AsyncStream) -> None:
         self._async = pieces
@@ -318,7 +320,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Chat:
-    """Whom a conversation asks, and how."""
+    """The server, tools and settings of a conversation."""
 
     server: Server
     tools: tuple[Tool, ...]
@@ -333,7 +335,7 @@ class _Chat:
         server: Server, tools: Sequence[Function], limits: Limits | None, policy: Policy | str, max_tokens: int | None,
         line: Connection | None, observer: Observer | None,
     ) -> _Chat:
-        """What was given, checked.
+        """The checked arguments of `ask`.
 
         Raises:
             CallerError: something cannot be used.
@@ -349,11 +351,7 @@ class _Chat:
         return _Chat(server, declared, Toolbox(runs), Plan(limits or Limits(), chosen), max_tokens, line, observer)
 
     def opening(self, prompt: Prompt) -> Request:
-        """The first request.
-
-        Raises:
-            CallerError: it is none, or one of another API.
-        """
+        """The first request. Raises: CallerError: the prompt makes no request, or one of another API."""
         given = prompt if isinstance(prompt, Request) else Request(self.server.api, messages_of(prompt), stream=True)
         if given.api != self.server.api:
             raise CallerError(f"a request of {given.api} was given for a server of {self.server.api}")
@@ -375,7 +373,7 @@ class _Chat:
             return Answer(await arun(f"t{number}", request, source, self.plan), self, number)
 
     def alive(self, *observers: Observer) -> AsyncLive:
-        """A source on an event loop; these are told of it too."""
+        """A source on an event loop; `observers` receive its events too."""
         from loop_core.client.transport import AsyncLive
 
         told = [each for each in (self.observer, *observers) if each is not None]

@@ -1,8 +1,8 @@
 """The answer to one HTTP request, without I/O: how it is read, reported to observers, and when its request is repeated.
 Pure.
 
-Every byte that comes in passes the mask first, so that a server that repeats the key it was sent cannot make it appear
-in a response, a report or a recording.
+Every received byte passes the mask first, so a server that repeats the key cannot make it appear in a response, a
+report or a recording.
 """
 
 from __future__ import annotations
@@ -79,9 +79,8 @@ class LiveResponse:
 
 
 class Observer:
-    """Receives everything that a live source sends and receives, to record or show it. This base class does nothing.
-
-    Where tasks share a source, what belongs to one exchange has its number, and others come in between.
+    """Receives everything that a live source sends and receives, to record or show it. This base class does nothing. If
+    several tasks share a source, their events interleave; the number of the exchange tells them apart.
     """
 
     def on_request(self, ask: LiveRequest) -> None:
@@ -187,19 +186,20 @@ class ResponseReader:
         self._observer.on_head(self.ask.number, status, self._headers)
 
     def feed(self, data: bytes, ms: float) -> bool:
-        """Reads the next bytes, received `ms` after the request was sent; False if nothing more is to be read."""
+        """Reads the next bytes, received `ms` after the request was sent; False if no more bytes should be read."""
         self._heard = ms
         self._take(self._mask.feed(data), ms)
         # Some servers keep the connection open behind the end mark (wire notes).
         return not self._decoder.saw_done and self._size <= MOST_BYTES
 
     def silence_until(self, ms: float) -> str:
-        """How long the server was silent before something ended the answer, as words for it; empty for a moment."""
+        """How long the server was silent before the answer ended, in words; empty if the silence was short."""
         seconds = (ms - self._heard) / 1000
         return f"was silent for {seconds:.0f} s, and then " if seconds >= NOTICEABLE else ""
 
     def close(self, end: TransportEnd, ms: float, problem: str = "", may_have_left: bool = True) -> LiveResponse:
-        """Judges the answer as far as it arrived; `may_have_left`: whether the request may have reached the server."""
+        """Judges the answer as far as it arrived. `may_have_left` says whether the request may have reached the
+        server."""
         self._take(self._mask.flush(), ms)
         self._decode()
         if self._size > MOST_BYTES:
@@ -241,7 +241,8 @@ class ResponseReader:
             self._decode()
 
     def _decode(self) -> None:
-        """Decodes what waits. Only its end is asked for before the answer is over, so that most of it can wait."""
+        """Decodes the buffered bytes. Until the answer is over only its end matters, so decoding is delayed and done in
+        large parts."""
         came = b"".join(self._waiting)
         data = self._mask.mask_credentials(came, self._decoded_bytes)
         self._decoded_bytes = (self._decoded_bytes + came)[-CONTEXT:]
@@ -283,8 +284,8 @@ class ResponseReader:
 class Retries:
     """When a request is repeated, and how often.
 
-    It is sent again where no answer came, or where an answer broke before anything of it could be seen; what was cut
-    later is for the machine to judge.
+    It is repeated if no answer came, or if an answer broke before any of it was visible. What follows a later break is
+    decided by the state machine.
     """
 
     most: int = 3
@@ -335,7 +336,8 @@ def is_broken(answer: LiveResponse) -> bool:
 def showed_nothing(answer: LiveResponse) -> bool:
     """Whether an answer produced no visible output and started no tool of the server.
 
-    A body that came as a whole is seen once it is whole; but what it holds of the server's tools is not known then.
+    A whole body is visible only when it is complete. If the request offers tools of the server, it counts as visible,
+    because they may have run.
     """
     response, request = answer.response, answer.ask.request
     if response.refusal:

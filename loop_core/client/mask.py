@@ -1,6 +1,7 @@
 """Masks secrets in received bytes with asterisks, before the bytes are decoded, recorded or shown. Pure.
 
-A server that repeats the key that it was sent cannot make it appear; the length stays, and so do the offsets.
+A server that repeats the key therefore cannot make it appear. A mask is as long as the secret, so byte offsets stay
+true.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Mask:
     __slots__ = ("_also", "_held", "_in_texts", "_inside", "_secrets")
 
     def __init__(self, secrets: Iterable[str], also: Redact | None = None, *, halves: bool = False) -> None:
-        """With `halves` a half of a secret is masked in what is fed too; in a complete text it always is."""
+        """With `halves`, a half of a secret is masked in fed pieces too; in a complete text it always is."""
         self._also = also
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
         # A continuation may go on in the middle of a key. Neither text then holds all of it, but one holds a half. In
@@ -53,13 +54,13 @@ class Mask:
     def mask_credentials(self, data: bytes, before: bytes) -> bytes:
         """The same bytes with everything else masked that looks like a credential; `before` stands in front of them.
 
-        A credential is recognised by what stands before it too: of `\\nAIza…` in two pieces the second may begin with
-        the `n` of the escape, which alone looks like the beginning of a longer word.
+        The text before a credential helps to recognise it: if `\\nAIza…` is split behind the backslash, the second
+        piece begins with the `n` of the escape, and `nAIza…` alone looks like a longer word.
         """
         return data if self._also is None else self._also(before + data)[len(before) :]
 
     def flush(self) -> bytes:
-        """The bytes that were kept back; asterisks if they are most of a secret that the end cut."""
+        """The bytes that were kept back; asterisks if they are most of a secret that the end of the stream cut."""
         held, self._held = self._held, b""
         most = any(len(held) * 2 > len(secret) and secret.startswith(held) for secret in self._secrets)
         return b"*" * len(held) if most else held  # a few characters of a key are a coincidence
@@ -109,13 +110,14 @@ class Mask:
 
 
 def _forms(secrets: Iterable[str]) -> list[bytes]:
-    """The spellings of secrets, the longest first: one may hold another, whose mask would hide only a part of it."""
+    """The spellings of secrets, longest first: if a short one inside a long one were masked first, the rest would stay
+    visible."""
     spelled = {form for secret in secrets for form in _spellings(secret)}
     return [form.encode() for form in sorted(spelled, key=len, reverse=True)]
 
 
 def _spellings(secret: str) -> tuple[str, ...]:
-    """A secret as it stands in a text, in JSON and in an address."""
+    """A secret as it is written in plain text, in JSON and in a URL."""
     addresses = (quote(secret), quote(secret, safe=""), quote_plus(secret))
     # Some JSON encoders (PHP's) escape slashes.
     return (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), *addresses)

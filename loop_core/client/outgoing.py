@@ -1,7 +1,7 @@
 """Builds requests: the machine's `Send` -> the next `Request` -> the HTTP request for one server. Pure.
 
-Stands above both the machine and the wire formats, which do not know each other. What a server or a model refuses is
-read from its profile: a prefill that it would answer with an error is never asked for.
+This module connects the machine and the wire formats, which do not depend on each other. A profile says what a server
+or a model refuses, so a prefill that it would answer with an error is never sent.
 """
 
 from __future__ import annotations
@@ -55,17 +55,15 @@ ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.AGAIN,
 
 
 def is_chained(request: Request) -> bool:
-    """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
+    """Whether the server keeps the history of these requests, so that each continues from the response before it."""
     return wire(request.api).chained(request)
 
 
 def outgoing(turn: Turn, send: Send) -> Request:
     """The request that a `Send` effect asks for: the history so far and the new messages.
 
-    Where the server keeps the history it goes on from the last response by its id, with what is new and nothing else.
-
-    Raises:
-        CallerError: a continuation token or the last response's id is needed, and there is none that could be used.
+    Where the server keeps the history, the request names the last response by its id and holds only new messages.
+        Raises: CallerError: a continuation token or the last response's id is needed, and there is no usable one.
     """
     changes: dict[str, Any] = {}
     if turn.evaluation is not None and is_chained(turn.request):
@@ -82,7 +80,7 @@ def outgoing(turn: Turn, send: Send) -> Request:
 
 
 def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
-    """What a request after the first of a chain changes; nothing if it is sent again from where the turn began.
+    """The changed fields of a request after the first of a chain; none if it is sent again from where the turn began.
 
     Raises:
         CallerError: it cannot go on from the last response.
@@ -111,14 +109,14 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
 
 
 def _lead(turn: Turn) -> tuple[Message, ...]:
-    """The instructions, which no server keeps."""
+    """The system messages at the beginning of the history. No server keeps them."""
     # Instructions of an earlier response do not carry over (OpenAI API reference, previous_response_id).
     first = turn.request.messages[:1]
     return first if first and first[0].role is Role.SYSTEM else ()
 
 
 def _new(turn: Turn, send: Send) -> tuple[Message, ...]:
-    """What the server does not have yet: what was added behind its last answer."""
+    """The messages that the server does not have yet: those that were added after its last answer."""
     if send.method in ON_TOP:
         return tuple(message for message in send.new_messages if message.role is not Role.ASSISTANT)
     history = (*turn.history, *send.new_messages)
@@ -127,7 +125,8 @@ def _new(turn: Turn, send: Send) -> tuple[Message, ...]:
 
 
 def _unrun(turn: Turn) -> tuple[Message, ...]:
-    """A result for every call of the last response: the server has them in its history, and refuses one without."""
+    """A result for every call of the last response: the server has these calls in its history, and refuses a call
+    without a result."""
     verdicts = turn.evaluation.verdicts if turn.evaluation is not None else ()
     parts = tuple(tool_result(v.call, f"Not run: {v.why}", is_error=True) for v in verdicts if v.call.id)
     return (tool_message(parts),) if parts else ()

@@ -1,7 +1,6 @@
-"""The text of an answer while it arrives: the part that can no longer change, and so may be shown. Pure.
-
-A continuation may turn out to repeat, to replace or to be thrown away, so its text waits until its seam is decided; and
-an answer may turn out to be a word that asks for nothing to be shown.
+"""Finds the part of an arriving answer that can no longer change, and so may be shown. Pure. The text of a continuation
+is kept back until its seam is decided, because it may repeat or replace earlier text or be left out. An answer is also
+kept back while it may still become a word that asks for nothing to be shown.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class MaskedText:
 
 
 class PendingSeam:
-    """The seam before a segment that is still arriving, as the machine will decide it; decided once it cannot change.
-    """
+    """The seam before a segment that is still arriving, decided as the machine will decide it."""
 
     def __init__(self, before: Sequence[Segment], coming: Segment, rule: SeamRule) -> None:
         self._before, self._coming, self._rule = tuple(before), coming, rule
@@ -53,7 +51,8 @@ class PendingSeam:
         self._size = 0
 
     def at(self, text: str) -> tuple[JoinedText, str]:
-        """The answer with this much of the segment: its seams, and what the segment adds to the text before it."""
+        """The join of the answer with the part of the segment that has arrived, and what that part adds to the text
+        before it."""
         if self._settled is None:
             joined = join((*self._before, self._coming._replace(text=text)), self._rule)
             if len(text) > self._enough and not self._is_wrapped(joined):
@@ -65,7 +64,8 @@ class PendingSeam:
         return joined, _added_text(joined, self._before)
 
     def settled_text(self, text: str) -> str | None:
-        """The answer with this much of the segment, as it will begin; None while that can still change."""
+        """The text with which the answer is sure to begin, given the arrived part of the segment; None while it can
+        change."""
         # A seam may still change while the segment is no longer than what a rule compares it with.
         if self._before and len(text) <= self._enough:
             return None
@@ -73,7 +73,7 @@ class PendingSeam:
         return joined.text if not self._before or self._settled is not None else None
 
     def _is_wrapped(self, text: JoinedText) -> bool:
-        """Whether more than the bare words was quoted: what closes it may come at the segment's very end."""
+        """Whether the quotation stands inside a wrapper, whose closing mark may come at the segment's very end."""
         anchor = self._coming.anchor
         return bool(anchor and text.seams) and text.seams[-1].cut != anchor
 
@@ -88,9 +88,9 @@ def _added_text(text: JoinedText, before: Sequence[Segment]) -> str:
 
 
 class ShownText(Observer):
-    """Passes the text of a turn to `show`, piece by piece, and never withdraws any of it: all pieces together end with
-    the text of the answer. Where a continuation replaced what was given, a blank line stands before the text that
-    stands; also between the answers of a turn that ran tools.
+    """Passes the text of a turn to `show`, piece by piece, and never withdraws any of it: the joined pieces end with
+    the text of the answer. A blank line separates a replaced text from the text that replaces it, and the answers of a
+    turn that ran tools.
     """
 
     def __init__(self, api: str, secrets: Sequence[str], policy: Policy, show: Callable[[str], None]) -> None:
@@ -140,7 +140,7 @@ class ShownText(Observer):
             self._settle(turn.joined_answer().text)
 
     def _grow(self, text: str) -> None:
-        """The answer will begin with this text."""
+        """Shows the part of this text that is new; the answer is sure to begin with it."""
         if not text.startswith(self._given):
             return  # settled when the answer is over
         said = text.strip()
@@ -150,7 +150,7 @@ class ShownText(Observer):
         self._given = text
 
     def _settle(self, text: str) -> None:
-        """This is the answer."""
+        """Shows the rest of the finished answer."""
         if text.startswith(self._given):
             self._give(text[len(self._given) :])
         elif not self._given.endswith(text):

@@ -1,4 +1,5 @@
-"""Live answers over HTTP: the one module with I/O and a clock, and the only one that imports httpx.
+"""Gets live answers over HTTP. This is the engine's only module with I/O and a clock, and the only one that imports
+httpx.
 
 `Live` and `AsyncLive` are sources for `run` and `arun`. Both send a request, pass the bytes of its answer to a
 `ResponseReader`, and report how the bytes ended. What is sent, what an answer means and when a request is repeated is
@@ -40,8 +41,8 @@ def _client(connection: Connection, kind: type[_Client], transport: type[Any], s
     """A client of httpx for this server.
 
     Raises:
-        CallerError: a proxy or a file of certificates that is named cannot be used. Its own words may hold a
-            password: ours do not.
+        CallerError: a proxy or a file of certificates that is named cannot be used. httpx's message may hold a
+            password, so it is replaced.
     """
     try:
         return kind(**_options(connection, transport, server.base or wire(server.api).home.base))
@@ -70,15 +71,14 @@ def _options(connection: Connection, transport: type[Any], base: str) -> dict[st
 # Cached, since it takes longer than a small answer and is the same for every client.
 @cache
 def _certificates() -> Any:
-    """Whom to trust; reading the certificates takes longer than a small answer."""
+    """The trusted certificates, read once: reading them takes longer than a small answer."""
     return httpx.create_ssl_context()
 
 
 def _without_credentials(client: _Client) -> _Client:
     """A client that was handed in.
 
-    Raises:
-        CallerError: it would say who asks by itself, which could neither be masked nor kept from plain http.
+    Raises: CallerError: it would send credentials of its own, which could neither be masked nor kept from plain http.
     """
     if client.auth is not None or any(SECRET_NAME.search(name) for name in client.headers):
         raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")
@@ -86,7 +86,7 @@ def _without_credentials(client: _Client) -> _Client:
 
 
 class _Source:
-    """What both sources share: the count of what was sent, and the next request."""
+    """The common part of `Live` and `AsyncLive`: the number of requests sent, and the next request."""
 
     def __init__(
         self, server: Server, observer: Observer | None, toolbox: ToolRunner | None, line: Connection | None,
@@ -100,12 +100,12 @@ class _Source:
         """How many HTTP requests have left; the next one has this number."""
 
     def knows(self, request: Request) -> tuple[Ability, str]:
-        """What the server allows, as far as continuing goes, and who it is."""
+        """The methods of continuation that the server supports, and its profile."""
         return known_ability(self.server, request)
 
     def _asks(self, send: Send, turn: Turn) -> LiveRequest | NotRecorded:
-        """The next request, which gets its number when it leaves; where it cannot be sent, the end of a turn that has
-        asked before: what came is kept.
+        """The next request, which gets its number when it is sent. If a later request of a turn cannot be sent, the
+        turn ends and keeps what it has received.
 
         Raises:
             LoopError: the first request cannot be sent.
@@ -126,7 +126,7 @@ class _Source:
 
     @contextmanager
     def _reading(self, request: LiveRequest) -> Iterator[_Reading]:
-        """The answer to a request while it is read; what httpx raises ends it, and so does whoever gives it up."""
+        """A context for reading the answer to a request: an error of httpx, or a cancellation, ends the answer."""
         reading = _Reading(self._hearing(request), self.line.timeouts, time.monotonic())
         try:
             yield reading
@@ -146,7 +146,7 @@ class _Source:
                 **({} if request.body is None else {"content": leaves.content})}
 
     def _ran(self, effect: RunTools, turn: Turn, tool_results: ToolResults) -> ToolResults:
-        """The results of the whole batch, from which a tool that prints its environment has no key left."""
+        """The results of the whole batch, with secrets masked: a tool may print its environment."""
         mask = Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
         results = effect.all_results(tool_results.results)
         clean = tool_results._replace(results=tuple(part._replace(text=mask.text(part.text)) for part in results))
@@ -154,7 +154,8 @@ class _Source:
         return clean
 
     def _exchange_index(self, turn: Turn) -> int:
-        """The exchange whose calls are run, which need not be the last that left; -1: one that was not asked here."""
+        """The number of the exchange whose calls are run, not necessarily the last one sent; -1: this source did not
+        send it."""
         index = turn.evaluation.index if turn.evaluation is not None else None
         return index if index is not None and index < self.request_count else -1
 
@@ -193,14 +194,14 @@ class _Reading:
         self.response = self.hearing.close(end, self.ms, problem, may_have_left)
 
     def answer(self) -> LiveResponse:
-        """The answer; where nothing else ended it, it came to its end."""
+        """The answer; if nothing else ended it before, the bytes have come to their end."""
         if self.response is None:
             self.close(TransportEnd.EOF)
         assert self.response is not None  # noqa: S101  (closed one line above)
         return self.response
 
     def fail(self, why: Exception, url: str) -> None:
-        """Ends the answer by what httpx raised. Its own words may hold a proxy's address: ours do not."""
+        """Ends the answer because httpx raised an error. Its message may hold a proxy's address, so it is replaced."""
         host = urlsplit(url).netloc.rpartition("@")[2]  # without the name and password that an address may hold
         end, words = next((end, words) for kind, end, words in FAILURES if isinstance(why, kind))
         silent = self.hearing.silence_until(self.ms)
@@ -225,7 +226,7 @@ _NEVER_LEFT = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
 class Live(_Source):
     """Sends requests to a server and waits for the answers, for one run at a time. Close it, or use it as a context.
 
-    An interrupt from the keyboard goes through once the observer was told, which closes the recording.
+    An interrupt from the keyboard is passed on after the observer was informed, which closes the recording.
     """
 
     def __init__(
@@ -395,5 +396,5 @@ class AsyncLive(_Source):
 
 
 def _is_encoded(response: httpx.Response) -> bool:
-    """Whether the body has to be unpacked; where it has not, the bytes are taken as they come."""
+    """Whether the body has a content coding to undo; without one the received bytes are used directly."""
     return "content-encoding" in response.headers

@@ -25,7 +25,7 @@ _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minPrope
 def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
     """What is wrong with `value` under the tool's schema, one line per problem with its place; empty if it is valid.
 
-    A tool without a schema, or with an unusable one, finds nothing wrong: `is_usable` tells the cases apart.
+    A tool without a usable schema has no problems either; `is_usable` tells the two cases apart.
     """
     validator = _validator(tool) if tool is not None else None
     if validator is None:
@@ -51,9 +51,8 @@ PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "i
 
 
 def takes_no_arguments(tool: Tool | None) -> bool:
-    """Whether missing arguments can only mean `{}`: the tool is declared without any parameter.
-
-    An optional parameter is enough to say no: it may have been the one that was lost.
+    """Whether missing arguments can only mean `{}`, because the tool is declared without any parameter. With an
+    optional parameter the answer is no: that parameter may have been sent and lost.
     """
     if tool is None or tool.kind is not CallKind.FUNCTION:
         return False
@@ -77,8 +76,8 @@ def shortcoming(tool: Tool | None, value: Mapping[str, Any] | None) -> str:
 
 
 def _leaves_out(declared: Mapping[str, Any]) -> bool:
-    """Whether a declaration is that of a plain function and says nothing of parameters; a tool that is known by its
-    type alone (Anthropic's `bash_20250124`) has parameters that nobody declares."""
+    """Whether a declaration is that of a plain function without parameters. A tool that is known by its type alone
+    (Anthropic's `bash_20250124`) has parameters that the request does not declare."""
     inner = declared.get("function") or declared.get("toolSpec") or declared
     if declared.get("type") not in (None, "function", "custom") or not isinstance(inner, Mapping):
         return False
@@ -117,7 +116,7 @@ _MOST = 512  # schemas come from outside, and a long recording may declare new o
 
 
 def _validator(tool: Tool) -> Any:
-    """The compiled schema of a tool; None if it cannot be used. A declaration is compiled once, not once a call."""
+    """The compiled schema of a tool; None if it cannot be used. A declaration is compiled once and cached."""
     declared = tool.schema
     if declared is None:
         return None
@@ -159,7 +158,7 @@ def _refuse(uri: str) -> Any:
 
 
 class ArgumentShape(StrEnum):
-    """How much of a JSON object the raw characters are."""
+    """What the raw characters of arguments are: a whole JSON object, its beginning, or something else."""
 
     COMPLETE = "complete"
     """One JSON object and nothing else."""
@@ -182,7 +181,7 @@ class Arguments(NamedTuple):
 
 
 def parse(raw: str | None) -> Arguments:
-    """Parses raw arguments strictly."""
+    """Parses raw arguments strictly: exactly one JSON object, without a repeated key or NaN."""
     if raw is None:
         return Arguments(ArgumentShape.ABSENT, problem="no arguments were sent")
     if not raw.strip():
@@ -242,7 +241,7 @@ _ESCAPE_TAIL = r"\\?u?[0-9a-fA-F]{0,4}\Z"
 
 
 def _is_beginning(raw: str, why: json.JSONDecodeError) -> bool:
-    """Whether the parser failed only because the text ended: more characters could make it complete."""
+    """Whether the parser failed only because the text ended, so that more characters could make it complete."""
     if not raw.lstrip().startswith("{") or why.msg.startswith("Invalid control character"):
         return False
     rest = raw[why.pos :]

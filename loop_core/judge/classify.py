@@ -1,8 +1,8 @@
-"""Why a response really stopped: `judge` turns the mapped stop reason into the effective one, by rules in their order.
+"""Finds why a response really stopped: `judge` turns the mapped stop reason into the effective one, by ordered rules.
 
 Each rule may only make the reason stricter, and leaves evidence; the one exception, a complete call under `stop`, needs
-the gate's full conditions. No wire format is known here: a router's native word arrives already mapped (`native`), and
-what is known of a server as a `Speaker`.
+the gate's full conditions. This module depends on no wire format: the word of a provider behind a router arrives
+already mapped (`native`), and the facts about a server arrive as a `Speaker`.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -123,7 +123,7 @@ NO_WORD = "no_stop_reason"
 
 
 def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The native word that a router passed on says that the answer was cut, filtered, failed or is not finished."""
+    """The native word that a router passed on says that the answer was cut, filtered, failed or unfinished."""
     native = case.native
     if native is None or stop.normalized not in WORDLESS:
         return None
@@ -138,7 +138,7 @@ def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The provider sent two texts of one call's arguments that are different JSON, and nothing says which is meant."""
+    """The provider sent the arguments of one call twice, as different JSON, and nothing says which is meant."""
     if stop.normalized not in FINISHED:
         return None
     for call in case.every_call:
@@ -161,8 +161,8 @@ def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A call began and never closed, though the response says that it ended; or a stop string ended it in a call in
-    which a cut cannot be seen."""
+    """A call never closed, though the response says that it ended; or a stop string ended it and the format hides
+    cuts."""
     if stop.normalized not in FINISHED:
         return None
     calls, stopped = case.every_call, hit_stop_string(case.response)
@@ -181,7 +181,8 @@ LENIENT_RULES = frozenset({"frame.lenient", "body.lenient"})
 
 
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A frame, or bytes of a call, could not be read: a part of a call may be missing from arguments that parse."""
+    """A frame, or bytes of a call, could not be read: a part of a call may be missing from arguments that
+    parse."""
     calls = [call for call in case.every_call if not is_phantom(call)]
     if stop.normalized not in FINISHED or not calls:
         return None
@@ -205,7 +206,7 @@ def invalid_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """Arguments are empty or absent where that may not mean `{}` (Zoo-Code #425: 24 of 24 were cut calls)."""
+    """Arguments are empty or absent and cannot mean `{}` (Zoo-Code #425: 24 of 24 were cut calls)."""
     if stop.normalized not in FINISHED:
         return None
     for call, reading in case.calls:
@@ -228,13 +229,13 @@ def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int
 
 
 def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
-    """Whether a response used all allowed tokens, none of them seen to be reasoning, so that it may be cut."""
+    """Whether a response used all allowed tokens and shows no reasoning, so that it may be cut."""
     return spent_cap(response, request) is not None and not (_has_reasoning(response) or hit_stop_string(response))
 
 
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The response used all allowed tokens: a sign of a cut. It is proof if the text stops in the middle, or if the
-    last call lacks required members."""
+    """The response used all allowed tokens, which is a sign of a cut. It proves the cut if the text stops in the
+    middle, or if the last call lacks required members."""
     spent = spent_cap(case.response, case.request)
     if spent is None:
         return None
@@ -268,7 +269,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
 def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
     """The sign that a text which used all allowed tokens stops in the middle; None if nothing does.
 
-    A stop string stops a text anywhere, so that where one may have been hit nothing is shown.
+    A stop string ends a text anywhere, so where one may have been hit this shows nothing.
     """
     if spent_cap(response, request) is None or _has_reasoning(response) or has_calls(response):
         return None
@@ -284,7 +285,7 @@ def _has_reasoning(response: ChatResponse) -> bool:
 
 
 def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The context is full, not the output budget: a continuation cannot succeed."""
+    """The context is full, not the output budget, so a continuation cannot succeed."""
     if stop.normalized not in FINISHED | {Stop.MAX_TOKENS}:  # `length` may mean a full context (llama.cpp PR#28711)
         return None
     if case.response.native.get("truncated") == "true":
@@ -385,9 +386,8 @@ def _readings(calls: Sequence[ToolCall]) -> tuple[tuple[ToolCall, Arguments], ..
 
 
 def _promotes(response: ChatResponse, request: Request | None) -> bool:
-    """Whether the calls under an end of turn are complete: each closed, and its payload whole.
-
-    What a schema says of them is not part of it: a call that is refused was made all the same, and gets its error.
+    """Whether the calls under `end_turn` are complete: each is closed, and its payload whole. Schemas are not
+    considered: a call that its schema refuses is a call too, and gets its error.
     """
     tools: Mapping[str, Tool] = {tool.name: tool for tool in request.tools} if request else {}
     calls = [call for call in response.tool_calls if not is_phantom(call)]

@@ -1,7 +1,9 @@
-"""Answers that look finished and are not: nothing visible, only reasoning, a call left in the text, no call at all.
+"""Detects answers that look finished and are not: nothing visible, only reasoning, a call left in the text, no call at
+all.
 
-A table of rows, tried in order, over a response whose effective reason says that it ended in peace. Knows no wire
-format: what a decoder could not read it says in findings, and what it kept verbatim is an opaque part.
+It is a table of rows that are tried in order over a response whose effective reason says that it ended normally. It
+depends on no wire format: a decoder reports what it could not read as findings, and keeps unknown blocks as opaque
+parts.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -30,7 +32,7 @@ from loop_core.values import (
 
 
 class Ending(StrEnum):
-    """Why an answer that looks finished is not."""
+    """The reason why an answer that looks finished is not."""
 
     __hash__ = str.__hash__
 
@@ -100,7 +102,7 @@ def _markup_call(case: EndingCase) -> EndingSign | None:
 
 
 def _word(stop: StopReason) -> str:
-    """The provider's word; where only a recorder's was kept, what that is mapped to."""
+    """The provider's word; if the recording holds only the recorder's word, its mapped meaning."""
     return stop.raw or str(stop.normalized)
 
 
@@ -151,8 +153,7 @@ class EndingMatch(NamedTuple):
 
 
 def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> EndingMatch | None:
-    """Which ending a response has that looks finished and is not; None if it is what it looks like, or does not look
-    finished."""
+    """The ending of a response that looks finished and is not; None if it really is finished, or does not look so."""
     if stop.normalized not in FINISHED or has_calls(response) or hit_stop_string(response):
         return None
     visible = has_content(response)
@@ -197,7 +198,7 @@ def _besides_text(response: ChatResponse) -> list[ResponsePart]:
 
 
 def brought_output(call: ToolCall) -> bool:
-    """Whether a call that the provider ran carries its output with it (Responses items do)."""
+    """Whether the JSON of a call that the provider ran also holds its output (items of Responses do)."""
     try:
         value: Any = from_json((call.arguments or "").encode())
     except ValueError:
@@ -214,7 +215,7 @@ def _leak(response: ChatResponse, request: Request | None, visible: bool) -> tup
 
 
 def _word_at(stop: StopReason) -> At | None:
-    """Where the word stands that ended the answer."""
+    """The place of the stop word that ended the answer."""
     return next((seen.at for seen in stop.evidence if seen.at is not None), None)
 
 

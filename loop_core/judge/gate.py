@@ -1,9 +1,9 @@
 """The tool-call gate: which calls may run, which are held, which are rejected.
 
-Three words, never a fourth. `ready` needs the effective reason, a closed block, strict JSON and the schema. `held` is
-incomplete, or not authorised by the reason; then the whole batch waits, since a truncated batch is one unfinished
-batch. `rejected` is complete and cleanly ended but refused: by its schema, for a tool that is not declared, or for
-want of a name. That call alone gets the error back.
+There are three verdicts. `ready` needs the effective reason, a closed block, strict JSON and the schema. A `held` call
+is incomplete, or not authorised by the reason; it holds the whole batch, because a truncated batch is unfinished as a
+whole. A `rejected` call is complete and cleanly ended but refused: by its schema, because its tool is not declared, or
+because it has no name. Only that call is answered with an error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
     def arguments(self) -> dict[str, Any] | str | None:
         """The parsed object, or the text of a free-form call; None unless ready.
 
-        Parsed on access: whoever runs a call asks once, and a recording has thousands of calls that nobody runs.
+        They are parsed on access, because a recording has thousands of calls that are never run.
         """
         if self.admission is not Admission.READY:
             return None
@@ -67,7 +67,8 @@ WHY_REASON: dict[Stop, str] = {
 
 
 def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
-    """The verdict on one call, whatever the other calls of its response are; `admit_all` adds the rule of the batch.
+    """The verdict on one call, without regard to the other calls of its response; `admit_all` adds the rule of the
+    batch.
 
     `declared` are the names of the request's tools, empty if they are not known.
     """
@@ -103,7 +104,7 @@ _CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema ac
 
 
 def _refusal(call: ToolCall, declared: Collection[str]) -> tuple[str, str] | None:
-    """Why nobody could run a complete call: it names no tool, or one that was not declared."""
+    """Why a complete call cannot be run by anyone: it names no tool, or one that was not declared."""
     if not call.name:
         return NAMELESS, "the call has no name"
     if call.kind is CallKind.CUSTOM and call.form is ArgsForm.OBJECT:
@@ -199,7 +200,7 @@ def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
 def held_names(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> tuple[str, ...]:
     """The name of each held call for the model: its tool, and the arguments that distinguish it from the other calls.
 
-    `siblings` are calls of the same batch that have come again by now.
+    `siblings` are calls of the same batch that have arrived complete since.
     """
     calls = held_calls(verdicts)
     marks = _marks(calls, held_calls(siblings))
@@ -209,7 +210,7 @@ def held_names(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) ->
 def missing_calls(
     verdicts: Sequence[Verdict], received: Iterable[ToolCall], siblings: Sequence[Verdict] = ()
 ) -> tuple[Verdict, ...]:
-    """The held calls that were not sent again; nameless ones are given up, since they cannot be matched."""
+    """The held calls that were not sent again. Calls without a name are left out, because they cannot be matched."""
     calls = held_calls(verdicts)
     # The most precisely named first: a call without marks fits any call of its tool, and would take another's.
     marked = sorted(zip(calls, _marks(calls, held_calls(siblings)), strict=True), key=lambda each: -len(each[1]))
@@ -241,7 +242,7 @@ def _has(call: ToolCall, marks: DistinctArguments) -> bool:
 
 
 def _whole_arguments(call: ToolCall) -> dict[str, Any]:
-    """The plain, short arguments that had arrived whole."""
+    """The short arguments of simple types that had arrived whole."""
     if call.kind is not CallKind.FUNCTION:
         return {}
     reading = parse(call.arguments)

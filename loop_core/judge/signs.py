@@ -1,7 +1,6 @@
-"""Signs in a text: a tool call left there as markup by a server's parser, or an end in the middle of a sentence.
-
-Such markup is never read as a call; it is only pointed at. A mark counts outside code alone, since texts explain these
-formats, and where the tools of the request are known it must name one of them.
+"""Finds two signs in a text: a tool call that a server's parser left there as markup, and an end in the middle of a
+sentence. Such markup is only reported, never read as a call. It counts only outside code blocks, because texts explain
+these formats; and if the tools of the request are known, it must name one of them.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -22,7 +21,7 @@ _IN_TAG = r'\s*[\w:.|\uff5c-]*\s*name="([^"<>]{1,200})"'
 
 
 class CallMark(NamedTuple):
-    """One markup for calls: the text that opens a call, and where the name of the tool stands."""
+    """A markup for calls: the text that opens a call, and the place of the tool's name."""
 
     title: str
     opening: str
@@ -243,7 +242,7 @@ def _fence(text: str, end: int) -> Sign | None:
 
 
 def _bracket(text: str, end: int) -> Sign | None:
-    """A bracket of the last line that nothing closes; where the text is JSON, one of all of it."""
+    """A bracket that is never closed: one of the last line, or one of the whole text if that is JSON."""
     begun = len(text) - len(text.lstrip())
     if text[begun : begun + 1] in ("{", "["):
         shape = parse(f'{{"":{text[begun:end]}').shape  # the beginning of an object whatever it is the beginning of
@@ -319,7 +318,8 @@ THINKING_MARKS: Mapping[str, str] = {
 
 
 def only_thinks(text: str) -> Sign | None:
-    """The sign that a text is reasoning and nothing else: it begins with it, and nothing follows, or it never closes.
+    """The sign that a text is reasoning and nothing else: it begins with reasoning that is never closed, or that
+    nothing follows.
 
     A chat template may open the reasoning itself; then the text only closes it.
     """

@@ -1,1 +1,2 @@
-"""The turn: its state machine, limits, policies, seams, history and trace; pure, without a clock or a connection."""
+"""The turn: its state machine, limits, policies, seams, history and trace. It is pure: it uses no clock and no
+connection."""

@@ -1,8 +1,8 @@
 """The data of a continuation: the prompts that ask a model to go on with a cut answer, the openings with which a model
 may begin instead, and segments and seams as values.
 
-`seam` imports this module, not the reverse: it must know each of our prompts to keep them out of the merged text, since
-a model may repeat a prompt in its answer.
+`seam` imports this module: it needs every prompt of ours to keep prompts out of the merged text, because a model may
+repeat a prompt in its answer.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -33,7 +33,7 @@ _BETWEEN = "Begin by repeating exactly the characters between "
 
 
 def mark_for(texts: Sequence[str]) -> str:
-    """A name for tags that none of these texts holds; the last candidate if each occurs."""
+    """A name for tags that occurs in none of these texts; the last candidate if all of them occur."""
     # Both names may occur in a text about this engine. The last one is used then: asking under an ambiguous name still
     # works, since `find_quotation` removes no tags that the answer itself contains.
     return next((mark for mark in QUOTE_MARKS if not any(has_tags(text, mark) for text in texts)), QUOTE_MARKS[-1])
@@ -45,7 +45,8 @@ def has_tags(text: str, mark: str) -> bool:
 
 
 def quote_request(mark: str) -> str:
-    """The point of the prompt that asks the model to quote the last words, up to the words; `</mark>` follows them."""
+    """The list item of the prompt that asks the model to quote the last words. The caller appends the words and
+    `</mark>`."""
     return f"{_BETWEEN}<{mark}> and </{mark}>: <{mark}>"
 
 
@@ -56,7 +57,7 @@ def repeats_request(text: str) -> bool:
 
 
 def prompt_end(text: str, mark: str) -> int:
-    """The end of the points of our own prompt with which a text begins; 0 if it begins with none."""
+    """The index at which the list items of our own prompt end, if a text begins with them; 0 if it does not."""
     # A model that repeats our prompt may leave out or reorder points, so each is removed wherever it comes next. The
     # last point ends before its tag: the words after the tag are the quotation itself, which `find_quotation` looks
     # for.
@@ -87,7 +88,8 @@ class OpeningKind(StrEnum):
 
 
 class Opening(NamedTuple):
-    """One row: a pattern for the beginning of a segment, in lower case with white space and quotes folded."""
+    """A row of `OPENINGS`: a pattern for the beginning of a segment, matched in lower case with white space and
+    quotation marks folded."""
 
     kind: OpeningKind
     language: str
@@ -249,8 +251,8 @@ _MARKUP = "*_#>~`\"'([{- \t\r\n"
 
 
 def find_opening(text: str) -> Opening | None:
-    """The first row of `OPENINGS` that matches the beginning of a text; None if no row does. Markup before it is
-    ignored."""
+    """The first row of `OPENINGS` that matches the beginning of a text, without markup before it; None if no row
+    does."""
     # Only the beginning is folded: a segment may hold megabytes, and no pattern looks further. Markup goes first, since
     # models set such remarks in bold, in a list or in a quotation.
     folded = " ".join("".join([FOLDS.get(char, char) for char in text[:OPENING_CHARS]]).lower().lstrip(_MARKUP).split())
@@ -374,5 +376,5 @@ class JoinedText(NamedTuple):
 
     @property
     def doubtful_seams(self) -> tuple[Seam, ...]:
-        """The seams without any sign that the two sides fit."""
+        """The seams where nothing shows that the two sides fit."""
         return tuple(seam for seam in self.seams if not seam.sure)

@@ -1,4 +1,4 @@
-"""Output caps, refusals and counters: what the next request may ask for, and what each event costs a turn.
+"""Output caps, refusals and counters: how many tokens the next request may ask for, and what each event costs a turn.
 
 A larger cap, a forced call and a prefill are tried, since they save requests; if a server answers with a 400, the
 request is sent once more without the refused field. The functions are pure; the moves of the machine call them.
@@ -91,7 +91,8 @@ def current_refusal(turn: Turn) -> RefusalRow | None:
 
 
 def next_cap(turn: Turn, raise_cap: bool) -> tuple[int | None, int | None]:
-    """The cap of the next request, doubled if the last one was too small; and the cap to return to."""
+    """The cap of the next request, doubled if the last one was too small; and the cap to use again if the server
+    refuses it."""
     send = turn.last_send
     if send is None or send.max_tokens is None:
         return cap_within_bound(turn, None), None
@@ -143,7 +144,7 @@ UNSENT: Mapping[State, tuple[str, ...]] = {
 
 
 def _unsent_change(turn: Turn) -> Change:
-    """The request under way was never sent, since nothing was recorded for its place: it counts for nothing."""
+    """The changes for a request that was never sent, because nothing was recorded for its place: it is not counted."""
     spent = turn.spend
     names = UNSENT.get(turn.state, ()) if turn.last_send is not None else ()  # a resumption may wait for its guard
     counts = {name: getattr(spent, name) - 1 for name in names}
@@ -261,7 +262,8 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
 
 
 def is_text_whole(turn: Turn) -> bool:
-    """Whether an empty response shows that the text before it was complete: asked to go on, the model added nothing.
+    """Whether an empty response shows that the text before it was complete, because the model was asked to go on and
+    added nothing.
 
     It shows nothing if the model was asked to quote the last words first, since the quotation did not come either; nor
     if the text visibly stops in the middle.

@@ -1,10 +1,9 @@
-"""The message history of the next request: how a response enters it, and the messages that ask a model to go on.
+"""The message history of the next request: how a response is added to it, and the messages that ask a model to go on.
 
 The history is append-only, so that a provider's prompt cache stays valid. A held call never enters the history, neither
 as a call nor inside an opaque block. Strict backends refuse invalid arguments, calls without results and empty
-assistant messages, so the text and the thinking of the response remain, or nothing at all. This is the second guard
-that BotNexus PR 1676 asks for: it checks the stop reason itself and does not rely on another module to have removed a
-call.
+assistant messages, so the text and the thinking of the response remain, or nothing at all. BotNexus PR 1676 asks for
+this second guard: the module checks the stop reason itself and does not rely on another module to have removed a call.
 """
 
 from __future__ import annotations
@@ -52,11 +51,12 @@ def default_ability(api: str) -> Ability:
 def assistant_message(
     response: ChatResponse, verdicts: Sequence[Verdict], text: str | None, word: Stop = Stop.UNKNOWN
 ) -> Message | None:
-    """The response as a message of the history; None if nothing would be left of it.
+    """The response as a message of the history; None if no part of it may be sent back.
 
-    `verdicts` are the calls whose results follow, ready or rejected; every other call goes, one without a name too, and
-    all of them do unless the effective `word` is `tool_call`. Opaque blocks and provider-run calls go back only with a
-    response that ended whole. `text` is the message's text if it is more than this response's own, as after a prefill.
+    `verdicts` are the calls whose results follow, ready or rejected; every other call is removed, one without a name
+    too. All calls are removed unless the effective `word` is `tool_call`. Opaque blocks and provider-run calls go back
+    only with a response that ended whole. `text` is the message's text if it is more than this response's own, as after
+    a prefill.
     """
     # A call without a name cannot be sent back: every format requires the name of the function.
     stay = [v for v in verdicts if v.admission is not Admission.HELD and v.call.name] if word is Stop.TOOL_CALL else []
@@ -108,7 +108,7 @@ def _message(parts: Sequence[MessagePart]) -> Message | None:
 
 
 def _saying(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
-    """The parts with `text` in place of their own text, after the thinking that they begin with."""
+    """The parts with `text` in place of their own text. Reasoning at their beginning stays before it."""
     others = [part for part in parts if type(part) is not TextPart]
     # With thinking on, Anthropic refuses a message that does not begin with it (aider#3820).
     place = next((i for i, part in enumerate(others) if type(part) is not ReasoningPart), len(others))
@@ -179,7 +179,8 @@ def prefill_message(text: str) -> tuple[Message, str]:
 
 
 def repair_message(verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()) -> Message:
-    """The message that asks for every held call again, so named that the model can tell it from its `siblings`."""
+    """The message that asks for every held call again. It describes each so that the model can tell it from its
+    `siblings`."""
     names = gate.held_names(verdicts, siblings)
     if len(names) > 1:
         listed = "\n".join(f"- {name}" for name in names)
@@ -262,7 +263,7 @@ def tool_result(call: ToolCall, text: str, is_error: bool = False) -> ToolResult
 
 
 def results_for(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
-    """One result for every call, in order: matched by id, else by the next of its name; an error if none exists.
+    """One result for every call, in order: the result with its id, else the next with its name, else an error.
 
     A result whose id no call has answers by its name: ids that came twice are not sent as they came.
     """

@@ -1,8 +1,8 @@
 """The hard limits of a turn, what it has spent, and the guards that compare the two.
 
 `Limits` are values that an operator may set; the first four have the names that ZeroClaw RFI 2309 gives them under
-`[agent]` of a configuration. `Spend` only grows. A guard is a row that says at which place of the machine it is
-checked, when it stops the turn, and with which terminal reason.
+`[agent]` of a configuration. `Spend` counts up, with the exceptions that its docstring names. A guard is a row that
+says at which place of the machine it is checked, when it stops the turn, and with which terminal reason.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -117,8 +117,9 @@ CONTINUATION_LIMITS = (
 
 
 class Spend(NamedTuple):
-    """What a turn has used so far. Every count only grows, except `attempts` under the scope `response`, by one if the
-    server refused to make a continuation, and by one each count of a request that a recording shows was never sent."""
+    """What a turn has used so far. Counts only grow, with three exceptions: `attempts` is reset under the scope
+    `response`; it is reduced by one if the server refused a continuation; and the counts of a request are taken back if
+    the recording shows that it was never sent."""
 
     requests: int = 0
     attempts: int = 0
@@ -151,7 +152,7 @@ class Spend(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """One row: `exceeded` compares what was spent with a limit; `limit` names the field of `Limits`."""
+    """A row that compares what was spent with one limit (`exceeded`); `limit` names the field of `Limits`."""
 
     name: str
     place: str
@@ -163,9 +164,8 @@ class Guard(NamedTuple):
 
 
 def least_cap(request: Request) -> int:
-    """The least output cap with which a request can be sent: the format's own, and more than its thinking takes.
-
-    A request that asks for less is sent as it was asked for.
+    """The smallest output cap with which a request can be sent: the format's minimum, and more than the request's
+    thinking budget. A request whose own cap is smaller is sent unchanged.
     """
     least = format_entry(request.api).least_cap
     thinking = request.extra.get("thinking") if request.extra else None
@@ -177,7 +177,8 @@ def least_cap(request: Request) -> int:
 
 
 def token_stop(cap: int | None, request: Request, lacks: Container[str] = frozenset()) -> int | None:
-    """The spend from which no further request fits under a token bound; None if there is no bound."""
+    """The number of spent tokens from which on no further request fits under the token bound; None if there is no
+    bound."""
     return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1
 
 
@@ -258,9 +259,8 @@ def _number(name: str, value: str | int | None) -> int | str | None:
 
 
 def bound_result(part: ToolResultPart, limits: Limits, amount: int) -> ToolResultPart:
-    """The result, cut to `max_tool_result_chars` and the rest of `context_guard_chars`, with a note about the cut.
-
-    `amount` is how many characters the results of the turn hold so far.
+    """The result, cut to `max_tool_result_chars` and to what is left of `context_guard_chars`, with a note about the
+    cut. `amount` is the number of characters that the turn's results hold so far.
     """
     room = limits.context_guard_chars - amount
     if room <= 0:

@@ -1,4 +1,4 @@
-"""Runs turns: `run` and `arun` carry out the effects of the state machine through a source of answers. Pure.
+"""Runs turns: `run` and `arun` carry out the effects of the state machine through a source of answers.
 
 This module has two sources, a recording and a list made by hand; the live one is in `loop_core.client.transport`.
 
@@ -43,11 +43,11 @@ class TurnSource(Protocol):
         """The results of the released calls, or `NotRecorded`, or `Cancel`."""
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        """The messages that the user wrote while the turn ran; empty ends the conversation."""
+        """The messages that the user wrote while the turn ran; if there are none, the conversation ends."""
 
 
 class AsyncTurnSource(Protocol):
-    """`TurnSource` for an event loop."""
+    """The interface of `TurnSource` with coroutines, for an event loop."""
 
     async def respond(self, send: Send, turn: Turn) -> Event:
         """The provider's answer."""
@@ -64,7 +64,7 @@ class ServerAware(Protocol):
     """A source that knows its server."""
 
     def knows(self, request: Request) -> tuple[Ability, str]:
-        """The server's methods of continuation, as far as known, and its profile."""
+        """The methods of continuation that the server is known to support, and its profile."""
 
 
 WENT_ON = "The recorded agent went another way here: what this loop asks for next was never recorded."
@@ -266,5 +266,5 @@ def follow_up_id(turn_id: str, follow: int) -> str:
 
 
 def next_turn_request(request: Request, turn: Turn, messages: tuple[Message, ...]) -> Request:
-    """The first request of the next turn: the history of the last turn, and the user's new messages."""
+    """The first request of the next turn: the history of the last turn, followed by the user's new messages."""
     return replace(request, messages=(*moves.final_history(turn), *messages))

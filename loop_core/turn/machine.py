@@ -44,7 +44,8 @@ from loop_core.values import Request, Stop
 
 
 class Transition(NamedTuple):
-    """The state that a signal leads to; `terminal` is the reason it gives to the turn, None while the turn goes on."""
+    """The state that a signal leads to. `terminal` is the terminal reason that the turn gets, None if the turn goes
+    on."""
 
     to: State
     terminal: str | None = None
@@ -140,7 +141,7 @@ def begin(
 
 
 def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
-    """Makes one transition: the turn after it, and the next effect, if any.
+    """Makes one transition and returns the turn after it and the next effects, if any.
 
     Without an event the turn goes on, which is possible if its last effects requested nothing.
 
@@ -192,7 +193,7 @@ def _signal(turn: Turn, event: Event) -> Signal:
 
 
 def _waits(turn: Turn) -> bool:
-    """Whether an effect is under way; none is if a guard has stopped the state that was entered."""
+    """Whether the turn waits for the answer to an effect. It does not if a guard stopped it on entering its state."""
     if turn.state is State.EXECUTE_TOOLS:
         return moves.guard_signal(turn) is None
     return turn.state is not State.RESUME or turn.last_send is not None

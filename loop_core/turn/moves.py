@@ -61,8 +61,8 @@ def _guard(place: str, turn: Turn) -> Guard | None:
 
 
 def can_continue(turn: Turn) -> bool:
-    """Whether the policy continues, by a method that the server supports; an answer without text is simply requested
-    again."""
+    """Whether the policy continues a cut answer by a method that the server supports. An answer without text needs no
+    method: it is requested again."""
     methods, text = turn.policy.methods, turn.tail
     return bool(methods) and (not text.strip() or history.method_for(methods, text, _ability(turn)) is not None)
 
@@ -76,7 +76,7 @@ def _ability(turn: Turn) -> history.Ability:
 
 
 def enter(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    """Enters a state: the effects to carry out, and the turn with them noted."""
+    """Enters a state: the effects to carry out, and the turn that has them as its pending effects."""
     move = _ENTER.get(turn.state)
     return (turn, ()) if move is None else move(turn)
 
@@ -181,7 +181,8 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 
 def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
-    """One call alone is forced; of several none is, since that would forbid the others."""
+    """The tool choice of a repair: a single held call is forced; of several none is, because that would forbid the
+    others."""
     calls = gate.held_calls(verdicts)
     declared = {tool.name for tool in turn.request.tools}
     if not declared:
@@ -340,7 +341,7 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
 
 
 def _problem(response: ChatResponse | None, signal: Signal) -> str:
-    """What ended the last answer in an error, or kept it from coming, for the operator."""
+    """A description for the operator of the error that ended the last answer or prevented it."""
     if response is None:
         return "the provider reported an error"
     if response.error is None and signal is Signal.UNKNOWN:

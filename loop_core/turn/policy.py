@@ -1,4 +1,4 @@
-"""Policies: what an agent loop does with each stop reason and tool call, as data.
+"""Policies describe, as data, what an agent loop does with each stop reason and tool call.
 
 A policy says which word of a response is read, what each word leads to, which calls run, how an answer is continued and
 how its seams are decided. `STRICT` is ours; other systems are described in `presets`. A policy contains no code: the
@@ -92,7 +92,7 @@ class ReasonSource(StrEnum):
 
 
 class Promotion(NamedTuple):
-    """One row: calls in a response with this word turn it into a tool call."""
+    """A row: if a response with this stop word holds calls, the word is read as `tool_call`."""
 
     api: str
     """The wire format; `*` for any."""
@@ -202,8 +202,8 @@ def word_of(policy: Policy, response: ChatResponse, judgement: Judgement, provid
 
 
 def policy_ending(policy: Policy, judgement: Judgement) -> Ending | None:
-    """How the answer ended if it only looks finished, as a policy reads it. A policy that follows the provider's words
-    does not look, and an empty answer may be what was asked for."""
+    """The ending of an answer that only looks finished, as a policy reads it; None if there is none. A policy that
+    follows the provider's words never finds one, and an empty answer may be intended (stop strings)."""
     if policy.reads is not ReasonSource.EFFECTIVE or (policy.allow_silence and judgement.ending in SILENT):
         return None
     return judgement.ending
@@ -234,7 +234,7 @@ def _fits(row: Promotion, response: ChatResponse) -> bool:
 
 
 def is_complete(call: ToolCall) -> bool:
-    """Whether the arguments of a call are complete, whatever the response says."""
+    """Whether the arguments of a call are complete, regardless of the response's stop reason."""
     if call.kind is CallKind.CUSTOM:
         return call.arguments is not None
     return parse_call(call).shape is ArgumentShape.COMPLETE
@@ -259,7 +259,8 @@ loop."""
 
 
 def dispatched_calls(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """The calls that a loop runs or answers in a batch; a phantom gets no result except under `present`."""
+    """The calls of a batch that a loop runs or answers. A phantom (a call without a name and arguments) is included
+    only under `present`."""
     may_run = MAY_RUN[policy.dispatch]
     return tuple([verdict for verdict in verdicts if may_run(verdict)])
 

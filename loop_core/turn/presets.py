@@ -1,8 +1,8 @@
 """The policies of known agents, as data, so that one transcript can be run under all of them.
 
-Each preset has the reason map and the promotions of its seed and cites the lines it follows. Where a seed is silent (a
-format that it never speaks, a word that it does not name) the engine's own table is used. The limits are the operator's
-under every policy, and so are the bounds that make every turn end.
+Each preset has the reason map and the promotions of its source, and cites the lines that it follows. Where the source
+says nothing (about a format that it never uses, or a word that it does not name), the engine's own table is used. The
+limits are the operator's under every policy, and so are the bounds that make every turn end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds the quoted anchor at the beginning of a continuation, even if the model wrote more around the quotation.
 
-Models put chatter before the quotation, or tags, quotes or a code fence around it, fold its white space, or quote its
-last line alone. Everything up to the end of the quotation is to be cut, and what closes a wrapper around it as well. If
-it is not certain that some text is the quotation, none is found and nothing is cut.
+Models put chatter before the quotation, or tags, quotation marks or a code fence around it; they fold its white space,
+or quote only its last line. The caller cuts everything up to the end of the quotation, and the closing mark of a
+wrapper around it. If it is uncertain that a text is the quotation, none is found and nothing is cut.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
 
 
 def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """Finds the words unchanged, at the very beginning or after our own prompt."""
+    """Finds the anchor unchanged, at the very beginning or directly after our own prompt."""
     blank = _SPACE.match(segment, start) if start else None
     for begin in (start, blank.end()) if blank is not None else (start,):
         if segment.startswith(anchor, begin):
@@ -83,7 +83,7 @@ def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
 
 
 def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """Finds the words after other text, ignoring differences in white space."""
+    """Finds the anchor behind other text, ignoring differences in white space."""
     core = anchor.strip()
     if not core:
         return None
@@ -113,7 +113,7 @@ def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, in
 
 
 def _last_line(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """Finds only the last line of the words, if it is long and occurs once in the answer and once in the segment's
+    """Finds only the last line of the anchor, if it is long and occurs once in the answer and once in the segment's
     beginning."""
     lines = anchor.strip().splitlines()
     line = lines[-1].strip() if len(lines) > 1 else ""
@@ -151,7 +151,7 @@ def _folded_end(text: str, words: str) -> bool:
 
 
 def _wrappers(text: str, before: str, anchor: str) -> list[Wrapper]:
-    """The wrappers around the words; none if more of the text was quoted than was requested."""
+    """The wrappers around the quotation; none if more of the text was quoted than was requested."""
     if any(map(str.isalnum, before)) and _folded_end(text[: len(text) - len(anchor)], before):
         return []
     return _around(before, anchor[: len(anchor) - len(anchor.lstrip())])[0]
@@ -189,7 +189,7 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
 def _closing(
     text: str, segment: str, end: int, anchor: str, wrappers: Sequence[Wrapper], mark: str
 ) -> tuple[int, list[Wrapper]]:
-    """The end of the quotation, including its white space and all closers after it; and the wrappers that stay open."""
+    """The end of the quotation with its white space and the closing marks after it, and the wrappers that stay open."""
     blank = anchor[len(anchor.rstrip()) :]
     spent = _trailing(segment, end, blank)
     inside = spent > end or segment.endswith(blank, 0, end)
@@ -231,7 +231,8 @@ def _trailing(segment: str, end: int, blank: str) -> int:
 
 
 def _own(text: str, wrapper: Wrapper) -> bool:
-    """Whether an opener belongs to the text, was quoted with the words, and closes where the text closes it."""
+    """Whether the answer itself has an open mark of this kind: then the mark was quoted with the words, and it
+    stays."""
     if wrapper.kind == "tag":
         name = re.escape(wrapper.opener)
         return len(re.findall(rf"<{name}[\s>]", text)) > len(re.findall(rf"</{name}\s*>", text))
@@ -239,8 +240,8 @@ def _own(text: str, wrapper: Wrapper) -> bool:
 
 
 def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
-    """The range of a wrapper's closer at the very end of the segment; an empty range if none is needed, None if it is
-    missing."""
+    """The range of a wrapper's closing mark at the very end of the segment; an empty range if none is needed, None if
+    it is missing."""
     if _own(text, wrapper) or not wrapper.closer:
         return end, end
     stripped = segment.rstrip()
@@ -267,9 +268,8 @@ def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int
 
 
 def _marks(text: str, segment: str, start: int, mark: str) -> tuple[tuple[int, int], ...]:
-    """The marks of our prompt from `start` on: those that open the segment, and those that close what none opened.
-
-    Tags of that name that belong to the answer are balanced, and stay.
+    """The tags of our prompt from `start` on: opening ones at the beginning of the segment, and closing ones without an
+    opening one. Tags of that name that belong to the answer are balanced, and stay.
     """
     if has_tags(text, mark) or f"{mark}>" not in segment:
         return ()
@@ -290,7 +290,7 @@ def _marks(text: str, segment: str, start: int, mark: str) -> tuple[tuple[int, i
 
 
 def _apart(stretches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The ranges without overlaps."""
+    """The ranges, with overlapping ones removed."""
     disjoint: list[tuple[int, int]] = []
     for begin, end in stretches:
         begin = max(begin, disjoint[-1][1]) if disjoint else begin

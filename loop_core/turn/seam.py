@@ -1,9 +1,9 @@
 """Joins the segments of one answer without corrupting its text.
 
-An overlap is never dropped merely because two ends match: `10` + `000` is `10000`, `book` + `keeper` has both
-its k's. What is cut is a quoted anchor that was asked for, a prefill that the server echoed, or an
-overlap too long to be chance. Segments and decisions are kept; the text is derived, so another rule can be tried.
-A seam is sure if the requested quotation came, if the provider goes on by itself, or if no quotation was requested.
+An overlap is never dropped merely because two ends match: `10` + `000` is `10000`, `book` + `keeper` has both its k's.
+What is cut is a quoted anchor that was asked for, a prefill that the server echoed, or an overlap too long to be
+chance. Segments and decisions are kept; the text is derived, so another rule can be tried. A seam is verified if the
+requested quotation came, if the provider itself goes on at the right place, or if no quotation was requested.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> Join
 
 
 class _JoinedSegments(NamedTuple):
-    """Segments that are joined, to which a further one can be added."""
+    """Segments that are joined already, and to which another segment can be added."""
 
     text: str
     seams: tuple[Seam, ...] = ()
@@ -48,9 +48,8 @@ class _JoinedSegments(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
-    """The join of segments, made of the join of all but the last.
-
-    A turn asks for it several times after each answer, and would find all of its seams each time.
+    """Joins segments by adding the last one to the join of all others. The result is cached, because a turn asks for it
+    several times after each answer.
     """
     # Segments are only ever appended, so all joins but the last are in the cache.
     if 1 < len(segments) <= _DEEP:
@@ -188,8 +187,8 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
 
 
 def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment) -> tuple[_Cut, Seam]:
-    """Decides which is kept, the segment before or the answer to the repeated request; returns the cut and the seam
-    before."""
+    """Decides whether the segment before or the answer to the repeated request is kept; returns the cut and the changed
+    seam before it."""
     out = replace(seam, at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
                   why="it did not begin with the words that were to be repeated, and was asked for once more")
     made = _careful(base, segment._replace(method=Method.ANCHOR))
@@ -241,7 +240,7 @@ def _is_echo(text: str, echoes: bool | None) -> bool:
 
 
 def _poll_cut(text: str, following: str) -> _Cut:
-    """The cut for a response that is fetched again, which contains all of its text so far."""
+    """The cut for a response that was fetched again and therefore repeats all of its text so far."""
     if following.startswith(text):
         decision = SeamDecision.AS_SENT if not text else SeamDecision.RESTART
         return _Cut(decision, len(text), len(text), "fetched again, with more")
@@ -251,8 +250,8 @@ def _poll_cut(text: str, following: str) -> _Cut:
 
 
 def _restart(text: str, following: str) -> _Cut | None:
-    """The cut for an answer that began again; None if the beginnings differ, or if the text repeats itself in this
-    way."""
+    """The cut for an answer that began again; None if the beginnings differ, or if the text is so repetitive that the
+    same beginning proves nothing."""
     alike = _alike(text, following)
     if alike < RESTART_CHARS or _repeats(text, alike):
         return None
@@ -293,7 +292,7 @@ def _overlapping(text: str, following: str) -> _Cut | None:
 
 
 def _overlap(text: str, following: str) -> int:
-    """The longest overlap that is too long to be chance; 0 if there is none."""
+    """The length of the longest overlap, if it is too long to be chance; else 0."""
     head = following[:OVERLAP_CHARS]
     if len(head) < OVERLAP_CHARS:
         return 0

@@ -1,6 +1,7 @@
-"""The values of the state machine: its states, the events that come in, the effects that go out, and the turn itself.
+"""The values of the state machine: its states, its events (input), its effects (output), and the turn itself.
 
-`machine` changes them; `moves` and `costs` compute what a move does and costs; drivers and screens read them.
+`machine` makes the transitions; `moves` and `costs` compute what a transition does and costs; drivers and screens read
+the values.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -57,7 +58,8 @@ class RequestPlace(StrEnum):
 
 
 class Send(NamedTuple):
-    """Effect: ask the provider. `new_messages` is what this request appends to the history that it sends."""
+    """An effect: send a request to the provider. `new_messages` is what this request appends to the history that it
+    sends."""
 
     place: RequestPlace
     ordinal: int
@@ -84,7 +86,7 @@ class CallAnswer(NamedTuple):
 
 
 class RunTools(NamedTuple):
-    """Effect: run the released calls, in order, and no others.
+    """An effect: run the released calls, in order, and no others.
 
     Further calls that the policy would have run are in `Turn.would_run`; they are shown and never run.
     """
@@ -96,7 +98,7 @@ class RunTools(NamedTuple):
 
     @property
     def batch(self) -> tuple[Verdict, ...]:
-        """Every call of the batch in order, for display: those in `answers` must not run."""
+        """Every call of the batch in order, for display. The calls in `answers` must not run."""
         verdicts = list(self.released)
         for answer in self.answers:
             # Answers are in ascending order of their place, so each insertion finds those before it in position.
@@ -104,9 +106,8 @@ class RunTools(NamedTuple):
         return tuple(verdicts)
 
     def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
-        """The results of the whole batch: those of the released calls, in their order, with the answers between them.
-
-        Results that are one for every call already, as a recording holds them, stay as they are.
+        """The results of the whole batch: the results of the released calls, with the ready-made answers to the others
+        between them. If `results` already has one result for every call, as a recording does, it is returned unchanged.
         """
         # A recorded agent answered every call, also those that this policy would not run.
         if len(results) > len(self.released):
@@ -118,7 +119,7 @@ class RunTools(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """Effect: end the turn; `notice` is for the operator and never assistant text."""
+    """An effect: the turn has ended. `notice` is for the operator and never assistant text."""
 
     terminal: str
     notice: str | None = None
@@ -130,7 +131,7 @@ Effect = Send | RunTools | Finish
 
 
 class Recut(NamedTuple):
-    """How a simulated answer was made: recorded output, cut again at another budget."""
+    """How a simulated answer was made: recorded output that was cut again at another budget."""
 
     basis: str
     """The source of the token boundaries, as the simulation names it."""
@@ -157,7 +158,7 @@ class Recut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProviderResponse:
-    """Event: the provider answered. `method`, `stripped` and `echoes` tell how it was really asked for."""
+    """An event: the provider answered. `method`, `stripped` and `echoes` say how the answer was really requested."""
 
     response: ChatResponse
     judgement: Judgement
@@ -190,7 +191,7 @@ class ProviderResponse:
 
 
 class ToolResults(NamedTuple):
-    """Event: the tools ran, and what the user wrote meanwhile (steering)."""
+    """An event: the tools ran. It also holds what the user wrote meanwhile (steering)."""
 
     results: tuple[ToolResultPart, ...]
     """One for every released call, in order; or one for every call of the batch, as a recording holds them."""
@@ -198,18 +199,18 @@ class ToolResults(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Event: continue, for states that wait for nothing."""
+    """An event: make the next transition. It is for states that wait for nothing."""
 
 
 class Cancel(NamedTuple):
-    """Event: the operator or the client ended the turn."""
+    """An event: the operator or the client ended the turn."""
 
     live: bool = False
     """Whether a live request was cancelled, in a run that began as a recording."""
 
 
 class NotRecorded(NamedTuple):
-    """Event: the recording has no answer for this place."""
+    """An event: the recording has no answer for this place."""
 
     why: str = ""
     """The missing answer, described for the operator; empty if the recording ends."""
@@ -296,12 +297,13 @@ class Turn(NamedTuple):
 
     @property
     def token_stop(self) -> int | None:
-        """The spend from which no further request fits under the bound; None if there is none."""
+        """The number of spent tokens from which on no further request fits under the token bound; None if there is no
+        bound."""
         return token_stop(self.token_cap, self.request, self.policy.lacks)
 
     @property
     def room(self) -> int | None:
-        """Output tokens that the next request may ask for; None if nothing bounds them."""
+        """The output tokens that the next request may ask for; None if they are not bounded."""
         cap = None if "room" in self.policy.lacks else self.token_cap
         return None if cap is None else max(0, cap - self.spend.continuation_tokens)
 
@@ -311,7 +313,7 @@ class Turn(NamedTuple):
 
     @property
     def doubtful_seams(self) -> tuple[Seam, ...]:
-        """The seams of all answers without any sign that the two sides fit."""
+        """The seams of all answers where nothing shows that the two sides fit."""
         several = (answer for answer in self.answers if len(answer) > 1)
         return tuple(seam for answer in several for seam in join(answer, self.policy.seam).doubtful_seams)
 

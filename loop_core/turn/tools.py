@@ -24,7 +24,7 @@ from loop_core.values import Message, Tool, ToolResultPart
 
 
 class ToolError(LoopError):
-    """A tool raises it to report a failure in its own words: the model reads them, and the turn goes on.
+    """The error that a tool raises to report a failure in its own words: the model reads them, and the turn goes on.
 
     Any other exception becomes an error result as well, with its type before its message.
     """
@@ -44,7 +44,7 @@ class ToolRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The tools of an agent, and a function for messages of its user."""
+    """A runner of Python functions, with a function that returns messages of the user."""
 
     tools: Mapping[str, ToolFunction] = field(default_factory=dict)
     steering: Callable[[], Sequence[Message]] = tuple
@@ -93,8 +93,8 @@ class Toolbox:
 
 
 def _whole(text: str) -> str:
-    """The text with U+FFFD for each half of a surrogate pair, as a file name that is no UTF-8 has: a provider refuses
-    JSON that holds one, and the history with it ever after."""
+    """The text with U+FFFD in place of each lone surrogate (a file name that is not UTF-8 has some). A provider refuses
+    JSON with a lone surrogate, and so would refuse every later request with this history."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -202,7 +202,7 @@ def _schema_generator() -> Any:
 
 
 def _run(adapter: Any) -> ToolFunction:
-    """The callable that runs a function with its arguments; wrong arguments become an error of one line for the
+    """A callable that runs a function with a call's arguments; wrong arguments become an error of one line for the
     model."""
     from pydantic_core import ArgsKwargs, ValidationError
 

@@ -1,7 +1,7 @@
 """The trace of a run: its steps, the structured records of each step, and metrics over many turns.
 
-A record is a flat dict of plain values, which any logger takes. Records are derived from moves of the machine. This
-module has no clock: if the caller passes no times, latency is absent and reported as not recorded.
+A record is a flat dict of plain values, which any logger takes. Records are derived from the machine's moves. This
+module has no clock: if the caller passes no times, latency is reported as not recorded.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -111,7 +111,7 @@ def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
 
 
 def unknown_words(records: Iterable[Record]) -> list[Record]:
-    """The unknown stop words, one for each provider, model and word, as a caller logs them once."""
+    """The records of unknown stop words, one for each provider, model and word, so that a caller can log each once."""
     first: dict[tuple[str, str, str], Record] = {}
     for record in records:
         if record["event"] == "stop_reason_observed" and record["normalized_reason"] == Stop.UNKNOWN.value:
@@ -124,7 +124,7 @@ Labels = tuple[str, str]
 
 
 class Metrics(NamedTuple):
-    """Two counters and two histograms; histograms keep their values, so that any bucket can be made."""
+    """Counters and histograms over many turns. Histograms keep their values, so any buckets can be made from them."""
 
     continuations: Mapping[Labels, int] = {}
     """Continuations triggered."""
@@ -197,7 +197,7 @@ def limit_usage(turn: Turn) -> tuple[tuple[str, str, int, int | None], ...]:
 
 
 class Fidelity(StrEnum):
-    """How far a step can be trusted."""
+    """Where the answer of a step comes from: a recording, a simulation or a live server."""
 
     RECORDED = "RECORDED"
     SIMULATED = "SIMULATED"
@@ -237,7 +237,7 @@ class Step(NamedTuple):
 
     @property
     def estimated_cut(self) -> Recut | None:
-        """The answer of this step, if a budget cut it at a place that is not known to the character."""
+        """The answer of this step, if a simulated budget cut it at a place that is not exactly known."""
         event = self.event
         if type(event) is not ProviderResponse or event.recut is None or event.recut.apart is None:
             return None
@@ -284,7 +284,7 @@ def next_step(previous: Step, event: Event) -> Step:
 
 
 class StepIdentity(NamedTuple):
-    """The fields by which two steps of two runs are the same."""
+    """The fields by which the steps of two runs are compared."""
 
     turn: str
     run: int

@@ -1,7 +1,8 @@
-"""The wire formats: how each provider's bytes are decoded and encoded.
+"""The wire formats of the providers: decoding and encoding of requests and responses.
 
-One package a format (a module, where it is small), and one row of the registry (`loop_core.formats`); everything else
-is in its `Format`. It is imported when first used, so that reading one format does not pay for all of them.
+Each format is a package (a module if it is small) with a row in the registry (`loop_core.formats`); everything else is
+in its `Format`. A format is imported when it is first used, so a program that reads one format does not load the
+others.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def decoder(
     background: bool = False,
     words: Mapping[str, StopRow] | None = None,
 ) -> Decoder:
-    """A decoder of one response: `feed` it bytes as they come, `close` it for the `ChatResponse`.
+    """A decoder of one response: `feed` takes bytes as they arrive, and `close` returns the `ChatResponse`.
 
     Raises:
         CallerError: there is no such API.
@@ -81,8 +82,8 @@ decode = decode_response
 
 
 def encode_response(api: str, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes that a provider of this format would send for a response. It is one piece, or with `stream` one for
-    each event, with `chunk` characters of text in each. The response may have been read in another format.
+    """The bytes that a provider of this format would send for a response. The result has one element, or with `stream`
+    one for each event, with `chunk` characters of text in each. The response may have been read in another format.
 
     Raises:
         CallerError: there is no such API.
@@ -92,7 +93,7 @@ def encode_response(api: str, response: ChatResponse, *, stream: bool = False, c
 
 
 def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") -> Request:
-    """Decodes the body of a request; `body` is JSON, parsed or as bytes. Some formats say the model in the URL.
+    """Decodes the body of a request; `body` is JSON, parsed or as bytes. Some formats name the model in the URL.
 
     Raises:
         CallerError: there is no such API.
@@ -114,8 +115,8 @@ def _object(api: str, body: bytes) -> Mapping[str, Any]:
 
 
 def encode_request(api: str, request: Request) -> dict[str, Any]:
-    """The body of a request in this format. A request of another format is carried over, unless it holds fields that
-    only its own provider knows (`Request.extra`, `Tool.declaration`).
+    """The body of a request in this format. A request of another format is converted, unless it holds fields that only
+    its own provider knows (`Request.extra`, `Tool.declaration`).
 
     Raises:
         CallerError: there is no such API.

@@ -1,7 +1,7 @@
 """Anthropic's legacy text completions, `POST /v1/complete`: one prompt, one text, no token counts.
 
-A stream is server-sent events, each of which is a whole completion with the next piece of the text; the last one holds
-the reason. Source: the anthropic SDK 0.125.0 (types/completion.py, resources/completions.py).
+A stream consists of server-sent events, each of which is a whole completion with the next piece of the text; the last
+event holds the stop reason. Source: the anthropic SDK 0.125.0 (types/completion.py, resources/completions.py).
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ class Decoder(base.Decoder):
 # -- `ChatResponse` -> the bytes that Anthropic would send for it ----------------------------------------------------
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
+    """The bytes of the body: one element if whole, one for each event if streamed, with `chunk` characters of text in
+    each."""
     for what, why in _losses(response, stream):
         raise EncodeError(why, api=API, what=what)
     error = None if response.error is None else {

@@ -1,13 +1,12 @@
 """The incremental decoder that every wire format builds on.
 
-Owns: parsing each frame's JSON, byte offsets, transport facts, quota, and errors in any shape. Does not know any
-format's fields: a format subclasses `Decoder`, implements `on_event`, `on_body` and `build`, and keeps its stop words
-in a table.
+It parses each frame's JSON, and tracks byte offsets, transport facts, rate-limit quotas and errors of any shape. A
+format subclasses `Decoder`, implements `on_event`, `on_body` and `build`, and keeps its stop words in a table.
 
     bytes -> framing -> (payload, name, start, end) -> from_json -> on_event / on_body -> build -> ChatResponse
 
-`close` always answers with a `ChatResponse` once a JSON, SSE or frame body has begun; a body that is none of these is a
-`DecodeError`. A broken frame in the middle is a finding, and whatever is cut stays unfinished.
+`close` always returns a `ChatResponse` once a JSON, SSE or frame body has begun; any other body raises `DecodeError`. A
+broken frame in the middle becomes a finding, and what was cut stays unfinished.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from loop_core.wire.reads import See
 
 
 class StopRow(NamedTuple):
-    """One row of a stop-reason table: the meaning of a native word, and its source."""
+    """A row of a stop-reason table: the meaning of a native word, and its source."""
 
     stop: Stop
     detail: str | None = None
@@ -51,7 +50,7 @@ class StopRow(NamedTuple):
 
 
 class ForeignWord(NamedTuple):
-    """A word before a colon: the rest is read through the table of `api`, and `least` holds whatever the rest says."""
+    """A row for a word before a colon: the table of `api` reads the word behind it; if it has none, `least` holds."""
 
     api: str
     least: StopRow
@@ -131,7 +130,7 @@ class Decoder:
     # -- what a format implements --------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """One JSON value of a stream (an SSE payload, a line, an array element), with its place in the body."""
+        """Reads one JSON value of a stream (an SSE payload, a line, an array element), with its place in the body."""
         raise NotImplementedError
 
     def on_body(self, body: Any) -> None:
@@ -217,7 +216,7 @@ class Decoder:
             self.findings.append(Finding(rule, severity, message, at))
 
     def after_end(self, start: int, end: int) -> None:
-        """Reports an event behind the end: of a stream that is played twice, each call would run again."""
+        """Reports an event after the end of the stream: in a stream that is sent twice, each call would run again."""
         said = "an event follows the end of the answer and is no part of it"
         self.find("frame.after_end", said, At(ExchangePart.BODY, start, end))
 
@@ -243,7 +242,8 @@ class Decoder:
         return mapped_reason(row.stop, raw, row.detail, rule or f"{self.api}.stop_reasons", at)
 
     def _foreign(self, raw: str, rule: str | None) -> tuple[StopRow | None, str | None]:
-        """What `content_filter: RECITATION` says, and the table that says it; a filter is never loosened."""
+        """The meaning of a word such as `content_filter: RECITATION`, and the table that has it; a filter stays a
+        filter."""
         before, _, word = raw.partition(":")
         known = self.foreign_reasons.get(before.strip().casefold())
         if known is None:
@@ -270,7 +270,7 @@ class Decoder:
             self.error, self.error_at = error, at
 
     def _choose(self, final: bool = False) -> Framing | None:
-        """How the body is framed, as far as its first bytes tell; None while they are too few."""
+        """The framing of the body, chosen by its first bytes; None while there are too few."""
         failed = self.http_status is not None and self.http_status >= 300
         try:
             framing = framing_of(self._head, self.object_framing, self.array_framing, self.binary_framing,

@@ -1,9 +1,5 @@
-"""Request bodies, as far as all formats are alike: the fields that a reader ignores, and the rules that a writer
-follows.
-
-A body is JSON as Python values. Knows no format.
-
-Further down: JSON text in which some values stand exactly as they were received.
+"""Helpers for request bodies that all formats share: reading fields of any type, and checks before writing. A body is
+JSON as Python values. The last section writes JSON text in which some values stay exactly as they were received.
 """
 
 from __future__ import annotations
@@ -46,7 +42,7 @@ def string(value: Any) -> str | None:
 
 
 def integer(value: Any) -> int | None:
-    """A whole number; None for anything else, a truth value too."""
+    """A whole number; None for anything else, also for a boolean."""
     return value if type(value) is int else None
 
 
@@ -64,7 +60,8 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
 
 
 def rest(body: Mapping[str, Any], *taken: str) -> Mapping[str, Any]:
-    """The fields of a body that no reader uses; `a.b` is a field of an object, which goes with its last one."""
+    """The fields of a body that no reader uses. `a.b` in `taken` is a field of an object; an object without remaining
+    fields is left out."""
     left = {name: value for name, value in body.items() if name not in taken}
     for path in taken:
         outer, _, inner = path.partition(".")
@@ -111,11 +108,7 @@ def opaque(part: OpaquePart, api: str) -> Any:
 
 
 def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
-    """The same for a block that has to be an object.
-
-    Raises:
-        EncodeError: it is none.
-    """
+    """The JSON object of a block that is kept verbatim. Raises: EncodeError: it is not an object."""
     value = opaque(part, api)
     if not isinstance(value, dict):
         raise EncodeError(f"the opaque {part.type} is not a JSON object", api=api, what="opaque")
@@ -132,10 +125,8 @@ def content(part: ToolResultPart, api: str) -> Any:
 
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:
-    """The arguments of a call as the object that formats without argument strings send.
-
-    Raises:
-        EncodeError: they are none. A call that was cut has no place in a history.
+    """The arguments of a call as an object, for formats that do not send them as a string. Raises: EncodeError: they
+    are not an object. A call that was cut has no place in a history.
     """
     try:
         value = json.loads(call.arguments or "{}")
@@ -147,10 +138,8 @@ def arguments(call: ToolCall, api: str) -> dict[str, Any]:
 
 
 def object_text(call: ToolCall, api: str) -> str | None:
-    """The arguments as the JSON value of a whole body, character for character; None if there are none.
-
-    Raises:
-        EncodeError: they are not JSON, or a text.
+    """The arguments as JSON text for a whole body, character for character; None if there are none. Raises:
+    EncodeError: they are not JSON, or are a JSON string.
     """
     text = call.arguments
     if text is None:
@@ -174,7 +163,7 @@ def refuse(call: ToolCall, api: str) -> EncodeError:
 
 
 def one_choice(request: Request, api: str) -> None:
-    """Refuses a request for several choices in a format without them."""
+    """Raises for a request for several choices, in a format that has only one."""
     if request.n != 1:
         raise EncodeError("only one answer can be asked for", api=api, what="n")
 
@@ -196,8 +185,7 @@ PROMPT_LOSES: Mapping[str, str] = {
 def prompt_of(messages: Sequence[Message], api: str) -> str:
     """The texts of the messages in one prompt, so that an answer continues the last one.
 
-    Raises:
-        EncodeError: one holds what is not text.
+    Raises: EncodeError: a message holds something other than text.
     """
     only_text(messages, api)
     # The text of an answer so far stands right behind its prompt: the model goes on with it.
@@ -206,10 +194,8 @@ def prompt_of(messages: Sequence[Message], api: str) -> str:
 
 
 def only_text(messages: Iterable[Message], api: str) -> None:
-    """Refuses messages with images or other blocks, where the format takes texts.
-
-    Raises:
-        EncodeError: one has some.
+    """Raises for messages with images or other blocks, in a format that takes only text. Raises: EncodeError: a message
+    has such a block.
     """
     for message in messages:
         for part in message.parts:
@@ -218,10 +204,8 @@ def only_text(messages: Iterable[Message], api: str) -> None:
 
 
 def no_calls(request: Request, api: str, why: str) -> None:
-    """Refuses a request with tools, calls or results in a format without them.
-
-    Raises:
-        EncodeError: it has some.
+    """Raises for a request with tools, calls or results, in a format without tools. Raises: EncodeError: the request
+    has some.
     """
     if request.tools or any(message.tool_calls or message.results for message in request.messages):
         raise EncodeError(why, api=api, what="tools")
@@ -266,10 +250,10 @@ def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
 def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Message, ...]:
     """The history with a unique id in every call and its result, for formats that refuse it otherwise.
 
-    An id that the provider gave stays where it is the first of its kind. One that is missing, or that an earlier call
-    has (servers count from 0 in every answer), is made: `call00000`, of the form that the strictest servers ask for. A
-    result answers the first call of its id, or without one of its name, that is still open. Without `missing` a call
-    that has no id gets none.
+    An id that the provider gave stays where it is the first of its kind. A missing id, or one that an earlier call
+    already has (servers count from 0 in every answer), is replaced by one such as `call00000`, a form that the
+    strictest servers accept. A result answers the first open call with its id, or if it has no id with its name.
+    Without `missing` a call that has no id gets none.
     """
     made: list[Message] = []
     waiting: list[tuple[ToolCall, str | None]] = []
@@ -321,12 +305,12 @@ class RawJSON(str):
 
 
 def compact(value: Any, *, sort: bool = False) -> str:
-    """JSON text without blanks, characters not escaped."""
+    """JSON text without white space and without escaping of non-ASCII characters."""
     return (_SORTED if sort else _COMPACT)(value)
 
 
 def dump(value: Any) -> str:
-    """Compact JSON, characters not escaped; `RawJSON` values stand verbatim."""
+    """Compact JSON without escaping of non-ASCII characters; `RawJSON` values are written verbatim."""
     kind = type(value)
     if kind is str:
         text = encode_basestring(value)
@@ -349,12 +333,12 @@ def dump(value: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _name(key: str) -> str:
-    """A member's name; a stream has few, again and again."""
+    """The JSON of a member's name, cached: a stream repeats few names."""
     return f"{dump(key)}:"
 
 
 def to_bytes(text: str) -> bytes:
-    """The text in UTF-8; half a surrogate pair, possible in JSON escapes, goes back as the escape that it came as."""
+    """The text in UTF-8. A lone surrogate, which JSON escapes can express, is written as an escape again."""
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -382,7 +366,7 @@ def mend_parts(parts: Iterable[ResponsePart]) -> tuple[ResponsePart, ...]:
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """The JSON object that `text` is; None if it is none, or cut."""
+    """The JSON object in `text`; None if it is not a whole JSON object."""
     try:
         value = from_json(text.encode())
     except (ValueError, TypeError):  # a lone surrogate is not text to the parser

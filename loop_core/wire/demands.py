@@ -1,11 +1,8 @@
-"""A server's checks of a request, as rows: the members of its body, and rules over several members.
-
-A path names a member: `messages[].role`. `[]` goes through a list, `[name=value]` through those elements of a list (or
-the one object) whose member is so, `[!name]` through those that have none of that name. Knows no format, and does not
-check: `inspector.provider.checks` does, for the scripted provider.
-
-Further down: calls and results that do not belong together, in histories whose results travel in the message after
-the call.
+"""The checks that a server makes of a request, as rows: the members of its body, and rules over several members. A path
+such as `messages[].role` names a member. `[]` selects all elements of a list, `[name=value]` those elements (or the
+single object) whose member has this value, `[!name]` those without this member. `inspector.provider.checks` applies the
+rows, for the scripted provider. The last section finds calls and results that do not match, in formats whose results
+are in the message after the call.
 """
 
 from __future__ import annotations
@@ -64,12 +61,12 @@ class Rule(NamedTuple):
 
 
 def plain(name: str) -> Sequence[str]:
-    """Names that have one spelling."""
+    """The spellings of a name in a format where each name has only one."""
     return (name,)
 
 
 class Telling(StrEnum):
-    """How a server names the wrong member."""
+    """How a server names the wrong member in its error message."""
 
     DOTS = "dots"
     """`messages.0.role`, in the message."""
@@ -175,7 +172,7 @@ def _blocks(content: Any, where: Where) -> Iterable[tuple[Where, Mapping[str, An
 def first_unpaired(history: Sequence[RoleTurn], call: Ident, result: Ident) -> UnpairedIds | None:
     """The first turn whose calls the next turn does not answer, or that answers a call that was not made.
 
-    Calls that end the history are unanswered too.
+    Calls at the end of the history are unanswered too.
     """
     for number, turn in enumerate(history):
         before = history[number - 1] if number else None

@@ -1,13 +1,12 @@
-"""Amazon's binary event stream (`application/vnd.amazon.eventstream`): bytes in any chunks -> frames, and back.
-
-Owns framing only: lengths, both checksums, headers. A frame is, big-endian:
+"""Splits Amazon's binary event stream (`application/vnd.amazon.eventstream`) into frames, and writes frames. It checks
+lengths and both checksums and reads headers; it does not look into payloads. A frame is, big-endian:
 
     u32 total length | u32 headers length | u32 CRC32 of those 8 bytes | headers | payload | u32 CRC32 of all before it
 
-The event's name is `:event-type`. What is not an event comes as a frame whose name begins with a colon, so that nobody
-takes it for one: `:exception:TYPE`, `:error:CODE`, and `:broken:RULE` where the bytes cannot be read further (a
-checksum or a length that cannot be, an end inside a frame). No frame follows a broken one: without its length the next
-has no place.
+The event's name is the header `:event-type`. Anything else is returned as a frame whose name begins with a colon, so
+that it cannot be taken for an event: `:exception:TYPE`, `:error:CODE`, and `:broken:RULE` where the bytes cannot be
+read further (a checksum or a length that cannot be, an end inside a frame). No frame follows a broken one, because the
+place of the next frame depends on the length.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _STRING = 7
 
 
 class _Kind(NamedTuple):
-    """What the headers of a frame say it is."""
+    """The kind of a frame, as its headers state it."""
 
     name: str
     message: str | None = None
@@ -44,7 +43,7 @@ class _Kind(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """Prelude and headers of a frame, once they were checked."""
+    """The checked prelude and headers of a frame."""
 
     total: int
     width: int
@@ -124,7 +123,8 @@ class EventStream:
         return position
 
     def _read_head(self, buffer: bytes, position: int) -> _Head | str | None:
-        """The head of the frame at `position`; the rule that it breaks; None if not all of it is there."""
+        """The head of the frame at `position`, or the name of the rule that it breaks; None if it has not arrived
+        completely."""
         available = len(buffer) - position
         self._need = _PRELUDE_SIZE
         if available < _PRELUDE_SIZE:
@@ -225,10 +225,8 @@ def _read_kind(block: bytes) -> _Kind:
 
 
 def reseal(data: bytes, before: bytes) -> bytes:
-    """A stream in which bytes were replaced one for one, with new checksums; `before` is the stream before the
-    replacement.
-
-    A frame whose checksum did not fit before keeps the one that it has: it was damaged, and stays so.
+    """Computes new checksums for a stream in which bytes were replaced by as many others; `before` is the stream before
+    that. A frame whose checksum was wrong before keeps it, so that the damage stays visible.
     """
     if data == before or len(data) != len(before):
         return data

@@ -1,10 +1,8 @@
-"""Errors as providers report them: any error body -> ProviderError -> mapped stop reason.
-
-The shapes and the marks are tables. An error is `error` unless its words name a content filter or the context length;
-retryable is read from the error's own type and code, and else from the HTTP status.
-
-Further down: the reason that a stop word means; a failure that a later word would hide; rate-limit headers -> Quota
-(ZeroClaw RFI 2309 `quota_metadata`).
+"""Reads the errors that providers report: an error body of any shape becomes a `ProviderError` and a mapped stop
+reason. Shapes and marks are tables. The reason is `error` unless the message names a content filter or the context
+length. Whether an error is retryable follows from its type and code, else from the HTTP status. The later sections map
+stop words to reasons, keep a failure that a later word would hide, and read rate-limit headers into a `Quota` (ZeroClaw
+RFI 2309 `quota_metadata`).
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from loop_core.values import FINISHED, At, Evidence, ProviderError, Quota, Stop,
 
 
 class ErrorMark(NamedTuple):
-    """One row: a pattern in code, type or message, and the stop reason that it means."""
+    """A row: a pattern that is searched in an error's code, type and message, and the stop reason that it means."""
 
     rule: str
     pattern: str
@@ -79,7 +77,7 @@ FATAL_WORDS: frozenset[str] = frozenset({
 def read_error(body: Any, status: int | None = None) -> ProviderError | None:
     """The error that `body` reports, in any of the known shapes; None if it reports none.
 
-    With an HTTP error `status` every body is one: its text, if nothing better is found, is the message.
+    With an HTTP error `status` every body is an error: its text is the message if no known shape fits.
     """
     failed = status is not None and status >= 400
     if isinstance(body, list) and body:
@@ -174,7 +172,7 @@ PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
 
 
 def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> StopReason:
-    """The reason of an answer that `said` several words: a clean one gives way to a cut or a failure before it."""
+    """The reason of an answer that sent several stop words: a cut or a failure outranks a clean word after it."""
     before = next((each for each in said if each.normalized not in PASSING), None)
     if before is None or stop.normalized not in FINISHED:
         return stop

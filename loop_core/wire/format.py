@@ -1,7 +1,7 @@
 """The values by which `wire` describes a wire format and a server that speaks it.
 
-Each format's package exports one `Format` as `FORMAT`; the rows of `servers` are `Profile`s, of which `profiles`
-chooses one. Nothing here knows a format or a server.
+Each format's package exports a `Format` as `FORMAT`. The rows of `servers` are values of `Profile`; `profiles` chooses
+one of them.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -46,7 +46,7 @@ def mark(*path: str | int, like: str = "") -> BodyMark:
 
 
 class Profile(NamedTuple):
-    """One server, or one kind of server: how it is recognised, and how it differs from others."""
+    """What is known about a server, or a kind of server: how it is recognised, and how it differs from others."""
 
     name: str
     apis: tuple[str, ...]
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
 
 
 class Home(NamedTuple):
-    """The address at which a format's own provider serves it."""
+    """The address of the provider that defined a format."""
 
     base: str
     version: str
@@ -131,7 +131,7 @@ class ReadRequest(Protocol):
     """Decodes the body of a recorded request."""
 
     def __call__(self, body: Mapping[str, Any], url: str = "") -> Request:
-        """What the body asks for; some formats keep a part of it in the URL."""
+        """The request; some formats have a part of it in the URL."""
 
 
 class Recognise(Protocol):

@@ -1,6 +1,6 @@
-"""Splits the bytes of a body into frames: the interface of every framing, and the framings of text.
-
-Further down: server-sent events; JSON texts in a row, each between a record separator and a line break (RFC 7464).
+"""Splits the bytes of a body into frames: the interface of every framing, and the framings of text. These are
+server-sent events, whole bodies, and JSON text sequences, in which each text is between a record separator and a line
+break (RFC 7464).
 """
 
 from __future__ import annotations
@@ -35,10 +35,8 @@ _ERROR = "error"
 
 
 class SSE:
-    """An incremental splitter of server-sent events; `feed` returns the frames that are complete, `flush` what is left
-    at the end.
-
-    A frame reaches from the first byte of its first line to the end of its last one, line break excluded.
+    """An incremental splitter of server-sent events: `feed` returns the complete frames, `flush` the rest at the end. A
+    frame extends from the first byte of its first line to the end of its last line, without the line break.
     """
 
     __slots__ = ("_name", "_names", "_offset", "_pending", "_prefix", "_scanned", "single")
@@ -193,7 +191,7 @@ def _each_is_json(lines: list[bytes], last: bool) -> bool:
 
 
 def _as_error(line: bytes) -> bytes:
-    """What a field `error:` says, as an object that reports it; what is not JSON is its message."""
+    """The value of a field `error:` as an error object; a value that is not JSON becomes its message."""
     value = line if is_json(line) else json.dumps(line.decode("utf-8", "replace")).encode()
     return b'{"error":' + value + b"}"
 
@@ -235,7 +233,7 @@ SEPARATOR = b"\x1e"
 
 
 def text_sequence(messages: list[bytes]) -> bytes:
-    """Texts encoded as one body."""
+    """A body that is a JSON text sequence of these texts."""
     return b"".join(SEPARATOR + message + b"\n" for message in messages)
 
 
@@ -287,8 +285,8 @@ def framing_of(
     """The framing of a body that begins with these bytes, which are the whole body if `final`; None while they are too
     few.
 
-    Bodies that begin with `{`, with `[` and with no text are framed as the format says. One of any other text is kept
-    whole if the response `failed`: a proxy's HTML page is the text of the error.
+    A body that begins with `{` or `[`, or with bytes that are not text, is framed as the format says. Any other text is
+    kept whole if the response `failed`: the HTML page of a proxy is then the error's message.
 
     Raises:
         ValueError: it is neither JSON nor a stream.

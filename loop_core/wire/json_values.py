@@ -1,8 +1,7 @@
-"""JSON values in bytes, with their places: a value inside a text, and values one after another.
-
-The first half finds a value by its pointer, where the exact characters matter (arguments sent as an object, byte
-provenance), never in the hot path. It skips values with the standard library's C scanner, so a look-up costs one pass
-over what precedes the value. The second half are framings: bytes in any chunks -> one frame a value.
+"""Finds the places of JSON values in bytes: a value inside a text, and consecutive values. The first half finds a value
+by its JSON pointer, where the exact characters matter (arguments sent as an object, byte provenance). It skips values
+with the standard library's C scanner, so a look-up costs one pass over the text before the value; decoders avoid it for
+frequent events. The second half holds framings that return one frame for each value.
 """
 
 from __future__ import annotations
@@ -76,9 +75,8 @@ _SHORT = re.compile(rb'(?:"[^"\\]*"|-?[0-9]+|null|true|false)(?=\s*[,}\]])')
 
 
 def _nearest(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str | int, ...]]:
-    """Where the walk to `path` may begin, and what is left of it: at the value of its last key, if that stands once.
-
-    A key inside a string would have its quotes escaped, so it does not look like one.
+    """Where the search for `path` can begin, and the rest of the path: at the value of its last key, if that key occurs
+    once. A key inside a string would have its quotation marks escaped, so it is not mistaken for a key.
     """
     for number in range(len(path) - 1, -1, -1):
         key = path[number]
@@ -90,7 +88,7 @@ def _nearest(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str |
 
 @lru_cache(maxsize=32)
 def _once(body: bytes, key: str) -> int | None:
-    """Where the value of a key begins that stands once in the body; None if it stands elsewhere too, or nowhere."""
+    """Where the value of a key begins, if the key occurs exactly once in the body; else None."""
     search = _as_key(key).search
     found = search(body)
     return found.end() if found is not None and search(body, found.end()) is None else None
@@ -131,7 +129,7 @@ def _starts(text: str, position: int) -> tuple[int, ...]:
 
 
 def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] | None:
-    """Where the member begins, and its end if that was met."""
+    """Where the member begins, and where it ends if that is known already; None if there is no such member."""
     opening = text[position]
     if opening == "{":
         key = str(key)
@@ -216,9 +214,8 @@ class JSONArray:
         return [(payload, None, start, end) for payload, _, start, end in self.values(data)]
 
     def values(self, data: bytes) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
-        """The values of `feed` one by one; the parsed value takes the place of a name if the parser was asked for it.
-
-        Everything has to be taken before the next bytes.
+        """The values of `feed` one by one; with the option to parse, the parsed value is in the place of the name. All
+        values must be taken before the next bytes are fed.
         """
         self._buffer += data
         while not self.closed and (self._start >= 0 or self._begin()):
@@ -244,7 +241,7 @@ class JSONArray:
         return [(bytes(self._buffer), None, self._offset, self._offset + len(self._buffer))]
 
     def _guess_values(self) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
-        """The values from the one that is open on, as long as each ends before its first key comes again."""
+        """Yields the values from the open one on, as long as each ends before its first key occurs again."""
         buffer, offset, start = bytes(self._buffer), self._offset, self._start
         last = max(buffer.rfind(b"}", start), buffer.rfind(b"]", start)) + 1
         key = _FIRST_KEY.match(buffer, start)
@@ -307,7 +304,7 @@ class JSONArray:
         return b""
 
     def _forget(self) -> None:
-        """Drops the bytes that are done with."""
+        """Drops the bytes that are no longer needed."""
         used = len(self._buffer) if self.closed else self._scan if self._start < 0 else self._start
         del self._buffer[:used]
         self._offset, self._scan = self._offset + used, self._scan - used

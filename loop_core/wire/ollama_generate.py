@@ -1,8 +1,8 @@
 """Ollama's completion endpoint, `/api/generate`: newline-delimited JSON, or one JSON object.
 
-A line holds what a line of Ollama's chat holds in its message, under the same stop words; `load` and `unload` answer a
-request without a prompt. Sources: ollama 0.6.3 _types.py (GenerateResponse), the server's llm/server.go (DoneReason),
-api/types.go, docs/api.md.
+A line holds the fields that a line of Ollama's chat has in its message, with the same stop words; `load` and `unload`
+answer a request without a prompt. Sources: ollama 0.6.3 _types.py (GenerateResponse), the server's llm/server.go
+(DoneReason), api/types.go, docs/api.md.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Decoder(ChatDecoder):
 
 
 def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
-    """The line with its output in a message. `context` (the ids of all tokens) is nothing that anybody reads."""
+    """The line with its output in a message. `context` (the ids of all tokens) is dropped, because it is not used."""
     return {**line, "message": non_null(role="assistant", content=line.get("response"), thinking=line.get("thinking"),
                                         tool_calls=line.get("tool_calls"))}
 

@@ -1,4 +1,5 @@
-"""Which server speaks a format: chooses a profile, with the evidence, and reads a router's native word.
+"""Recognises the server behind a response: chooses its profile, with evidence, and reads the native word that a router
+passes on.
 
 The rows are data in `servers`. A format's table is imported only when a native word has to be read through it.
 """
@@ -26,7 +27,7 @@ __all__ = ["GENERIC", "PROFILES", "Prefill", "Profile", "ProfileChoice", "choose
 
 
 def _speaking(profile: Profile) -> Profile:
-    """The profile with the formats that say of themselves that this server speaks them."""
+    """The profile, completed with the formats whose registry rows name this server."""
     more = tuple(api for api, row in FORMATS.items() if profile.name in row.servers)
     return profile._replace(apis=(*profile.apis, *more)) if more else profile
 
@@ -95,7 +96,7 @@ def for_model(profile: Profile, model: str | None) -> Profile:
 def native_word(word: str) -> StopRow | None:
     """The meaning of a router's native word, by the tables of all formats and the words of all profiles.
 
-    Where they disagree, a word that says cut, filtered or failed outranks one that says ended. None: no table has it.
+    If tables disagree, a meaning of cut, filtered or failed outranks one of ended. None if no table has the word.
     """
     folded = word.casefold()
     # A gateway may put another word before it, as in `content_filter: RECITATION`.
@@ -116,7 +117,7 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
 
 @lru_cache(maxsize=256)
 def _intern_evidence(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    """The same object for equal evidence: all answers of one server share theirs."""
+    """Returns one object for equal evidence, so that all answers of a server share it and save memory."""
     return evidence
 
 
@@ -236,14 +237,14 @@ def _text_at(value: Any, path: Sequence[str | int]) -> str | None:
 
 @cache
 def _keys(api: str) -> re.Pattern[bytes]:
-    """The last key of every mark; a body without any of them need not be parsed."""
+    """The last keys of all marks; a body that holds none of them need not be parsed."""
     keys = sorted({str(mark.path[-1]) for profile in _speakers(api) for mark in profile.body})
     # A format without marks gets a pattern that fits nothing.
     return re.compile(b"|".join(b'"%s"' % re.escape(key).encode() for key in keys) or b"(?!)")
 
 
 def _values(body: bytes | dict[str, Any] | None) -> list[Any]:
-    """The JSON values that a body gives itself away by: the whole of it, or the first and last events of a stream."""
+    """The JSON values in which marks are searched: the whole body, or the first and last events of a stream."""
     if not isinstance(body, bytes):
         return [] if body is None else [body]
     text = body.lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -295,7 +296,7 @@ def _meaning(name: str) -> StopRow | None:
 
 @cache
 def _words_of(api: str | None) -> Mapping[str, StopRow]:
-    """The words of a format in small letters; None: those of all servers."""
+    """The stop words of a format in lower case; with None those of all servers' profiles."""
     words: dict[str, StopRow] = {}
     for table in [server.words for server in SERVERS] if api is None else [wire(api).stop_reasons]:
         for word, row in table.items():

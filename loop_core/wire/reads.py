@@ -1,13 +1,11 @@
-"""Maps the values of a format's JSON to facts: the rows of such tables, the search for their bytes, and the observer of
-a stream.
-
-A format states what it reads as rows of a pattern and a fact; this walk over one JSON text gives the bytes of every
-value that a row names. Skips all others with the standard library's C scanner. Knows no format and no response.
+"""Maps the values of a format's JSON to facts of the response, with their bytes. A format states what it reads as rows
+of a pattern and a fact. `find` walks over one JSON text and returns every value that a row names, with its bytes; it
+skips all others with the standard library's C scanner. `watching` does the same for a stream.
 
 Facts of one value: `id`, `model`, `native.NAME` (a word beside the stop reason), `stop_reason` and `error` (where no
 evidence tells of them already), `usage.input_tokens` and its siblings. Facts that may come in pieces: `text`,
-`reasoning`, `refusal`, `call.id`, `call.name`, `call.arguments`. `call` is all of a call, and `call.value` a value
-inside arguments that a decoder puts together.
+`reasoning`, `refusal`, `call.id`, `call.name`, `call.arguments`. `call` is a whole call, and `call.value` a value
+inside arguments that a decoder assembles.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ class FactValue(NamedTuple):
 
 
 class _Node:
-    """A step of the patterns."""
+    """A node of the tree of patterns."""
 
     __slots__ = ("items", "members", "rows")
 
@@ -135,7 +133,7 @@ _Hits = list[tuple[FactRow, tuple[str | int, ...], int, int]]
 
 
 def _visit(text: str, start: int, node: _Node, path: tuple[str | int, ...], hits: _Hits) -> int:
-    """Notes what the rows below `node` name in the value at `start`; gives its end."""
+    """Collects what the rows below `node` name in the value at `start`; returns the end of the value."""
     opening = text[start]
     if opening == "{" and node.members:
         end = _members(text, start + 1, node.members, path, hits)
@@ -212,7 +210,7 @@ def text_of(raw: bytes) -> str:
 
 
 def _left_out(row: FactRow, event: Any, indices: Sequence[int]) -> bool:
-    """Whether the value beside it that `only` names is not as the row wants it."""
+    """Whether the sibling value that the row's `only` names differs from the one that the row requires."""
     return row.only is not None and (_beside(event, row.only[0], indices) is True) is not row.only[1]
 
 
@@ -246,8 +244,8 @@ _PIECES: Mapping[str, str] = {"text": "text", "reasoning": "thinking", "call.arg
 def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
     """An observer that appends to `pieces` the texts that `rows` name in each event of a stream.
 
-    Of several answers it takes the first, and of an event one group, since another group repeats the same words. Empty
-    texts are left out.
+    Of several choices it takes the first, and of an event one group of values, because another group repeats the same
+    text. Empty texts are left out.
     """
     rows = tuple(row for row in rows if row.fact in _PIECES)
     plain, plans = _plan(rows, ""), {when: _plan(rows, when) for when in _whens(rows)}
@@ -268,7 +266,7 @@ def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
 
 
 def _texts(node: _Node, value: Any, indices: tuple[int, ...]) -> Iterator[tuple[FactRow, str, tuple[int, ...]]]:
-    """The texts that the rows below `node` name, each with the indices on the way to it."""
+    """The texts that the rows below `node` name, each with the array indices of its path."""
     if isinstance(value, dict):
         for key, inner in node.members.items():
             if value.get(key):

@@ -1,7 +1,7 @@
 """The known servers, one row each: their addresses, how they are recognised, and how they differ from others.
 
-Data only; `profiles` reads it. A fact has its source beside it; "recorded" means seen in recorded traffic. Where
-nothing is known of a server but its address, it has no row and the generic profile speaks for it.
+Data only; `profiles` reads it. A fact has its source beside it; "recorded" means seen in recorded traffic. A server of
+which only the address would be known has no row; the generic profile applies to it.
 """
 
 from __future__ import annotations

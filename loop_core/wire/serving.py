@@ -1,8 +1,6 @@
-"""How a server of a format is played: its stop words at the end of an answer, and their places in its frames.
-
-Knows no format. A format's package says it in its module `serving`, also for a small format of the same servers
-(`Format.played_in`). It is loaded when a dialect is written or the scripted provider answers; reading an answer does
-without.
+"""Describes how the scripted provider plays a server of a format: its stop words at the end of an answer, and their
+places in its frames. A format's package holds this description in its module `serving`, also for a small format of the
+same servers (`Format.played_in`). It is loaded only to write a dialect or to play a server, not to read an answer.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ Event = dict[str, Any]
 
 
 class Moment(StrEnum):
-    """How an answer really ended."""
+    """The way in which an answer really ended."""
 
     ENDED = "ended"
     """All of it came, and it asks for nothing."""
@@ -49,7 +47,7 @@ class Moment(StrEnum):
 
 
 class CutCallForm(StrEnum):
-    """What a server sends of a call that was cut."""
+    """The part of a cut call that a server sends."""
 
     PREFIX = "prefix"
     """Its characters, as far as they came; where calls are blocks or items, the block is ended."""
@@ -69,7 +67,7 @@ class CutCallForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What a server sends at one moment."""
+    """The words and fields that a server sends when an answer ends in one way."""
 
     raw: str | None
     """The native stop word; None if none is sent."""
@@ -97,7 +95,8 @@ def fails(raw: str | None, message: str, type_: str | None = None, code: str | N
 
 
 def budget_words(word: str, full: str | None = None) -> dict[Moment, Spelling]:
-    """The spellings of all cut answers: one word for a spent budget, whatever it cut, and one for a full context."""
+    """The spellings of all cut answers: one word for a spent budget, whether it cut text or a call, and one for a full
+    context."""
     says = {moment: say(word) for moment in (Moment.CUT, Moment.CUT_CALL, Moment.CUT_AFTER)}
     return says if full is None else {**says, Moment.FULL: say(full)}
 
@@ -162,7 +161,7 @@ class OwnServer(NamedTuple):
 
 
 class StopPlace(NamedTuple):
-    """The place of the stop reason."""
+    """Where the stop reason is in a frame."""
 
     holders: Callable[[Event], Sequence[Event]]
     """The objects that may hold it, in a body or an event."""
@@ -174,17 +173,17 @@ class StopPlace(NamedTuple):
 
 
 def itself(value: Event) -> Sequence[Event]:
-    """The place is the value itself."""
+    """Finds the stop reason in the value itself."""
     return (value,)
 
 
 def in_delta(value: Event) -> Sequence[Event]:
-    """The place is the delta of an event, or a whole body."""
+    """Finds the stop reason in the delta of an event, or in a whole body."""
     return (value.get("delta", value),)
 
 
 Indexes = Callable[[Event], Sequence[tuple[Event, str]]]
-"""An event -> the objects in it that say by an index to which part they belong, and under which key."""
+"""An event -> the objects in it that hold the index of their part, and the key that holds it."""
 
 
 def indexed_by(key: str) -> Indexes:

@@ -1,4 +1,4 @@
-"""Pure formatting for the screens and the linear reports: values in, lines of spans out.
+"""Pure functions that format values as lines of spans, for the screens and the text reports.
 
 There is one module for each view. None of them imports Textual or Rich, opens a file, or keeps state beyond the lines
 of a sheet.

@@ -25,7 +25,7 @@ class Block(NamedTuple):
 
 
 class Blocks(Sequence[Block]):
-    """The blocks of a view in order, each made when it is looked at: it is three numbers of a turn that the view has.
+    """The blocks of a view in order. Each is made on access, because it consists of three numbers that its turn holds.
     """
 
     def __init__(self, view: View) -> None:

@@ -108,7 +108,7 @@ def _of_calls(facts: ResponseFacts) -> Iterator[Excerpt]:
 
 
 def _of_results(view: View, turn: TurnFacts, facts: ResponseFacts) -> Iterator[Excerpt]:
-    """What a later request holds of a held call that ran: the call as it was sent back, and its result."""
+    """Excerpts of a later request about a held call that ran: the call as it was sent back, and its result."""
     ran = [noted.call.call for noted in view.findings
            if noted.response == facts.index and noted.finding.rule in RAN and noted.call is not None]
     later = [view.responses[index] for index in turn.responses if index > facts.index] if ran else []
@@ -122,7 +122,7 @@ def _of_results(view: View, turn: TurnFacts, facts: ResponseFacts) -> Iterator[E
 
 
 def _by_name(call: ToolCall, name: str, later: Sequence[ResponseFacts]) -> Iterator[Excerpt]:
-    """The result of a call in a format or in rows that have no object with its id."""
+    """The result of a call, found by the tool's name, in formats and rows that have no object with the call's id."""
     answers = ((each, part) for each in later if each.exchange.request is not None
                for message in each.exchange.request.messages for part in message.results)
     for each, part in answers:
@@ -134,7 +134,8 @@ def _by_name(call: ToolCall, name: str, later: Sequence[ResponseFacts]) -> Itera
 
 
 def _ends(text: str) -> Iterator[ExcerptRow]:
-    """A text of a request, of a long one its beginning and its end, where the arguments of a call end."""
+    """A text of a request. Of a long text only the beginning and the end are shown, because the arguments of a call end
+    there."""
     line = one_line(text)
     if len(line) <= MOST:
         yield ExcerptRow(None, line, True)
@@ -191,7 +192,8 @@ def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
 
 @lru_cache(maxsize=4)
 def _body(exchange: Exchange) -> bytes:
-    """The body with pieces of credentials masked, at its original length. A live run still has them as they came."""
+    """The body with pieces of credentials masked, at its original length. The pieces of a live recording are not masked
+    yet."""
     if exchange.recorder is not None:
         return exchange.body
     # A stream may split a credential over several events, where no pattern finds it in the bytes.

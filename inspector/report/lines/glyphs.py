@@ -1,7 +1,7 @@
 """All glyphs of the screens and reports, and their ASCII replacements.
 
-A line is translated as a whole: the program's own glyphs by one table, any other character of a transcript by its
-escape. Every glyph has a word beside it, so none carries a meaning alone.
+A whole line is translated: the program's own glyphs by a table, any other non-ASCII character by its escape. Every
+glyph has a word beside it, so none carries a meaning alone.
 
 The last part marks the keys named in a line, such as `enter runs · esc leaves`.
 """
@@ -111,7 +111,8 @@ ARTICLES = frozenset("aAI")
 
 
 def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:
-    """A line whose parts begin with keys, each key a span of its own; `sentence` takes no lone `a` for one."""
+    """A line whose parts begin with keys, each key in a span of its own; with `sentence` a lone `a` is not taken for a
+    key."""
     spans: list[Span] = []
     end = 0
     for found in re.finditer(_KEY, text):

@@ -94,7 +94,7 @@ def problem(view: View) -> str | None:
 
 def counts(view: View) -> Line:
     """The number of turns with each verdict, worst first; and the number of complete turns, if several verdicts mean
-    that. Simulated turns are counted apart, and are no part of that number."""
+    that. Simulated turns are counted separately, and not as complete."""
     verdicts = {turn.verdict.counted_as: turn.verdict for turn in view.turns}
     each: list[Line] = [
         (Span(f"{number:,} ", Tone.STRONG), Span(f"{verdicts[word].glyph} {word}", role_of(verdicts[word])))

@@ -90,7 +90,7 @@ def facts_of(lines: Sequence[Line]) -> list[str | None]:
 
 
 def _of_file(view: View, facts: ResponseFacts) -> list[Line]:
-    """Where the file has the response; its numbers are not those of turns."""
+    """The place of the response in its file, which numbers entries and not turns."""
     exchange = facts.exchange
     if facts.recut is not None:
         return []
@@ -155,7 +155,7 @@ def _reason(facts: ResponseFacts) -> list[Line]:
 
 
 def _mapping(facts: ResponseFacts) -> str:
-    """Where the reason comes from before it is corrected; a table says it only of a word that was recorded."""
+    """The source of the mapped reason; the format's table is named only for a word that was recorded."""
     mapped = facts.judgement.mapped
     if facts.exchange.response.raw_stop_reason is not None:
         return "what the format's table says"

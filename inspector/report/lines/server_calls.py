@@ -1,4 +1,4 @@
-"""Calls of the provider's own tools as lines, with what the answer shows of each."""
+"""Lines about calls of the provider's own tools, with what the answer shows about each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ RESULT_OF = ("tool_use_id", "toolUseId", "call_id")
 
 
 def server_lines(facts: ResponseFacts) -> list[Line]:
-    """The calls of the provider's own tools, and what the answer shows of each: that one was asked for does not show
-    that it ran."""
+    """The calls of the provider's own tools, and whether the answer shows that each ran: a call in an answer does not
+    prove that."""
     response = facts.exchange.response
     results = set(chain.from_iterable(map(_ids_in, response.parts)))
     told = [_server_call(call, results) for call in response.server_calls]
@@ -34,7 +34,7 @@ def server_lines(facts: ResponseFacts) -> list[Line]:
 
 
 def _ids_in(part: object) -> Iterator[str]:
-    """The calls of which a block that is kept verbatim is a result."""
+    """The ids of the calls whose results are in opaque blocks."""
     if not isinstance(part, OpaquePart):
         return
     try:

@@ -118,8 +118,8 @@ ENDING = 8
 
 
 def _ending(facts: ResponseFacts) -> list[Line]:
-    """The messages behind the model's last answer, such as the results of its calls, which in a long body stand pages
-    below; where no body was recorded, they are all that is known of the request, and stand in full."""
+    """The messages after the model's last answer, such as the results of its calls; in a long body they would be many
+    pages down. If no body was recorded, they are all that is known of the request and are shown in full."""
     request = facts.exchange.request
     if request is None or not request.messages or facts.recut is not None:
         return []
@@ -144,7 +144,7 @@ def _ending(facts: ResponseFacts) -> list[Line]:
 
 
 def _missing_body(facts: ResponseFacts) -> list[Line]:
-    """A request without a recorded body; for a simulated answer, the engine's request."""
+    """The sheet of a request without a recorded body; for a simulated answer, the request that the engine made."""
     request = facts.exchange.request
     if facts.recut is None or request is None:
         return [(Span("the request body was not recorded", Tone.WARN),)]

@@ -1,8 +1,7 @@
-"""Anthropic Messages: `POST /v1/messages`, also as hosted on Vertex. Here: its `Format`, and ChatResponse -> the bytes
-that the Messages API would send, whole or as an event stream.
-
-The stop word is the recorded one, also when it is absent: such a stream ends without `message_delta`. Nothing is
-mended: what the format cannot carry is an `EncodeError`.
+"""Anthropic Messages: `POST /v1/messages`, also as hosted on Vertex. This module holds the `Format`, and encodes a
+`ChatResponse` as the bytes that the Messages API would send, whole or as an event stream. The stop word is that of the
+response; a stream without one ends without `message_delta`. A response that the format cannot carry raises
+`EncodeError`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _CALL_TYPES = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Block:
-    """One content block to be sent: a part, its type, and the fields that a part of their own carried."""
+    """A content block to be sent: a part, its type, and fields that the decoder kept as a separate part."""
 
     part: ResponsePart
     type: str
@@ -241,7 +240,7 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def _write_counts(response: ChatResponse, usage: dict[str, Any]) -> str:
-    """The counts with what each iteration spent, where that is known."""
+    """Adds to the counts the usage of each iteration, if it is known."""
     by_iteration = response.native.get("usage.iterations")
     if by_iteration is None:
         return compact(usage)

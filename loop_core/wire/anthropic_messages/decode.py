@@ -1,10 +1,7 @@
-"""Anthropic Messages bytes -> ChatResponse: the event stream and the whole body.
-
-Owns the order of events (`message_start`, blocks, `message_delta`, `message_stop`) and the running totals of usage;
-what becomes of a block is in `table`. Does not decide whether a call may run: a closed block stays closed under any
-reason.
-
-Further down: fallback blocks.
+"""Decodes Anthropic Messages, an event stream or a whole body, into a `ChatResponse`. This module handles the order of
+events (`message_start`, blocks, `message_delta`, `message_stop`) and the running totals of usage; `table` reads the
+blocks. It does not decide whether a call may run: a closed block stays closed under any reason. The first section
+handles fallback blocks.
 """
 
 from __future__ import annotations
@@ -59,7 +56,7 @@ def worth_keeping(iterations: Any) -> bool:
 
 
 def declined_calls(parts: Sequence[ResponsePart]) -> list[ToolCall]:
-    """The calls of models that handed over to another model; they must not be answered, so they are not calls of the
+    """The calls of models that handed over to a fallback model. They must not be answered, so they are not calls of the
     response."""
     last = max((i for i, part in enumerate(parts) if _is_seam(part)), default=0)
     return [part for part in parts[:last] if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
@@ -77,8 +74,8 @@ def answer_parts(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
 
 
 def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At], end: At) -> Iterator[Remark]:
-    """Which model wrote which part: one remark per handover, each at its block; `end` is the place used for an answer
-    without blocks.
+    """The findings that say which model wrote which part, one for each handover at its block; `end` is the place for an
+    answer without blocks.
     """
     seams = [i for i, part in enumerate(parts) if _is_seam(part)]
     for number, (at, place) in enumerate(zip(seams, places, strict=False)):
@@ -97,7 +94,8 @@ def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At]
 
 
 def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
-    """The handovers inside one answer: the character at which another model goes on, and the two models."""
+    """The handovers inside one answer: the index of the character at which another model goes on, and the two
+    models."""
     found: list[tuple[int, str]] = []
     said = 0
     for part in parts:
@@ -229,7 +227,8 @@ class Decoder(base.Decoder):
         return self.response(parts, refusal=self._refusal)
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
-        """The parts without calls of a model that gave way, and the findings that say which model made which."""
+        """The parts without calls of a model that handed over, and the findings that say which model wrote which
+        part."""
         seams = self._seams or [At(ExchangePart.BODY, block.start, block.end or limit, "/content_block")
                                 for block in self._order if block.type == BLOCK]
         end = self.raw_at or At(ExchangePart.BODY, 0, self.size)

@@ -1,8 +1,5 @@
-"""A Messages request body -> `Request`, and back.
-
-Reads what a recording holds and never complains: an odd block is kept opaque, an odd message is skipped.
-
-Further down: request -> the body that Messages expects.
+"""Decodes the body of a Messages request into a `Request`, and encodes it again. Decoding raises nothing for a recorded
+body: an unknown block is kept as an opaque part, a malformed message is skipped. The second half encodes.
 """
 
 from __future__ import annotations
@@ -51,7 +48,7 @@ _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_to
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
-    """The `Request` for a recorded body. On Vertex the model and the streaming stand in `url`."""
+    """The `Request` for a recorded body. On Vertex, `url` holds the model and says whether the answer is streamed."""
     model = body.get("model")
     stream = body.get("stream") is True
     hosted = PATHS[1].search(url)
@@ -179,7 +176,7 @@ _CALLS = {CallKind.FUNCTION: "tool_use", CallKind.SERVER: "server_tool_use"}
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request; one that lacks what the format asks for is an `EncodeError` too."""
+    """The body of the request. Raises `EncodeError` also if the request lacks a required field."""
     one_choice(request, API)
     if request.max_tokens is None:  # required (API reference)
         raise EncodeError("a request needs max_tokens", api=API, what="max_tokens")
@@ -199,7 +196,8 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _join_results(history: Iterable[Message]) -> Iterator[Message]:
-    """Results and what the user says after them as one message: a result must stand in the message after its call."""
+    """Joins tool results and the user's next message into one message, because a result must be in the message after
+    its call."""
     held: Message | None = None
     for message in history:
         if held is not None and held.role is Role.TOOL and message.role in (Role.TOOL, Role.USER):

@@ -1,10 +1,9 @@
-"""Anthropic Messages as data: stop words, blocks and their parts, paths, fields that cannot be carried, and how its
-JSON is recognised.
+"""Anthropic Messages as data: stop words, content blocks and their parts, paths, fields that cannot be carried, and how
+its JSON is recognised. Events are read in `decode`. Sources: the anthropic SDK 2.12.0 (types/stop_reason.py,
+types/content_block.py and their beta twins), the API documentation, and the rows of the project's stop-reason facts
+that name this API.
 
-Knows no events. Sources: the anthropic SDK 2.12.0 (types/stop_reason.py, types/content_block.py and their beta twins),
-the API documentation, and the rows of the project's stop-reason facts that name this API.
-
-Further down: what a message says about its end beside the stop reason, as flat words, and back again; content blocks.
+The later sections convert between the other fields about the end of a message and flat words, and read content blocks.
 """
 
 from __future__ import annotations
@@ -101,7 +100,8 @@ _MESSAGE_EVENTS = frozenset({
 
 
 def worth_keeping(field: str, value: Any) -> bool:
-    """Whether a field without a place of its own is informative; a `direct` caller is the API's default."""
+    """Whether a field that the engine does not model is worth keeping; a `direct` caller is the API's default and is
+    not."""
     return value not in (None, [], {}) and not (field == "caller" and value == {"type": "direct"})
 
 

@@ -1,8 +1,7 @@
-"""Bedrock Converse and ConverseStream: `POST /model/{id}/converse` and `/converse-stream`. Here: its `Format`, and
-ChatResponse -> the bytes of Converse: a whole body, or frames of the binary event stream.
-
-The stop word is the recorded one, also when it is absent: such a stream ends without `messageStop`. Nothing is mended:
-what the format cannot carry is an `EncodeError`.
+"""Bedrock Converse and ConverseStream: `POST /model/{id}/converse` and `/converse-stream`. This module holds the
+`Format`, and encodes a `ChatResponse` as Converse sends it: a whole body, or frames of the binary event stream. The
+stop word is that of the response; a stream without one ends without `messageStop`. A response that the format cannot
+carry raises `EncodeError`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ METRICS = '"metrics":{"latencyMs":0}'
 
 @dataclass(slots=True)
 class _Block:
-    """One content block to be sent: a part, and the citations that a part of their own carried."""
+    """A content block to be sent: a part, and citations that the decoder kept as a separate part."""
 
     part: ResponsePart
     citations: list[Any] = field(default_factory=list)

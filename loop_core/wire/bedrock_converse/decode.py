@@ -1,9 +1,6 @@
-"""Bedrock Converse bytes -> ChatResponse: the binary event stream, its events as JSON lines, and the whole body.
-
-Owns the order of events: usage comes after the stop reason, and exceptions are frames. Checksums and lengths belong to
-`eventstream`.
-
-Further down: content blocks -> parts.
+"""Decodes Bedrock Converse into a `ChatResponse`: the binary event stream, its events as JSON lines, or a whole body.
+This module handles the order of events: usage comes after the stop reason, and exceptions are frames. `eventstream`
+checks lengths and checksums. The first section converts content blocks to parts.
 """
 
 from __future__ import annotations

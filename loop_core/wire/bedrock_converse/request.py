@@ -1,8 +1,5 @@
-"""A Converse request body -> `Request`, and back.
-
-Reads what a recording holds and never complains: an odd block is kept opaque, an odd message is skipped.
-
-Further down: request -> the body that Converse expects.
+"""Decodes the body of a Converse request into a `Request`, and encodes it again. Decoding raises nothing for a recorded
+body: an unknown block is kept as an opaque part, a malformed message is skipped. The second half encodes.
 """
 
 from __future__ import annotations
@@ -184,7 +181,7 @@ def path(request: Request) -> str:
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request; one that lacks what the format asks for is an `EncodeError` too."""
+    """The body of the request. Raises `EncodeError` also if the request lacks a required field."""
     one_choice(request, API)
     said, history = split_system(with_ids(request.messages))
     body: dict[str, Any] = {}
@@ -203,7 +200,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _alternating(history: Iterable[Message]) -> list[tuple[str, list[MessagePart]]]:
-    """The history with neighbours of one role joined: Converse refuses two messages of the user in a row."""
+    """The history with consecutive messages of one role joined: Converse refuses two messages of the user in a row."""
     joined: list[tuple[str, list[MessagePart]]] = []
     for message in history:
         role = _ROLE_WORDS[message.role]

@@ -169,7 +169,7 @@ def _pairs(body: Body) -> RequestError | None:
 
 
 def _results_first(blocks: Any) -> Any:
-    """In a turn of Converse results may stand after words."""
+    """Converse accepts tool results after text in one message."""
     return sorted(blocks, key=lambda each: _result(each[1]) is None)
 
 

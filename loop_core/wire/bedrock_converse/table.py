@@ -1,10 +1,11 @@
 """Bedrock Converse as data: stop words, event names, paths, fields that cannot be carried, and how its JSON is
 recognised.
 
-Knows no bytes. Sources: botocore 1.44.5 (bedrock-runtime/2023-09-30/service-2.json: StopReason, ConverseStreamOutput,
-ContentBlock), recorded traffic, and the rows of the project's stop-reason facts that name this API.
+Bytes are read in `decode`. Sources: botocore 1.44.5 (bedrock-runtime/2023-09-30/service-2.json: StopReason,
+ConverseStreamOutput, ContentBlock), recorded traffic, and the rows of the project's stop-reason facts that name this
+API.
 
-Further down: which values become which facts.
+The last section says which values become which facts.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ class Decoder(ConverseDecoder):
         return next((shape for shape in TEXTS if isinstance(_holder(shape, body).get(shape.text), str)), None)
 
     def _text(self, shape: TextShape, body: Mapping[str, Any], at: At | None, source: bytes) -> None:
-        """A body, or a chunk (which has a place), that is one text, with the calls beside it."""
+        """Reads a body, or a chunk (which has a place), of a maker whose answer is one text, with its calls."""
         self._read_text = True
         holder = _holder(shape, body)
         self._texts.append(string(holder.get(shape.text)) or "")
@@ -284,7 +284,7 @@ def _seen_inside(see: See) -> See:
 
 
 def _as_chunk(event: dict[str, Any]) -> dict[str, Any]:
-    """An event of Mistral's chat as a chunk of Chat Completions: each has a message, and its word for the end."""
+    """An event of Mistral's chat converted to a chunk of Chat Completions."""
     choices = [{**choice, "delta": choice.get("delta", choice.get("message")),
                 "finish_reason": choice.get("finish_reason", choice.get(REASON))}
                if isinstance(choice, dict) else choice for choice in list_of(event["choices"])]
@@ -296,7 +296,7 @@ def _holder(shape: TextShape, body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _counts_named(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Nova's body or event with its count of cached tokens as Converse names it."""
+    """Nova's body or event, with its count of cached tokens renamed as in Converse."""
     if "metadata" in value:
         return {**value, "metadata": _counts_named(mapping_of(value["metadata"]))}
     usage = mapping_of(value.get("usage"))

@@ -1,11 +1,11 @@
 """The bodies of the makers of models on Bedrock: answers as Claude, Nova, Llama and Mistral write them, and requests.
 
 Nova's are those of Converse. Llama and Mistral's older models take one prompt, in the model's own template, and answer
-with one text; Mistral's newer models take and give the messages of Chat Completions. An answer that is made up, and not
-read, has Claude's words: each maker's own stand in their place. Sources: AWS guide, "Amazon Nova", "Meta Llama models",
-"Mistral AI text completion", "Mistral AI chat completion"; recorded traffic.
+with one text; Mistral's newer models take and give the messages of Chat Completions. The stop words of a made-up answer
+are Claude's; each maker's own word replaces them. Sources: AWS guide, "Amazon Nova", "Meta Llama models", "Mistral AI
+text completion", "Mistral AI chat completion"; recorded traffic.
 
-Further down: a request body -> `Request`, and back; the model in the URL says whose body it is.
+The second half decodes and encodes requests; the model in the URL says whose body it is.
 """
 
 from __future__ import annotations
@@ -164,14 +164,14 @@ _ASKED = re.compile(r"\[INST\] (.*?) \[/INST\](?: ?(.*?)(?:</s>|(?=\[INST\])|\Z)
 
 
 def llama_prompt(messages: Iterable[Message]) -> str:
-    """The messages in the template of Llama 3, up to where the model goes on."""
+    """The messages in the prompt template of Llama 3, up to where the model's answer begins."""
     turns = [f"<|start_header_id|>{message.role.value}<|end_header_id|>\n\n{message.text}<|eot_id|>"
              for message in messages]
     return "".join(["<|begin_of_text|>", *turns, "<|start_header_id|>assistant<|end_header_id|>\n\n"])
 
 
 def mistral_prompt(messages: Iterable[Message]) -> str:
-    """The messages in the template of Mistral's text models; what the system says goes before the user's words."""
+    """The messages in the prompt template of Mistral's text models; system messages go before the user's text."""
     made, system = "<s>", ""
     for message in messages:
         if message.role is Role.SYSTEM:
@@ -184,7 +184,7 @@ def mistral_prompt(messages: Iterable[Message]) -> str:
 
 
 def read_prompt(prompt: str) -> Iterator[Message]:
-    """The messages of a prompt; one of the user where it is in neither template."""
+    """The messages of a prompt; a single message of the user if it follows neither template."""
     found = [(Role(role), text) for role, text in _TURN.findall(prompt)]
     if not found and "<<SYS>>" not in prompt:  # Llama 2's template, in which [INST] stands too
         found = [each for asked, said in _ASKED.findall(prompt)
@@ -247,7 +247,7 @@ def path(request: Request) -> str:
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """The body of the request; a model of a maker whose bodies are not written is an `EncodeError` too."""
+    """The body of the request. Raises `EncodeError` also for a model of a maker whose bodies are not supported."""
     model = request.model or ""
     if "anthropic." in model or "." not in model:  # an inference profile of one's own names no maker
         body = messages_request(replace(request, api="anthropic_messages", model=None, stream=False))

@@ -1,4 +1,5 @@
-"""How InvokeModel is played: Claude's words, each maker's demands, in Bedrock's frames and with its errors."""
+"""How the scripted provider plays InvokeModel: stop words, each maker's checks of a request, Bedrock's frames and
+errors."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ CANNOT: Mapping[str, str] = {**MESSAGES_CANNOT, **usual_reasons("fallback")}
 
 
 def _events(value: Event) -> Sequence[Event]:
-    """The objects in which a body or an event of any maker holds what is told of the answer."""
+    """The objects of a body or an event, of any maker, that describe the answer."""
     inner = [value[name] for name in ("delta", "contentBlockDelta", "messageStop") if isinstance(value.get(name), dict)]
     listed = [each for name in ("outputs", "choices") for each in list_of(value.get(name)) if isinstance(each, dict)]
     return (value, *inner, *listed)

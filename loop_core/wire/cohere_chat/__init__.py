@@ -1,8 +1,6 @@
-"""Cohere's chat: `POST /v2/chat`, and the responses of `/v1/chat`. Here: its `Format`, and all but the decoder.
-
-`ChatResponse` -> the bytes of Cohere's version 2, whole or as events. Further down: a request body -> `Request`, like
-Chat Completions with other words, where v1 has a single message; and request -> the body that the second version
-expects.
+"""Cohere's chat: `POST /v2/chat`, and the responses of `/v1/chat`. This module holds the `Format` and everything but
+the decoder. It encodes a `ChatResponse` as version 2 sends it, whole or as events. It decodes requests of both versions
+(version 1 has a history and a single new message) and encodes those of version 2.
 """
 
 from __future__ import annotations
@@ -160,7 +158,7 @@ def _with_plan(message: Message, plan: str | None) -> Message:
 
 
 def _read_first(body: Mapping[str, Any]) -> Request:
-    """The first version: a history, and the message of the user apart from it."""
+    """Reads a request of version 1: a history, and the user's message beside it."""
     history = (mapping_of(item) for item in list_of(body.get("chat_history")))
     said = [(_ROLES.get(str(item.get("role")), Role.USER), word(item.get("message"))) for item in history]
     whole = [(Role.SYSTEM, word(body.get("preamble"))), *said, (Role.USER, word(body.get("message")))]

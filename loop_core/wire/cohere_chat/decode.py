@@ -1,4 +1,5 @@
-"""Cohere chat bytes -> ChatResponse; first the format as data: stop words, paths, losses, which values become facts.
+"""Decodes Cohere's chat into a `ChatResponse`. The first half is the format as data: stop words, paths, losses, and
+which values become facts.
 
 Sources: cohere 7.3.1 types/chat_finish_reason.py (v2), types/finish_reason.py (v1), the v2 streaming events.
 """
@@ -274,7 +275,8 @@ class Decoder(base.Decoder):
         self._count(mapping_of(holder.get("usage")))
 
     def _count(self, usage: Mapping[str, Any]) -> None:
-        """What was counted; what was billed leaves out what the provider itself put into the prompt."""
+        """Reads the token counts; the billed ones only without others, because they lack what the provider added to the
+        prompt."""
         counts = mapping_of(usage.get("tokens")) or mapping_of(usage.get("billed_units"))
         if counts:
             self.usage = Usage(integer(counts.get("input_tokens")), integer(counts.get("output_tokens")),
@@ -292,7 +294,7 @@ class Decoder(base.Decoder):
             self._old_calls(event, self.payload, start)
 
     def _old_calls(self, holder: Mapping[str, Any], payload: bytes, start: int) -> None:
-        """Calls of the first version: whole, without ids, their arguments an object."""
+        """Reads calls of version 1, which are whole, have no ids, and have an object as arguments."""
         text = payload.decode("utf-8", "replace")
         for number, call in enumerate(list_of(holder.get("tool_calls"))):
             if isinstance(call, dict):

@@ -1,4 +1,4 @@
-"""How a server of Cohere's chat is played: its words, and what it demands of a request of the second version."""
+"""How the scripted provider plays Cohere's chat: its stop words, and its checks of a request of version 2."""
 
 from __future__ import annotations
 

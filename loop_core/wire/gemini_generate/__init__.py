@@ -1,8 +1,7 @@
-"""Gemini generateContent (Gemini API and Vertex AI): whole, as server-sent events, or as a streamed array. Here: its
-`Format`, and `ChatResponse` -> the bytes of Gemini: one JSON body, or server-sent events.
-
-What `decode` reads from these bytes is the response again, `LOSES` left out. Verbatim JSON (arguments, parts that are
-not interpreted) goes out as it came.
+"""Gemini generateContent (Gemini API and Vertex AI): whole, as server-sent events, or as a streamed array. This module
+holds the `Format`, and encodes a `ChatResponse` as one JSON body or as server-sent events. Decoding these bytes gives
+the same response, except for what `LOSES` lists. Verbatim JSON (arguments, parts that are not interpreted) is written
+unchanged.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
 
 
 def _speaks_without_reason(response: ChatResponse) -> bool:
-    """Whether the bytes tell the reason although no finish reason stands in them."""
+    """Whether the bytes show the stop reason although they hold no finish reason."""
     stop = response.stop_reason
     if response.error is not None or stop.normalized is Stop.INTERRUPTED:
         return True
@@ -139,7 +138,7 @@ def _candidate(parts: list[dict[str, Any] | RawJSON], end: dict[str, Any] | None
 
 
 def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | RawJSON]:
-    """The parts that carry one of ours; text in pieces of `chunk` characters, or whole where that is 0."""
+    """Gemini's parts for a part of the response; text in pieces of `chunk` characters, or whole if that is 0."""
     if isinstance(part, OpaquePart):
         yield RawJSON(part.json)
     elif isinstance(part, ToolCall):
@@ -160,7 +159,7 @@ def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | RawJSON]
 
 
 def _end(response: ChatResponse) -> dict[str, Any]:
-    """What a candidate says about its end."""
+    """The fields of a candidate that describe its end."""
     raw = response.stop_reason.raw
     # With `enum-encoding=int` a word is a number, and has to go back as one.
     number = int(raw) if raw and raw.isascii() and raw.isdigit() and str(int(raw)) == raw else None

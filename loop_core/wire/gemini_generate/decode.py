@@ -1,7 +1,6 @@
-"""Gemini generateContent bytes -> ChatResponse: server-sent events, the streamed array, one JSON body.
-
-Owns the order of chunks and what a reason, a token and a blocked prompt make of the response; what becomes of a part
-is in `parts`. Does not decide whether a call may run: under any reason a call that arrived whole is closed.
+"""Decodes Gemini generateContent into a `ChatResponse`: server-sent events, the streamed array, or one JSON body. This
+module handles the order of chunks, finish reasons, token counts and blocked prompts; `parts` reads the parts. It does
+not decide whether a call may run: a call that arrived whole is closed under any reason.
 """
 
 from __future__ import annotations
@@ -220,7 +219,7 @@ class Decoder(base.Decoder):
 
 
 def _usage(counts: dict[str, Any]) -> Usage | None:
-    """Tokens as counted here: thoughts stand beside the candidates' tokens, and both spend the limit."""
+    """The token counts. Gemini counts thoughts separately from the candidates' tokens; both count under the cap."""
     prompt, visible, thoughts, cached = (
         count if type(count := get(counts, name)) is int else None for name in _COUNTS
     )

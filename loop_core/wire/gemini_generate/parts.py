@@ -1,10 +1,8 @@
-"""Parts of a candidate's content -> parts of the response, in order of arrival.
-
-Owns which pieces belong together: text that follows text, values of one streamed call, a signature and what it signs.
-Whatever is not text, thought or function call (executableCode, inlineData, toolCall, …) stays verbatim, because it has
-to go back as it came. Knows no finish reason; it is told when one arrived.
-
-Further down: arguments that Vertex AI streams value by value (`functionCall.partialArgs`) -> JSON text.
+"""Converts the parts of a candidate's content to parts of the response, in order of arrival. This module decides which
+pieces belong together: text after text, values of one streamed call, a signature and what it signs. A part that is
+neither text, thought nor function call (executableCode, inlineData, toolCall, …) is kept verbatim, because it must be
+sent back unchanged. Finish reasons are read in `decode`. The first section assembles arguments that Vertex AI streams
+value by value (`functionCall.partialArgs`).
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ class PartialArgs:
 
     @property
     def whole(self) -> bool:
-        """Whether every value that was begun is finished."""
+        """Whether every value that began is complete."""
         return not self._open and not self.broken
 
     def add(self, value: Mapping[str, Any]) -> None:
@@ -142,7 +140,7 @@ def string_piece(call: Mapping[str, Any], path: str) -> Any:
 
 
 class _UnplacedError(Exception):
-    """A value that belongs nowhere in the object."""
+    """Raised for a value whose place in the object cannot be found."""
 
 
 def _steps(path: Any) -> list[str | int]:
@@ -206,7 +204,7 @@ _BESIDE = frozenset({"text", "thought", "thoughtSignature", "thought_signature"}
 
 
 class PartSource(Protocol):
-    """The JSON that is being read, and where its readers report quirks."""
+    """The source of parts: gives the JSON text and places in it, and takes reports of quirks."""
 
     def text(self) -> str:
         """The JSON text that is being read."""
@@ -219,7 +217,7 @@ class PartSource(Protocol):
 
 
 class _Run:
-    """Text, or thinking, that came in pieces."""
+    """A text or reasoning that arrives in pieces."""
 
     __slots__ = ("chunks", "signature", "thought")
 
@@ -351,7 +349,7 @@ class Parts:
             (self.append, self.path), self.width = growing, 1
 
     def _continued_call(self, wire_call: Mapping[str, Any]) -> _Call | None:
-        """The call that this part goes on with: an unnamed part, or one with the same id."""
+        """The call that this part continues, if the part has no name or the same id as that call."""
         same = self._open is not None and wire_call.get("id") is not None and wire_call["id"] == self._open.id
         return self._open if same or not wire_call.get("name") else None
 

@@ -1,8 +1,5 @@
-"""A generateContent request body -> `Request`, and back.
-
-Reads what a recording holds and never complains: an odd part is kept opaque, an odd message is skipped.
-
-Further down: request -> the body that generateContent expects.
+"""Decodes the body of a generateContent request into a `Request`, and encodes it again. Decoding raises nothing for a
+recorded body: an unknown part is kept as an opaque part, a malformed message is skipped. The second half encodes.
 """
 
 from __future__ import annotations
@@ -138,7 +135,8 @@ def _part(part: Mapping[str, Any]) -> MessagePart:
 
 
 def _result(answer: Mapping[str, Any]) -> ToolResultPart:
-    """What a tool answered: always an object, in which `output` or `result` is the answer and `error` the failure."""
+    """The result of a tool. In Gemini it is an object, in which `output` or `result` is the answer and `error` the
+    failure."""
     response = answer.get("response")
     text, failed = "" if response is None else dump(response), False
     if isinstance(response, dict):
@@ -233,7 +231,8 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _contents(history: Iterable[Message]) -> list[dict[str, Any]]:
-    """One content a message; the results of one round go into one, as they came out of one."""
+    """One content for each message; the results of one round are joined in one content, because their calls came in
+    one."""
     contents: list[dict[str, Any]] = []
     before: Role | None = None
     for message in history:
@@ -272,7 +271,8 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
 
 
 def _answer(part: ToolResultPart) -> dict[str, Any]:
-    """The object that a result must be; a text that is an object with other fields than these is that object."""
+    """The object for a tool result. A text that is itself a JSON object with other fields than these is sent as that
+    object."""
     try:
         value = json.loads(part.text)
     except (ValueError, RecursionError):
@@ -283,7 +283,8 @@ def _answer(part: ToolResultPart) -> dict[str, Any]:
 
 
 def _write_tools(tools: Iterable[Tool]) -> list[dict[str, Any]]:
-    """One list of functions for neighbours among them; what the provider runs itself stands beside."""
+    """The `tools` of the body: consecutive functions share a list; tools that the provider runs have elements of their
+    own."""
     made: list[dict[str, Any]] = []
     for tool in tools:
         if tool.kind is CallKind.SERVER:

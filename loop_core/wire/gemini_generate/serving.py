@@ -140,9 +140,8 @@ member = partial(inside, spellings=spellings)
 
 
 def _pairs(body: Body) -> RequestError | None:
-    """The calls of a model's turn against the answers of all that follows it up to the next one.
-
-    Contents of the model in a row are one turn: Google's own client sends the pieces of a stream so.
+    """Finds calls of a model's turn that the contents up to the model's next turn do not answer. Consecutive contents
+    of the model are one turn, because Google's own client sends the pieces of a stream in this way.
     """
     called = answers = 0
     before: Any = None

@@ -1,11 +1,11 @@
 """Gemini generateContent as data: stop words, their numbers, block reasons, spellings, paths, schemas, fields that
 cannot be carried.
 
-Knows no bytes. Sources: google-genai 3.4.0 (types.py: FinishReason, BlockedReason, Part), the proto files of
-google.cloud.aiplatform.v1 and google.ai.generativelanguage.v1beta, and the rows of the project's stop-reason facts
+Bytes are read in `decode`. Sources: google-genai 3.4.0 (types.py: FinishReason, BlockedReason, Part), the proto files
+of google.cloud.aiplatform.v1 and google.ai.generativelanguage.v1beta, and the rows of the project's stop-reason facts
 that name this API.
 
-Further down: which values become which facts; which JSON Schema Gemini takes.
+The last sections say which values become which facts, and which JSON Schema Gemini accepts.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 
 
 def _is_candidate(value: Any) -> bool:
-    """Whether an element of `candidates` is one of Gemini's: other services list people or search hits under it."""
+    """Whether an element of `candidates` is one of Gemini's: other services use this name for people or search hits."""
     if not isinstance(value, dict):
         return False
     return isinstance(value.get("content"), dict) or get(value, "finishReason") is not None
@@ -185,7 +185,7 @@ _CALL: tuple[tuple[str, str], ...] = (
 
 
 def _spellings(pattern: str) -> Iterator[str]:
-    """The pattern with the names of JSON, and with those of protocol buffers where they differ."""
+    """The spellings of a pattern: with JSON names, and with protocol buffer names if they differ."""
     yield pattern
     other = "/".join(SNAKE.get(step, step) for step in pattern.split("/"))
     if other != pattern:
@@ -313,7 +313,7 @@ def _less(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, .
 
 
 def _simpler(schema: Mapping[str, Any], takes: frozenset[str], dialect: str) -> Mapping[str, Any]:
-    """The same in the keywords that are left, where there is a way to say it."""
+    """An equivalent of a refused keyword in accepted ones, if there is one."""
     made = dict(schema)
     if "const" in made and "const" not in takes:
         made.setdefault("enum", [made["const"]])

@@ -1,8 +1,7 @@
-"""Gemini Interactions: `POST /v1beta/interactions`, whole or as server-sent events, kept by the server or not. Here:
-its `Format`, and ChatResponse -> the bytes of the Interactions API.
-
-The status is the recorded one, also when it is absent: such a stream ends without its last interaction object. Nothing
-is mended: what the format cannot carry is an `EncodeError`.
+"""Gemini Interactions: `POST /v1beta/interactions`, whole or as server-sent events, kept by the server or not. This
+module holds the `Format`, and encodes a `ChatResponse` as the Interactions API sends it. The status is that of the
+response; a stream without one ends without its last interaction object. A response that the format cannot carry raises
+`EncodeError`.
 """
 
 from __future__ import annotations
@@ -193,7 +192,7 @@ def _with(kind: str, holder: str, members: list[str]) -> str:
 
 
 def _beside(response: ChatResponse) -> list[str]:
-    """What stands beside the status: usage, and the token with which a paused interaction goes on."""
+    """The fields beside the status: usage, and the token with which a paused interaction is continued."""
     members = [] if response.usage is None else [_member("usage", _usage(response.usage))]
     if response.continuation_token is not None:
         members.append(_member("continuation_token", response.continuation_token))

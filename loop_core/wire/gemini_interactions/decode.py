@@ -1,7 +1,6 @@
-"""Interactions bytes -> ChatResponse: the steps of the event stream or of the whole body, each read into its parts.
-
-Owns what of a step becomes a part and what stays verbatim, the order of events, which status counts (that of the last
-interaction object, never one of an interaction that is still being made), and usage.
+"""Decodes Gemini Interactions, an event stream or a whole body, into a `ChatResponse`: each step is read into parts.
+This module decides what of a step becomes a part and what stays verbatim, which status counts (that of the last
+interaction object, never of an unfinished one), and reads usage.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ class GrowingStep:
         return True
 
     def _grow(self, delta: Mapping[str, Any]) -> None:
-        """A step or a content that is kept verbatim: what the delta says is set, and strings of data grow."""
+        """Applies a delta to a step or a content that is kept verbatim: members are set, and strings of data grow."""
         self.grown = True
         holder: dict[str, Any] = self.fields
         if self.type == OUTPUT:
@@ -184,7 +183,7 @@ def _whole_call(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice
 
 
 def _summary(fields: Mapping[str, Any]) -> str:
-    """The text of a thought: its summary holds it in pieces."""
+    """The text of a thought, joined from the pieces of its summary."""
     given = fields.get("summary")
     pieces = given if isinstance(given, list) else []
     return "".join(piece["text"] for piece in pieces
@@ -358,7 +357,7 @@ class Decoder(base.Decoder):
 
 
 def _usage(usage: Any) -> Usage | None:
-    """Tokens as counted here: thoughts stand beside the output, and both spend the limit."""
+    """The token counts. The API counts thoughts separately from the output; both count under the cap."""
     if not isinstance(usage, dict):
         return None
     given, taken, thought, cached = (

@@ -1,8 +1,5 @@
-"""An Interactions request body -> `Request`, and back.
-
-Reads what a recording holds and never complains: an odd step is kept opaque, an odd member is skipped.
-
-Further down: request -> the body that the Interactions API expects.
+"""Decodes the body of an Interactions request into a `Request`, and encodes it again. Decoding raises nothing for a
+recorded body: an unknown step is kept as an opaque part, a malformed member is skipped. The second half encodes.
 """
 
 from __future__ import annotations
@@ -79,7 +76,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
 
 
 def _messages(value: Any) -> Iterator[Message]:
-    """The history: a text, contents of one message, or steps; neighbours of the model are one message."""
+    """The history: a text, contents of one message, or steps. Consecutive steps of the model become one message."""
     items = value if isinstance(value, list) else [value]
     said: list[MessagePart] = []
     role = Role.USER
@@ -145,7 +142,7 @@ def _contents(value: Any) -> Iterator[MessagePart]:
 
 
 def _result(step: Mapping[str, Any]) -> ToolResultPart:
-    """What a tool answered: a text, an object, or contents."""
+    """The result of a tool: a text, an object, or contents."""
     given = step.get("result")
     text, kept = given if isinstance(given, str) else "" if given is None else dump(given), None
     if isinstance(given, list):
@@ -222,7 +219,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _only_text(history: Sequence[Message]) -> str | None:
-    """What is asked, where it is one text and nothing else."""
+    """The prompt, if the history is a single text of the user; else None."""
     parts = [(message.role, part) for message in history for part in message.parts]
     role, part = parts[0] if len(parts) == 1 else (Role.TOOL, None)
     return part.text if type(part) is TextPart and role is Role.USER else None
@@ -243,7 +240,7 @@ def _steps(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _user(parts: Iterable[MessagePart]) -> Iterator[dict[str, Any]]:
-    """What a user says is one step; results of tools are steps of their own."""
+    """The steps of a user's message: each tool result is a step of its own, and all other contents are one step."""
     contents: list[Any] = []
     for part in parts:
         if isinstance(part, ToolResultPart):

@@ -1,9 +1,8 @@
 """The Interactions format as data: statuses, kinds of steps, names of events, paths, fields that cannot be carried.
 
-Knows no bytes. Sources: google-genai 3.4.0 (_gaos/types/interactions, _interactions_continuation.py) and recordings;
-until its general availability the same API said `outputs` for `steps` and `content.*` for `step.*`, which are read too.
-
-Further down: which values become which facts.
+Bytes are read in `decode`. Sources: google-genai 3.4.0 (_gaos/types/interactions, _interactions_continuation.py) and
+recordings. Before its general availability the API used `outputs` for `steps` and `content.*` for `step.*`; both are
+read. The last section says which values become which facts.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def is_chained(request: Request) -> bool:
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON object is an interaction or an event of its stream.
 
-    A bare error body is nobody's: several formats share its shape.
+    A bare error body is not recognised, because several formats share its shape.
     """
     if value.get("object") == "interaction":
         return True

@@ -1,9 +1,6 @@
-"""Ollama's own chat endpoint, `/api/chat`: newline-delimited JSON, or one JSON object. Here: its `Format`, and all but
-the decoder.
-
-`ChatResponse` -> the bytes of Ollama; what `decode` reads from them is the response again, `LOSES` left out. Further
-down: a request body -> `Request`, which reads what a recording holds and never complains, since odd messages and tools
-are skipped; and request -> the body that Ollama's chat expects.
+"""Ollama's own chat endpoint, `/api/chat`: newline-delimited JSON, or one JSON object. This module holds the `Format`
+and everything but the decoder. It encodes a `ChatResponse`; decoding these bytes gives the same response, except for
+what `LOSES` lists. It decodes the body of a request (malformed messages and tools are skipped) and encodes it again.
 """
 
 from __future__ import annotations
@@ -156,7 +153,7 @@ def _answer_call(call: ToolCall) -> dict[str, Any]:
 
 
 def _end(response: ChatResponse) -> dict[str, Any]:
-    """What the last line adds; nothing if the response never came to one."""
+    """The fields that the last line adds; none if the response has no end."""
     raw, usage = response.stop_reason.raw, response.usage
     if raw is None and usage is None and not response.saw_done:
         return {}

@@ -1,4 +1,5 @@
-"""Ollama chat bytes -> ChatResponse; first the format as data: stop words, paths, losses, which values become facts.
+"""Decodes Ollama's chat into a `ChatResponse`. The first half is the format as data: stop words, paths, losses, and
+which values become facts.
 
 Sources: ollama 0.6.3 (_types.py), the server's llm/server.go (DoneReason) and docs/api.md, and the rows
 of the project's stop-reason facts that name this API.
@@ -185,7 +186,7 @@ class Decoder(base.Decoder):
                 self._items.append(self._call(call, function, number))
 
     def _is_thinking(self, message: dict[str, Any]) -> bool:
-        """Whether a line goes on with thinking and has nothing but an empty text beside it."""
+        """Whether a line continues the thinking and holds nothing else but an empty text."""
         return self._kind == "thinking" and len(message) == 3 and message["content"] == ""
 
     def _begin(self, field: str) -> None:
@@ -232,6 +233,6 @@ class Decoder(base.Decoder):
         return At(ExchangePart.BODY, *self._span, pointer)
 
     def _exact(self, at: At | None) -> At | None:
-        """The value itself, where the body is one object."""
+        """The verbatim JSON of the value, if the body is one object."""
         span = None if at is None else byte_span(self.payload, self._span[0], *path_of(at.pointer or ""))
         return at if at is None or span is None else at._replace(start=span[0], end=span[1])

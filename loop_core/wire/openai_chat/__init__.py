@@ -1,8 +1,6 @@
-"""OpenAI Chat Completions and the servers that speak it. Here: its `Format`, and `ChatResponse` -> the bytes of such a
-server, whole or as an event stream.
-
-What `decode` reads from these bytes is the response again, `LOSES` left out. Verbatim JSON (object arguments, blocks
-that are not interpreted) goes out as it came.
+"""OpenAI Chat Completions and the servers that speak it. This module holds the `Format`, and encodes a `ChatResponse`,
+whole or as an event stream. Decoding these bytes gives the same response, except for what `LOSES` lists. Verbatim JSON
+(object arguments, blocks that are not interpreted) is written unchanged.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 def _refuse(response: ChatResponse, stream: bool) -> None:
-    """Raises for the first thing that would not come back."""
+    """Raises for the first value that decoding would not give back."""
     for what, why in _losses(response, stream):
         raise EncodeError(why, api=API, what=what)
 
@@ -155,7 +153,7 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def _reasoning(response: ChatResponse) -> dict[str, Any]:
-    """One plain field, or OpenRouter's blocks where there is more to thinking than one text."""
+    """The reasoning as one plain field, or as OpenRouter's blocks if it is more than a single text."""
     parts = [part for part in response.parts if type(part) is ReasoningPart]
     if not parts:
         return {}

@@ -1,7 +1,7 @@
 """Assigns the tool deltas of Chat Completions to calls, and builds the calls.
 
-Owns the assembly of streamed calls over the servers' ways of counting them; does not know framing, choices or reasons.
-A delta that names its call by a known index and nothing else goes straight there. All others are looked at:
+Servers number streamed calls in different ways; this module puts the pieces together for all of them. A delta with a
+known index and no other name for its call belongs to the call of that index. This table decides all other cases:
 
     index    id              name        the delta
     new      any or none     any         opens a call (`id` or name given)
@@ -105,7 +105,7 @@ class CallAssembly:
         self._sealed = False
 
     def seal(self) -> None:
-        """Notes that a stop reason arrived: the calls so far are ended, and later pieces are late."""
+        """Notes that a stop reason arrived: it ends the calls so far, and later pieces are reported."""
         self._sealed = True
         self._growing.clear()
         for call in self.opened:
@@ -239,7 +239,7 @@ class CallAssembly:
 
 
 def _restarts(call: GrowingCall, piece: Any) -> bool:
-    """Whether arguments beside a repeated name begin another call: only where the call so far can hold no more."""
+    """Whether arguments beside a repeated name begin another call: only if the call so far is complete."""
     return bool(piece) and piece != call.arguments and call.complete
 
 

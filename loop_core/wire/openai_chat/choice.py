@@ -1,7 +1,6 @@
 """One choice of a Chat Completions response while it arrives: text, reasoning, refusal, calls, and its stop words.
 
-Owns what a message or a delta holds, in every form that compatible servers send it. Does not know framing or offsets:
-places and verbatim JSON come from the decoder.
+It reads messages and deltas in every form that compatible servers send. Places and verbatim JSON come from the decoder.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ class GrowingChoice:
         return True
 
     def _thought(self, delta: Mapping[str, Any]) -> bool:
-        """OpenRouter's shape of a piece of thinking, which says it twice beside an empty content."""
+        """Reads OpenRouter's form of a piece of thinking, which holds it twice, beside an empty content."""
         (detail,) = delta["reasoning_details"]
         text, block = detail["text"], self.blocks[detail["index"]]
         if delta["content"] or "role" not in delta or "reasoning" not in delta or type(text) is not str:
@@ -207,7 +206,7 @@ class GrowingChoice:
             put(call, place(*here), partial(verbatim, *here))
 
     def _function_call(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
-        """The deprecated single call; a server that fills every field sends an empty one that means nothing."""
+        """Reads the deprecated single call. Some servers send every field, and so an empty call that is ignored."""
         if type(value) is not dict or not any(value.values()):
             if whole:
                 self.note(f"{API}.phantom_call", "an empty function_call was sent and left out", place(*path))

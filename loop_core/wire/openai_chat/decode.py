@@ -1,9 +1,7 @@
-"""Chat Completions, whole or streamed -> `ChatResponse`, for OpenAI and the servers that imitate it.
-
-Owns which choice is read, the mapped reason and its place, and what stands beside the choices (usage, errors, words of
-routers and filters). What a message holds is `choice`, how deltas make calls is `calls`.
-
-Further down: from choices to one answer.
+"""Decodes Chat Completions, whole or streamed, into a `ChatResponse`, for OpenAI and the servers that imitate it. This
+module chooses the choice that is read, maps the stop reason, and reads the fields beside the choices (usage, errors,
+words of routers and filters). `choice` reads messages, and `calls` assembles calls. The first section makes one answer
+of several choices.
 """
 
 from __future__ import annotations
@@ -54,7 +52,8 @@ Remark = tuple[str, str, At | None, Severity]
 
 
 def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
-    """The first choice; with it those with other kinds of content, if one answer was requested (Copilot)."""
+    """The first choice, and if one answer was requested, the other choices that hold other kinds of content
+    (Copilot)."""
     ordered = sorted(choices, key=lambda choice: choice.index if type(choice.index) is int else len(choices))
     first = ordered[:1]
     # Several choices that were asked for are several answers, of which the first is read.
@@ -68,10 +67,9 @@ def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
 
 
 def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, StopRow]) -> tuple[StopReason, str | None]:
-    """The mapped stop reason, and the earlier word if a contradiction replaced it.
-
-    Of several choices the first that is not cleanly finished speaks for all. A clean word gives way to a cut or failure
-    that was reported before it, to a refusal (whose reason is `stop`), and to a filter that removed something.
+    """The mapped stop reason, and the earlier word if a contradiction replaced it. Of several choices, the first that
+    is not cleanly finished decides. A cut or a failure that was reported before a clean word outranks it, and so do a
+    refusal (whose reason is `stop`) and a filter that removed something.
     """
     if not read:
         return map_word(None, None), None
@@ -111,7 +109,7 @@ def words(read: Sequence[GrowingChoice], earlier: str | None) -> dict[str, str]:
 def remarks(
     read: Sequence[GrowingChoice], parts: Sequence[ResponsePart], usage: Usage | None, empty: At | None
 ) -> Iterator[Remark]:
-    """Findings about the complete response; `empty` is the place of an empty `choices` that ended it."""
+    """The findings about the complete response; `empty` is the place of an empty `choices` that ended it."""
     if empty is not None:
         yield (f"{API}.empty_end", "the answer ends with an empty list of choices and without a finish reason", empty,
                Severity.WARNING)
@@ -219,7 +217,7 @@ class Decoder(Base):
                              At(ExchangePart.BODY, start, end, f"/choices/{i}/finish_reason"))
 
     def _message(self, state: GrowingChoice, message: Any, base: tuple[str | int, ...]) -> None:
-        """A whole message inside a stream: what was already streamed of it is not taken twice."""
+        """Reads a whole message inside a stream; text that was already streamed is not added again."""
         if type(message) is not dict:
             return
         self._note(f"{API}.message_in_stream", "a chunk holds a message instead of a delta")
@@ -283,7 +281,8 @@ class Decoder(Base):
             state.filtered_at = at
 
     def _beside(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """An error in the stream, Azure's prompt annotations, words of the server."""
+        """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, and words of the
+        server."""
         at = At(ExchangePart.BODY, start, end)
         # vLLM's error is the object itself: {"object": "error", "message": …}.
         if event.get("error") or event.get("object") == "error" or name == "error":
@@ -366,7 +365,7 @@ class Decoder(Base):
         return self.response(parts, stop, refusal=refusal, other_choices=len(others))
 
     def _other(self, choice: GrowingChoice) -> None:
-        """Notes how a choice that is not read ended, where it is not whole."""
+        """Reports how a choice that is not read ended, if it is not whole."""
         if self.map_word(choice.raw, choice.raw_at).normalized not in FINISHED:
             ended = f"ended with {choice.raw!r}" if choice.raw else "has no finish reason"
             self.find(f"{API}.other_choice", f"choice {choice.index}, which is not read, {ended}", choice.raw_at)

@@ -1,8 +1,5 @@
-"""A Chat Completions request body -> `Request`.
-
-Owns the request's fields in all their spellings; odd ones are skipped, never raised over.
-
-Further down: request -> the body that Chat Completions expects.
+"""Decodes the body of a Chat Completions request into a `Request`, and encodes it again. Fields are read in all their
+spellings; malformed ones are skipped and raise nothing. The second half encodes.
 """
 
 from __future__ import annotations
@@ -96,7 +93,7 @@ def _message(item: Mapping[str, Any]) -> Message:
 
 
 def _details(details: list[Any]) -> Iterator[ReasoningPart]:
-    """Thinking as routers hand it on, with its signatures."""
+    """Reasoning in the form of routers, with its signatures."""
     for detail in details:
         if isinstance(detail, Mapping):
             text = word(detail.get("text")) or word(detail.get("summary")) or ""
@@ -168,7 +165,7 @@ def _tool(function: Mapping[str, Any], declared: Mapping[str, Any]) -> Tool:
 
 
 def _choice(value: Any) -> str | None:
-    """auto, any, none or tool:NAME; a set of allowed tools keeps its mode."""
+    """The tool choice: auto, any, none or tool:NAME. Of a set of allowed tools only the mode is kept."""
     if isinstance(value, str):
         return CHOICES.get(value)
     if not isinstance(value, Mapping):
@@ -254,7 +251,7 @@ def _messages(message: Message, kinds: Mapping[str | None, CallKind]) -> Iterato
 
 
 def _thinking(parts: list[ReasoningPart]) -> dict[str, Any]:
-    """Plain thinking as text; what is signed or encrypted in the form of routers, which hand it on (OpenRouter)."""
+    """Plain reasoning as text; signed or encrypted reasoning in the form of routers, which pass it on (OpenRouter)."""
     if not any(part.signature or part.data for part in parts):
         text = "".join(part.text for part in parts)
         return {"reasoning_content": text} if text else {}

@@ -193,7 +193,7 @@ def _choice(body: Body) -> RequestError | None:
 
 
 def stream_options(body: Body) -> RequestError | None:
-    """Refuses options of a stream without a stream."""
+    """Refuses stream options in a request that is not streamed."""
     if body.get("stream_options") is None or body.get("stream") is True:
         return None
     return RequestError("'stream_options' is only allowed where 'stream' is true", param="stream_options")

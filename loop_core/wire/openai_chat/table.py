@@ -1,8 +1,8 @@
 """Chat Completions as data: stop words, other words about the end, paths, fields that cannot be carried.
 
-Owns no reading of bytes. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are in profiles.
-
-Further down: token counts of Chat Completions and its relatives <-> `Usage`; which values become which facts.
+Bytes are read in `decode`. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are in profiles. The
+last sections convert token counts of Chat Completions and related formats to and from `Usage`, and say which values
+become which facts.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON object is a chat completion or one of its chunks.
 
-    A bare error body is nobody's: several formats share its shape.
+    A bare error body is not recognised, because several formats share its shape.
     """
     choices = value.get("choices")
     if not isinstance(choices, list):
@@ -124,7 +124,7 @@ _REASONING: tuple[tuple[str, ...], ...] = (
 def read_usage(counts: Mapping[str, Any]) -> Usage | None:
     """The counts, reasoning included in the output; None if the object holds none.
 
-    A server whose total is prompt + completion + reasoning (xAI) leaves reasoning out of `completion_tokens`.
+    If the total is prompt + completion + reasoning (xAI), the server leaves reasoning out of `completion_tokens`.
     """
     prompt, completion = _count(counts, ("prompt_tokens",)), _count(counts, ("completion_tokens",))
     total = _count(counts, ("total_tokens",))

@@ -1,8 +1,6 @@
-"""OpenAI Responses, and the servers that imitate it. Here: its `Format`, and ChatResponse -> the bytes of such a
-provider, whole or streamed.
-
-Owns the shape of events and items on the way out. Ids and times that a response does not hold are constants. What the
-format cannot say is refused: a call that is open although its status and its response's status say that it is whole.
+"""OpenAI Responses, and the servers that imitate it. This module holds the `Format`, and encodes a `ChatResponse`,
+whole or streamed. Ids and times that a response does not hold are constants. A response that the format cannot express
+raises `EncodeError`, for example an open call whose status and whose response's status say that it is whole.
 """
 
 from __future__ import annotations
@@ -138,7 +136,8 @@ def _content(holder: str, text: str) -> dict[str, Any]:
 
 
 def _announce_item(whole: dict[str, Any], part: Piece) -> tuple[dict[str, Any], list[tuple[str, str, str, str]]]:
-    """The item as it is announced, and its pieces: (event, key of the repeated whole, text, what holds it)."""
+    """The item as it is announced, and its pieces: (event, key of the whole value that is repeated at the end, text,
+    the object that holds it)."""
     first = {**whole}
     if first["type"] != "reasoning" and "status" in first:
         first["status"] = "in_progress"
@@ -234,7 +233,7 @@ def _check(call: ToolCall, closed: bool) -> None:
 def _response(
     response: ChatResponse, status: str | None, output: list[JSONItem], early: bool = False
 ) -> dict[str, Any]:
-    """The `response` object; `early`: as it stands before its end."""
+    """The `response` object; with `early` as it is before its end."""
     native: Mapping[str, str] = {} if early else response.native
     raw = response.stop_reason.raw or ""
     reason = native.get("incomplete_details.reason") or (raw.partition(":")[2] if status == "incomplete" else "")
@@ -265,7 +264,8 @@ def _error(error: ProviderError, native: Mapping[str, str] | None = None) -> dic
 
 
 def _alone(error: ProviderError) -> dict[str, Any]:
-    """The fields of an `error` event: flat, as they are documented; a type has no place there, and an `error` has."""
+    """The fields of an `error` event: flat, as documented, or in an `error` object if the error has a type, which the
+    flat form has no place for."""
     value = _error(error)
     return value if error.type is None else {"error": value}
 

@@ -1,8 +1,7 @@
-"""Responses, whole or streamed: bytes -> ChatResponse.
-
-Owns which event says what and how a response ends: the last event's type, its status and its reason must agree, and
-where they do not the stricter one counts. The final `response` object wins over what its events brought; a call that it
-leaves out stays, unfinished. What an item means is `items`'; the words are `table`'s.
+"""Decodes OpenAI Responses, whole or streamed, into a `ChatResponse`. This module reads events and decides how a
+response ended: if the last event's type, its status and its reason disagree, the strictest counts. The final `response`
+object replaces what earlier events brought; a call that it leaves out is kept as unfinished. `items` reads the items;
+`table` has the stop words.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ class Decoder(BaseDecoder):
         return pieces
 
     def _find(self, event: Mapping[str, Any], field: str, start: int, end: int) -> GrowingItem:
-        """The item that an event speaks of; one that was never announced is begun."""
+        """The item that an event belongs to; an item that was never announced is created."""
         where, item_id = event.get("output_index"), event.get("item_id")
         item = self._items.get(where) or self._items.get(item_id)
         if item is None:

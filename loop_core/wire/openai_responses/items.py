@@ -1,7 +1,5 @@
-"""Output items -> parts: one item while it arrives, and its meaning.
-
-Owns the reading of items only: which events bring them, and how a response ends, is `decode`'s. An item that we do not
-interpret keeps its verbatim JSON.
+"""Converts output items to parts of the response. `decode` reads the events that bring items, and decides how a
+response ends. An item that is not interpreted keeps its verbatim JSON.
 """
 
 from __future__ import annotations
@@ -50,7 +48,8 @@ class GrowingItem:
         self.value, self.frame, self.path, self.at, self.done = value, frame, path, at, True
 
     def streamed_values(self, *fields: str) -> list[tuple[int, str, str]]:
-        """The streamed values of these fields, as (index, field, text) in order; a repeated whole value wins."""
+        """The streamed values of these fields, as (index, field, text) in order; a whole value that repeats the pieces
+        replaces them."""
         keys = sorted({key for key in (*self.pieces, *self.finals) if key[0] in fields}, key=lambda key: key[1])
         return [(key[1], key[0], self.finals.get(key, "".join(self.pieces.get(key, ())))) for key in keys]
 
@@ -80,7 +79,7 @@ def closes(value: Mapping[str, Any], ended: bool) -> bool:
 
     An item without a status is whole in a completed response. `in_progress` there means that the item waits for its
     output: a call that a program makes, and the provider's own tools that the client runs (OpenAI's guide shows a
-    `shell_call` so); for a plain function call it is a contradiction, and the call stays open.
+    `shell_call` so); for a plain function call this is a contradiction, and the call stays open.
     """
     status = value.get("status")
     if status is None:
@@ -201,9 +200,8 @@ def _differ(
 
 
 def _agreed_payload(item: GrowingItem, word: str | None, field: str) -> tuple[str | None, str | None]:
-    """The payload of a call, and another text of it where its pieces, their repetition and its end do not agree.
-
-    A call that they differ on stays open: no one can tell which of them the model meant.
+    """The payload of a call, and a second text of it if its pieces, their repetition and the final item disagree. Such
+    a call stays open, because nothing shows which text the model meant.
     """
     pieces = "".join(item.pieces.get((field, 0), ()))
     final = item.finals.get((field, 0))

@@ -1,6 +1,5 @@
-"""A Responses request body -> `Request`, and back.
-
-Owns the reading of input items, tools and options. What is odd is skipped; what is not interpreted is kept as JSON.
+"""Decodes the body of a Responses request into a `Request`, and encodes it again. Malformed input items, tools and
+options are skipped; items that are not interpreted are kept as JSON.
 """
 
 from __future__ import annotations
@@ -163,7 +162,7 @@ def _join_texts(value: Any) -> str:
 
 
 def _merge_messages(messages: Iterator[Message]) -> list[Message]:
-    """The items that one answer gave become one message again, as a response has one list of parts."""
+    """Joins the items of one answer into one message again, because a response has one list of parts."""
     merged: list[Message] = []
     for message in messages:
         if merged and message.role is Role.ASSISTANT and merged[-1].role is Role.ASSISTANT:
@@ -279,7 +278,7 @@ def _items(
 
 
 def _is_content(role: Role, part: OpaquePart) -> bool:
-    """Whether an opaque part stands inside a message; an answer holds whole items beside its messages."""
+    """Whether an opaque part belongs inside a message; otherwise it is an item of its own beside the messages."""
     return role is not Role.ASSISTANT or part.type.startswith(("input_", "output_", "refusal"))
 
 
@@ -303,7 +302,8 @@ def _write_reasoning(part: ReasoningPart) -> dict[str, Any]:
 
 
 def _own_item(call: ToolCall) -> dict[str, Any] | None:
-    """The item that is its own payload: a server's call, or one of the provider's tools that the client runs."""
+    """The item of a call whose payload is the whole item: a server's call, or a call of a provider's tool that the
+    client runs."""
     if call.kind is CallKind.FUNCTION or call.form is not ArgsForm.OBJECT:
         return None
     try:

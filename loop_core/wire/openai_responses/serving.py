@@ -181,7 +181,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _responses_error(refused: RequestRefusal) -> Event:
-    """Unlike Chat Completions, the server names the member where the model is not there."""
+    """The body of an error of Responses. Unlike Chat Completions, it names the member if the model is missing."""
     return openai_error(refused._replace(param="model") if refused.code == "model_not_found" else refused)
 
 

@@ -1,8 +1,7 @@
 """The Responses format as data: stop words, which items the client must answer, paths, fields that cannot be carried.
 
-Owns no reading of bytes. The native word is the status, with its reason if it has one: `incomplete:max_output_tokens`.
-
-Further down: which values become which facts.
+Bytes are read in `decode`. The native word is the status, with its reason if it has one:
+`incomplete:max_output_tokens`. The last section says which values become which facts.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ def runs_itself(item: Mapping[str, Any], result_ids: frozenset[str]) -> bool:
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON object is a response of this format or an event of its stream.
 
-    A bare error body is nobody's: several formats share its shape.
+    A bare error body is not recognised, because several formats share its shape.
     """
     if value.get("object") == "response":
         return "status" in value or "output" in value
@@ -197,7 +196,8 @@ _ITEM: tuple[tuple[str, str], ...] = (
 
 
 def _index(field: str, name: str) -> tuple[str, ...]:
-    """Every part of a message is a part of the answer; all parts of a thought are one."""
+    """The index that separates texts: each part of a message is a text of its own; all parts of a thought are one
+    text."""
     return ("/output_index", f"/{name}") if field in ("text", "refusal") else ("/output_index",)
 
 
