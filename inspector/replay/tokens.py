@@ -88,6 +88,11 @@ class TokenMeasure(NamedTuple):
         return sum(len(stretch.ends) for stretch in self.stretches if stretch.counted) + self.end
 
 
+def believed(response: ChatResponse) -> Usage | None:
+    """The token counts of a response; None if the provider sent none, or one that is impossible."""
+    return response.usage if impossible(response) is None else None
+
+
 def under_cap(usage: Usage | None, thinking_counts: bool) -> int | None:
     """The reported output tokens that count under the cap; None if the provider reported none."""
     if usage is None or thinking_counts:
@@ -107,7 +112,7 @@ def measure(
     `chunks` are the pieces of its stream; `total` stands in for the output tokens where the provider counted none (a
     cut response used its cap).
     """
-    usage = response.usage if impossible(response) is None else None
+    usage = believed(response)
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
     if total is not None and (total < 0 or (total > UNTOLD and total > most_tokens(response))):
         total = None  # larger than any answer of this size: no evidence of its tokens

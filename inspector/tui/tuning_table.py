@@ -249,7 +249,7 @@ class TuningTable:
         """Moves the cursor to a best cell; its max_tokens may lie between two values of the grid."""
         self.cell = cell
         budget = self._budget(self._best_names())
-        own = dict(zip(self.grid.names, self.grid.values(cell), strict=True)).get(INITIAL)
+        own = self.grid.named(self.grid.values(cell)).get(INITIAL)
         self.exact = None if budget == own else budget
 
     def _best_names(self) -> list[str]:
@@ -261,7 +261,7 @@ class TuningTable:
 
     def settings(self) -> Settings:
         """The settings of the current cell, or of the best cell that the cursor was sent to."""
-        values = dict(zip(self.grid.names, self.grid.values(self.cell), strict=True))
+        values = self.grid.named(self.grid.values(self.cell))
         return self.grid.settings_with(values if self.exact is None else {**values, INITIAL: self.exact})
 
     def _cap(self) -> SmallestCap | None:

@@ -52,11 +52,15 @@ def turn_name(tuning: TunedGrid, number: int) -> str:
     return f"{turn.path.rpartition('/')[2]}, {turn.id}" if several else turn.id
 
 
+def words(*texts: str) -> Line:
+    """Texts with a separator in between."""
+    return join_groups([(Span(text),) for text in texts])
+
+
 def spent_line(end: End) -> Line:
     """The spend of a turn, and how far it can be trusted."""
-    return join_groups([
-        (Span(count_of(end.segments, "segment")),), (Span(output(end.spend)),),
-        (Span(count_of(end.spend.requests, "request")),), (Span(end.fidelity),)])
+    return words(count_of(end.segments, "segment"), output(end.spend), count_of(end.spend.requests, "request"),
+                  end.fidelity)
 
 
 def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
@@ -72,12 +76,12 @@ def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int 
 def cell_lines(tuning: TunedGrid, cell: int, most: int | None = None) -> Iterator[Line]:
     """The end of each turn in a cell; turns that complete in every cell are only counted."""
     steady = sum(map(completes, tuning.turns))
-    told = [(number, turn.end(cell)) for number, turn in enumerate(tuning.turns, 1) if not completes(turn)]
-    ends = [(number, end) for number, end in told if end is not None]
+    ends = [(number, end) for number, turn in enumerate(tuning.turns, 1)
+            if not completes(turn) and (end := turn.end(cell)) is not None]
     for number, end in ends[:most]:
         glyph, role = STATE[end.looks]
         yield field(f"turn {number}", Span(f"{glyph} ", role), Span(f"{word(end)}  "), *spent_line(end))
-    yield from turn_counts(steady, len(told) - len(ends), len(ends) - len(ends[:most]))
+    yield from turn_counts(steady, len(tuning.turns) - steady - len(ends), len(ends) - len(ends[:most]))
 
 
 def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
@@ -85,14 +89,12 @@ def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
     yield field("complete", Span(f"{done:,} of {count_of(run, 'turn')}", Tone.OK if done == run else Tone.WARN))
     if run < len(tuning.turns):
         yield more(Span(f"{count_of(len(tuning.turns) - run, 'further turn')} not run", Tone.WARN))
-    yield field("spent", *join_groups([
-        (Span(count_of(tuning.segments[cell], "segment")),), (Span(count_of(tuning.tokens[cell], "output token")),),
-        (Span(count_of(tuning.requests[cell], "request")),)]))
+    yield field("spent", *words(count_of(tuning.segments[cell], "segment"),
+                                 count_of(tuning.tokens[cell], "output token"),
+                                 count_of(tuning.requests[cell], "request")))
     simulated = tuning.simulated[cell]
-    recorded = run - simulated
-    yield field("fidelity", *join_groups([
-        (Span(f"{name} in {count_of(count, 'turn')}"),)
-        for name, count in ((Fidelity.RECORDED, recorded), (Fidelity.SIMULATED, simulated)) if count]))
+    by_fidelity = (Fidelity.RECORDED, run - simulated), (Fidelity.SIMULATED, simulated)
+    yield field("fidelity", *words(*(f"{name} in {count_of(count, 'turn')}" for name, count in by_fidelity if count)))
 
 
 def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
@@ -104,19 +106,12 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
         return
     glyph, role = STATE[end.looks]
     reason = reason_of_end(end.state, end.terminal)
-    yield field("ends in", Span(f"{glyph} {end.state.value}", role),
-                *((Span(f"  {reason}"),) if reason else ()))
+    yield field("ends in", Span(f"{glyph} {end.state.value}", role), *((Span(f"  {reason}"),) if reason else ()))
     if end.cut_unseen:
         yield more(Span("the budget cut an answer over which this server says that it is finished", Tone.WARN))
     if end.limit:
         yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Tone.WARN))
     yield field("verdict", Span(end.verdict, Tone.OK if end.complete else Tone.WARN))
-    yield from _spend_lines(end)
-    made = Span(f": {GUESS}, made up from the recorded text", Tone.DIM)
-    yield field("fidelity", Span(end.fidelity), *((made,) if is_guess(end) else ()))
-
-
-def _spend_lines(end: End) -> Iterator[Line]:
     spent = end.spend
     yield field("segments", Span(f"{end.segments:,}"))
     yield field("output", Span(f"{count_of(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),
@@ -127,3 +122,5 @@ def _spend_lines(end: End) -> Iterator[Line]:
     yield field("requests", Span(f"{spent.requests:,}"),
                 Span(f"  {count_of(spent.continuations, 'continuation')}, "
                      f"{count_of(spent.repairs, 'repair')}", Tone.DIM))
+    made = Span(f": {GUESS}, made up from the recorded text", Tone.DIM)
+    yield field("fidelity", Span(end.fidelity), *((made,) if is_guess(end) else ()))

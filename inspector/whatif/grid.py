@@ -19,8 +19,8 @@ from math import prod
 
 from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
-from inspector.replay.token_counts import impossible
-from inspector.sessions.recording import TurnPlace
+from inspector.replay.tokens import believed
+from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, MOST, Limits, Spend
@@ -34,7 +34,7 @@ Value = int | None
 ATTEMPTS, TOKENS = "continuation_max_attempts", "continuation_max_total_completion_tokens"
 SHORT = {name: short for name, short, _, _ in limit_usage(Turn("", Request("")))}
 """Limit -> the short name under which every screen shows it; both may be typed."""
-OLDER = {"tokens": "continuation_max_total_completion_tokens", "chars": "continuation_max_output_chars"}
+OLDER = {"tokens": TOKENS, "chars": "continuation_max_output_chars"}
 """Shorter names that may be typed too; they are not shown, since they do not bound the output of the whole turn."""
 NAMES = (*dict.fromkeys(guard.limit for guard in GUARDS), INITIAL)
 """What may be an axis: every limit that a replay looks at, and the initial max_tokens."""
@@ -115,10 +115,10 @@ def values_of(name: str, spec: str) -> tuple[Value, ...]:
         found.update(_part(name, part.strip()))
         if len(found) > MOST_VALUES:
             raise CallerError(f"--grid {name}: more than {MOST_VALUES:,} values")
-    numbers = sorted(value for value in found if value is not None)
-    for value in (*numbers[:1], *numbers[-1:], *([None] if None in found else [])):
+    values = sorted(found, key=size_of)
+    for value in (values[0], *values[-2:]):  # the largest number may stand before None
         settings_of({name: "none" if value is None else str(value)}, Settings())  # the limit itself says what it takes
-    return (*numbers, *([None] if None in found else []))
+    return tuple(values)
 
 
 def _part(name: str, text: str) -> Iterable[Value]:
@@ -154,23 +154,16 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     the longest response is used instead. If requests name different caps, the value `recorded` (each with its own) is
     added. One of the budgets is large enough for the longest answer with all its continuations.
     """
-    asked = max((sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns),
-                default=0)
-    attempts = Axis(ATTEMPTS, tuple(range(max(6, asked) + 1)))
-    caps = Counter(
-        each.request.max_tokens for each in case.recording.exchanges
-        if each.request is not None and (each.request.max_tokens or 0) > 0
-    )
-    usual = caps.most_common(1)[0][0] if caps else max(
-        (each.response.usage.output_tokens or 0 for each in case.recording.exchanges
-         if each.response.usage and impossible(each.response) is None), default=0
-    )
-    if not usual:
-        return (attempts,)
-    around = sorted({max(1, usual // 4), max(1, usual // 2), usual, usual * 2, usual * 4, max(usual, _longest(case))})
-    if usual // 4 > MOST:  # no budget that anybody could set
+    asked = [sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns]
+    attempts = Axis(ATTEMPTS, tuple(range(max([6, *asked]) + 1)))
+    caps = Counter(each.request.max_tokens for each in case.recording.exchanges
+                   if each.request is not None and (each.request.max_tokens or 0) > 0)
+    usual = caps.most_common(1)[0][0] if caps else max(map(_tokens, case.recording.exchanges), default=0)
+    if not usual or usual // 4 > MOST:  # no budget that anybody could set
         return (attempts,)
     if simulate:
+        around = sorted({max(1, usual // 4), max(1, usual // 2), usual, usual * 2, usual * 4,
+                         max(usual, _longest(case))})
         recorded = () if len(caps) == 1 and caps.total() == len(case.recording.exchanges) else (None,)
         return attempts, Axis(INITIAL, (*(value for value in around if value <= MOST), *recorded))
     return attempts, Axis(TOKENS, tuple(usual * by for by in (1, 2, 4, 8, 16) if usual * by <= MOST))
@@ -182,11 +175,15 @@ def _longest(case: Case) -> int:
     for turn in case.recording.turns:
         whole = 0
         for link in turn.links:
-            response = case.recording.exchanges[link.index].response
-            used = response.usage.output_tokens if response.usage and impossible(response) is None else None
-            whole = (used or 0) + (whole if link.place is TurnPlace.CONTINUATION else 0)
+            before = whole if link.place is TurnPlace.CONTINUATION else 0
+            whole = before + _tokens(case.recording.exchanges[link.index])
             longest = max(longest, whole)
     return longest
+
+
+def _tokens(exchange: Exchange) -> int:
+    usage = believed(exchange.response)
+    return (usage.output_tokens or 0) if usage is not None else 0
 
 
 # -- The cells, the settings of each, and the end of each turn in each -----------------------------------------------
@@ -263,11 +260,11 @@ class Grid:
 
     def values(self, cell: int) -> tuple[Value, ...]:
         """The value of each axis in a cell."""
-        found: list[Value] = []
+        found: tuple[Value, ...] = ()
         for axis in reversed(self.axes):
             cell, place = divmod(cell, len(axis.values))
-            found.append(axis.values[place])
-        return tuple(reversed(found))
+            found = (axis.values[place], *found)
+        return found
 
     def cell(self, values: Sequence[Value]) -> int:
         """The cell with these values, one for each axis.
@@ -282,9 +279,13 @@ class Grid:
             cell = cell * len(axis.values) + axis.values.index(value)
         return cell
 
+    def named(self, values: Sequence[Value]) -> dict[str, Value]:
+        """The values of a cell by their limits."""
+        return dict(zip(self.names, values, strict=True))
+
     def settings(self, cell: int) -> Settings:
         """The settings of a cell, from which a branch can be made."""
-        return self.settings_with(dict(zip(self.names, self.values(cell), strict=True)))
+        return self.settings_with(self.named(self.values(cell)))
 
     def settings_with(self, values: Mapping[str, Value]) -> Settings:
         """The base with these limits set."""
@@ -295,11 +296,10 @@ class Grid:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The cells grouped by the values of the axes that guards do not check."""
-        apart = [name for name in self.names if name in APART]
-        places = [self.names.index(name) for name in apart]
+        apart = {name: place for place, name in enumerate(self.names) if name in APART}
         cells: dict[tuple[Value, ...], array[int]] = {}
         for cell, values in enumerate(product(*(axis.values for axis in self.axes))):
-            cells.setdefault(tuple([values[place] for place in places]), array("I")).append(cell)
+            cells.setdefault(tuple([values[place] for place in apart.values()]), array("I")).append(cell)
         return tuple(Group(dict(zip(apart, fixed, strict=True)), own) for fixed, own in cells.items())
 
 
@@ -366,11 +366,10 @@ class GridRequest:
         cap = None if INITIAL in grid.names else base.max_tokens
         same = replace(base, limits=replace(base.limits, **varied), explicit=base.explicit - varied.keys(),
                        max_tokens=cap, simulate=cap is not None)
-        grids = [f"--grid {axis.short}={spec_of(axis)}" for axis in self.axes]
-        words = [command(paths, same, api, profile, verb="tune"), *grids]
-        if self.simulate is not None:
-            words.append("--simulate" if self.simulate else "--recorded")
-        return " ".join([*words, f"--show {show}"] if show != "outcome" else words)
+        simulate = {None: [], True: ["--simulate"], False: ["--recorded"]}[self.simulate]
+        return " ".join([command(paths, same, api, profile, verb="tune"),
+                         *(f"--grid {axis.short}={spec_of(axis)}" for axis in self.axes), *simulate,
+                         *([f"--show {show}"] if show != "outcome" else [])])
 
 
 def axes_text(axes: Sequence[Axis]) -> str:

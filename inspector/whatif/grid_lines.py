@@ -12,7 +12,7 @@ from inspector.config.settings import INITIAL, REPLAYED
 from inspector.report.lines.glyphs import SIMULATED, STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
-from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, spent_line, turn_counts, turn_name
+from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, spent_line, turn_counts, turn_name, words
 from inspector.whatif.grid import SHORT, End, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import heat, key
@@ -79,11 +79,10 @@ def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
     if found.cell is None:
         word = "NOT KNOWN TO COMPLETE" if ends_unknown(tuning, found.turn) else "DOES NOT COMPLETE"
         return (Span(word, Tone.WARN), Span(f"  {why_not(tuning, found.end)}"))
-    cap, end, turn = smallest_cap(tuning, found.turn), found.at_edge, found.turn
-    budget = None if found.edge is None else found.edge.budget
-    return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap(tuning, cap, turn),
-            *fewest(tuning, found.cell, budget, turn, " ".join(
-                [f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))]), is_guess(end)))
+    end, turn = found.at_edge, found.turn
+    spent = " ".join([f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))])
+    return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap(tuning, smallest_cap(tuning, turn), turn),
+            *fewest(tuning, found.cell, found.budget, turn, spent, is_guess(end)))
 
 
 def ends_unknown(tuning: TunedGrid, turn: int) -> bool:
@@ -101,8 +100,8 @@ def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> L
     recorded = recorded_cap(tuning, turn) if guess and turn is not None else None
     proved = (() if recorded is None else
               (Span(f" ({FROM_RECORDING} "), *cap_name(tuning, tuning.grid.values(recorded[0])), Span(")")))
-    budget = dict(zip(tuning.grid.names, cap.values, strict=True))[INITIAL]
-    return (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values), *between(tuning, cap.cell, budget),
+    return (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values),
+            *between(tuning, cap.cell, tuning.grid.named(cap.values)[INITIAL]),
             Span(f": {spent}{GUESS if guess else FROM_RECORDING}"), *proved, Span(" · "))
 
 
@@ -112,11 +111,13 @@ def fewest(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None, s
             Span(f": {GUESS if guess else FROM_RECORDING}"))
 
 
-def belief(end: End) -> str:
-    """Whether the end of a turn rests on recorded answers, or is a guess."""
+def _spent_and_belief(end: End) -> Line:
+    """What a turn spends, and why one may believe how it ends, or that it is a guess."""
+    spent = Span(f"{spent_words(end)}; ")
     if is_guess(end):
-        return f"{GUESS} (SIMULATED): made up from the recorded text, no model answered so"
-    return "each of these answers was recorded" if end.fidelity == Fidelity.RECORDED else end.fidelity
+        return (spent, Span(f"{GUESS} (SIMULATED): made up from the recorded text, no model answered so", Tone.WARN))
+    recorded = end.fidelity == Fidelity.RECORDED
+    return (spent, Span("each of these answers was recorded" if recorded else end.fidelity, Tone.OK))
 
 
 def cap_name(tuning: TunedGrid, values: Sequence[Value]) -> Line:
@@ -145,7 +146,7 @@ def reach(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None = N
 
 def between(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
     """A note if a max_tokens lies between the values of its axis: the map shows it in the next larger one."""
-    cap = dict(zip(tuning.grid.names, tuning.grid.values(cell), strict=True)).get(INITIAL)
+    cap = tuning.grid.named(tuning.grid.values(cell)).get(INITIAL)
     return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Tone.DIM),)
 
 
@@ -158,9 +159,8 @@ def about(tuning: TunedGrid) -> Iterator[Line]:
         full = "" if axis.short == axis.name else f" ({axis.name})"
         span = Span(f"{axis.short}{full}: {told}")
         yield field("grid", span) if number == 0 else more(span)
-    yield field("size", *join_groups([
-        (Span(count_of(grid.size, "cell")),), (Span(count_of(len(tuning.turns), "turn")),),
-        (Span(f"policy {grid.base.policy.name}"),)]))
+    yield field("size", *words(count_of(grid.size, "cell"), count_of(len(tuning.turns), "turn"),
+                                f"policy {grid.base.policy.name}"))
     yield more(Span(grid.base.policy.title, Tone.DIM))
     for name, most in raised_limits(grid.base).items():
         if name not in grid.names:
@@ -175,11 +175,9 @@ def about(tuning: TunedGrid) -> Iterator[Line]:
 
 
 def fidelity(tuning: TunedGrid) -> Line:
-    """The numbers of cells that rest on recorded and on simulated answers."""
-    run = [cell for cell in range(tuning.grid.size) if tuning.looked_at[cell]]
-    simulated = sum(map(bool, tuning.simulated))
-    ended = sum(map(bool, tuning.unrecorded))
-    parts = [(Span(f"{Fidelity.RECORDED} in {count_of(len(run) - simulated, 'cell')}"),)]
+    """How many cells rest on recorded answers, and how many on simulated ones."""
+    run, simulated, ended = (sum(map(bool, cells)) for cells in (tuning.looked_at, tuning.simulated, tuning.unrecorded))
+    parts = [(Span(f"{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
     if ended:
@@ -212,8 +210,7 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         known = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
         yield more(Span("in the largest cell: ", Tone.DIM), *known)
         return
-    told = [*_cap_lines(tuning, limits.turn), *_fewest_lines(tuning, limits)]
-    first, rest = told[0], told[1:]
+    first, *rest = *_cap_lines(tuning, limits.turn), *_fewest_lines(tuning, limits, limits.cell)
     yield field(name, Span(f"{glyph} ", role), *first, who)
     for line in rest:
         yield more(*line)
@@ -227,7 +224,7 @@ def _cap_lines(tuning: TunedGrid, turn: int) -> Iterator[Line]:
         return
     end = cap.ends[0]
     yield (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values))
-    yield (Span(f"{spent_words(end)}; "), Span(belief(end), Tone.WARN if is_guess(end) else Tone.OK))
+    yield _spent_and_belief(end)
     for below in cap.below:
         yield (Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values), Span(f", {fails(below)}", Tone.DIM))
     recorded = recorded_cap(tuning, turn) if is_guess(end) else None
@@ -249,15 +246,13 @@ def fails(end: End) -> str:
     return f"fails: {why} after {spent_words(end)}"
 
 
-def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
-    """The fewest output tokens of one turn, and what smaller limits do."""
-    if limits.cell is None:
-        return
-    budget, end = None if limits.edge is None else limits.edge.budget, limits.at_edge
-    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, limits.cell, budget), Tone.STRONG))
-    yield (Span(f"{spent_words(end)}; "), Span(belief(end), Tone.WARN if is_guess(end) else Tone.OK))
+def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits, cell: int) -> Iterator[Line]:
+    """The fewest output tokens of one turn, for which it completes in this cell, and what smaller limits do."""
+    end = limits.at_edge
+    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, cell, limits.budget), Tone.STRONG))
+    yield _spent_and_belief(end)
     lower = [(axis, value) for axis, value, own in zip(
-        tuning.grid.axes, limits.by_axis, tuning.grid.values(limits.cell), strict=True)
+        tuning.grid.axes, limits.by_axis, tuning.grid.values(cell), strict=True)
         if value != own and (axis.name != INITIAL or not tuning.grid.base.simulate)]
     if lower:
         least = " or ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in lower)
@@ -321,5 +316,4 @@ def _tokens(bend: Knee) -> int:
 
 
 def _point_words(tuning: TunedGrid, completed: int, tokens: int) -> Line:
-    return join_groups([
-        (Span(f"{completed:,} of {tuning.every:,} complete"),), (Span(count_of(tokens, "output token")),)])
+    return words(f"{completed:,} of {tuning.every:,} complete", count_of(tokens, "output token"))

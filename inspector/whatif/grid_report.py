@@ -37,7 +37,7 @@ def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, pat
     best, cap = tuning.grid.settings(bend.enough.cell), smallest_cap_of_all(tuning, bend.enough.completed)
     chosen: dict[str, Settings] = {}
     if cap is not None:
-        chosen[LEAST_CAP] = tuning.grid.settings_with(dict(zip(tuning.grid.names, cap.values, strict=True)))
+        chosen[LEAST_CAP] = tuning.grid.settings_with(tuning.grid.named(cap.values))
     chosen[FEWEST] = best if bend.budget is None else settings_of({INITIAL: str(bend.budget)}, best)
     runs = [(f"{name}:\n" if len(chosen) > 1 else "") + _command(tuning, settings, paths)
             for name, settings in chosen.items()]
@@ -206,7 +206,7 @@ def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
         "cells": [None if turn.end(cell) is None else code for cell, code in enumerate(turn.codes)],
         "smallest": None if found is None or found.cell is None else {
             "cell": found.cell,
-            "by_axis": dict(zip(tuning.grid.names, found.by_axis, strict=True)),
+            "by_axis": tuning.grid.named(found.by_axis),
             "every_larger": every_larger(tuning, found.cell, number),
             "limits": found.limits,
             "grain": None if found.edge is None else found.edge.grain,
@@ -286,7 +286,7 @@ def _assigned_values(names: Sequence[str], values: Sequence[Value]) -> str:
 
 
 def _value_text(value: Value) -> str:
-    return "none" if value is None else f"{value:,}" if isinstance(value, int) else one_line(str(value))
+    return "none" if value is None else f"{value:,}"
 
 
 def _page_table(

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from operator import add, attrgetter
+from operator import add
 from struct import Struct
 from typing import Any
 
@@ -149,6 +149,25 @@ class SmallestCap:
     below_values: tuple[Value, ...] = ()
 
 
+def _sum_of(value: Callable[[End], int]) -> cached_property[list[int]]:
+    """For each cell, the sum of this value of its ends over all turns; what was not run counts nothing."""
+
+    def sums(tuned: TunedGrid) -> list[int]:
+        # Turns that go alike share their codes, and are added up before the cells are looked at.
+        alike: dict[int, tuple[array[int], list[int]]] = {}
+        for turn in tuned.turns:
+            values = list(map(value, turn.ends))
+            codes, of_ends = alike.setdefault(id(turn.codes), (turn.codes, [0] * len(values)))
+            of_ends[:] = map(add, of_ends, values)
+        totals = [0] * tuned.grid.size
+        for codes, of_ends in alike.values():
+            by_code = {UNDONE: 0, **dict(enumerate(of_ends))}
+            totals = list(map(add, totals, map(by_code.__getitem__, codes)))
+        return totals
+
+    return cached_property(sums)
+
+
 @dataclass(frozen=True)
 class TunedGrid:
     """A grid with its results, complete or cancelled."""
@@ -165,65 +184,28 @@ class TunedGrid:
     caps: dict[tuple[int, ...], SmallestCap | None] = field(default_factory=dict, compare=False)
     """How many of some turns complete, and the turns -> the smallest max_tokens with which they do, once looked for."""
 
+    # Sums over all turns, for each cell.
+    looked_at = _sum_of(lambda end: 1)
+    """How many turns were run."""
+    completed = _sum_of(lambda end: end.complete)
+    """How many turns are complete by their verdict."""
+    incomplete = _sum_of(lambda end: not end.complete and end.state is not State.UNRECORDED)
+    """How many turns are not complete, although the recording reaches their end."""
+    unrecorded = _sum_of(lambda end: end.state is State.UNRECORDED)
+    """In how many turns the recording ended first."""
+    simulated = _sum_of(lambda end: end.fidelity == Fidelity.SIMULATED)
+    """How many turns ended with a simulated answer."""
+    tokens = _sum_of(lambda end: end.spend.output_tokens)
+    """The output tokens."""
+    requests = _sum_of(lambda end: end.spend.requests)
+    """The requests."""
+    segments = _sum_of(lambda end: end.segments)
+    """The responses in the answers."""
+
     @property
     def cancelled(self) -> bool:
         """Whether some cells were not run."""
         return self.done < self.parts
-
-    def _sum(self, of: Callable[[End], int]) -> list[int]:
-        """The sum over all turns for each cell; turns that were not run count as 0."""
-        # Turns that go alike share their codes, and are added up before the cells are looked at.
-        alike: dict[int, tuple[array[int], list[int]]] = {}
-        for turn in self.turns:
-            values = list(map(of, turn.ends))
-            codes, sums = alike.setdefault(id(turn.codes), (turn.codes, [0] * len(values)))
-            sums[:] = map(add, sums, values)
-        totals = [0] * self.grid.size
-        for codes, sums in alike.values():
-            by_code = dict(enumerate(sums))
-            by_code[UNDONE] = 0
-            totals = list(map(add, totals, map(by_code.__getitem__, codes)))
-        return totals
-
-    @cached_property
-    def looked_at(self) -> list[int]:
-        """For each cell, how many turns were run in it."""
-        return self._sum(lambda end: 1)
-
-    @cached_property
-    def completed(self) -> list[int]:
-        """For each cell, how many turns are complete by their verdict."""
-        return self._sum(lambda end: end.complete)
-
-    @cached_property
-    def incomplete(self) -> list[int]:
-        """For each cell, how many turns are not complete, although the recording reaches their end."""
-        return self._sum(lambda end: not end.complete and end.state is not State.UNRECORDED)
-
-    @cached_property
-    def unrecorded(self) -> list[int]:
-        """For each cell, in how many turns the recording ended first."""
-        return self._sum(lambda end: end.state is State.UNRECORDED)
-
-    @cached_property
-    def simulated(self) -> list[int]:
-        """For each cell, how many turns ended with a simulated answer."""
-        return self._sum(lambda end: end.fidelity == Fidelity.SIMULATED)
-
-    @cached_property
-    def tokens(self) -> list[int]:
-        """For each cell, the output tokens of all turns."""
-        return self._sum(attrgetter("spend.output_tokens"))
-
-    @cached_property
-    def requests(self) -> list[int]:
-        """For each cell, the requests of all turns."""
-        return self._sum(attrgetter("spend.requests"))
-
-    @cached_property
-    def segments(self) -> list[int]:
-        """For each cell, the number of responses in the answers of all turns."""
-        return self._sum(attrgetter("segments"))
 
     @cached_property
     def every(self) -> int:
@@ -233,6 +215,10 @@ class TunedGrid:
     def whole(self, cell: int) -> bool:
         """Whether a cell was run in as many turns as any other; only such cells can be compared."""
         return 0 < self.looked_at[cell] == self.every
+
+    def ends(self, turns: Sequence[int], cell: int) -> tuple[End, ...]:
+        """How these turns end in a cell; one that was not run in it is left out."""
+        return tuple([end for turn in turns if (end := self.turns[turn].end(cell)) is not None])
 
 
 def tune(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from inspector.report.lines.glyphs import MARKED, SIMULATED, STATE
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone
-from inspector.whatif.grid import SHORT, UNDONE, Axis, End
+from inspector.whatif.grid import SHORT, UNDONE, Axis, End, Grid, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
@@ -171,8 +171,7 @@ class Plane:
         return (Span(self._chosen(block), Tone.TITLE),) if row == -self.heads - 1 else EMPTY
 
     def _cells(
-        self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None,
-        best: Mapping[int, str],
+        self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None, best: Mapping[int, str]
     ) -> Line:
         spans = [Span(f"{self.rows.value_text(self.rows.values[row]):<{self.margin}}", Tone.DIM)]
         for column in self._columns_of(chunk):
@@ -184,11 +183,9 @@ class Plane:
         return tuple(spans)
 
     def _chosen(self, block: int) -> str:
-        found: list[str] = []
-        for axis in reversed(self.axes[:-2]):
-            block, place = divmod(block, len(axis.values))
-            found.append(f"{axis.short}={axis.value_text(axis.values[place])}")
-        return ", ".join(reversed(found))
+        others = Grid(self.axes[:-2])
+        return ", ".join(f"{axis.short}={axis.value_text(value)}"
+                         for axis, value in zip(others.axes, others.values(block), strict=True))
 
 
 def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best: Mapping[int, str] = NOTHING) -> Plane:
@@ -196,16 +193,17 @@ def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best
 
     Every cell has room for the mark of the cursor, and each of `best` for its own.
     """
-    rows, columns = (axes[-2], axes[-1]) if len(axes) > 1 else (axes[0], None)
+    bare = Plane(axes, 0, 1, 1)
+    rows, columns = bare.rows, bare.columns
     left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP
-    longest = max((len(mark.text) for mark in marks), default=0)
-    widest = max(longest, *(len(marks[cell].text) + len(mark) for cell, mark in best.items()), 0) + len(HERE)
-    heads = (len(columns.value_text(value)) for value in columns.values) if columns is not None else ()
-    wide = max((widest, *heads)) + GAP
-    every = len(columns.values) if columns is not None else 1
-    return Plane(axes, left, wide, every if width is None else max(1, (width - left + GAP) // wide))
+    widest = max([len(mark.text) + len(best.get(cell, "")) for cell, mark in enumerate(marks)], default=0) + len(HERE)
+    heads = [len(columns.value_text(value)) for value in columns.values] if columns is not None else []
+    wide = max(widest, *heads) + GAP if heads else widest + GAP
+    return Plane(axes, left, wide, bare.across if width is None else max(1, (width - left + GAP) // wide))
 
 
+NOT_RUN = Span("", Tone.AHEAD)
+"""The mark of a cell that was not run."""
 SHADES = "░▒▓█"
 WIDTH = 80
 
@@ -264,36 +262,30 @@ SHOWS: Mapping[str, _Shown] = {
 
 def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
     """The mark of each cell: for all turns together, or for one; `short` leaves out how many turns there are."""
-    if turn is None and len(tuning.turns) == 1:
-        turn = 0
-    return _all(tuning, show, short) if turn is None else _one(tuning, show, turn)
-
-
-def _all(tuning: TunedGrid, show: str, short: bool) -> list[Span]:
+    if turn is not None or len(tuning.turns) == 1:
+        return _one(show, tuning.turns[turn or 0])
     values = SHOWS[show].total(tuning)
     most = max(values, default=0)
-    found: list[Span] = []
-    for cell, value in enumerate(values):
-        if not tuning.whole(cell):
-            found.append(Span("", Tone.AHEAD))
-            continue
-        mark = _outcome(tuning, cell, short) if show == "outcome" else _shade(value, most)
-        found.append(mark if not tuning.simulated[cell] else Span(mark.text + SIMULATED, mark.role))
-    return found
+
+    def mark(cell: int) -> Span:
+        told = _outcome(tuning, cell, short) if show == "outcome" else _shade(values[cell], most)
+        return _marked(told, tuning.simulated[cell] > 0)
+
+    return [mark(cell) if tuning.whole(cell) else NOT_RUN for cell in range(len(values))]
 
 
-def _one(tuning: TunedGrid, show: str, turn: int) -> list[Span]:
-    seen = tuning.turns[turn]
-    most = max((SHOWS[show].single(end) for end in seen.ends), default=0)
-    by_code = {UNDONE: Span("", Tone.AHEAD)}
-    for code, end in enumerate(seen.ends):
-        if show == "outcome":
-            glyph, role = STATE[end.looks]
-            mark = Span(f"{glyph} {word(end)}", role)
-        else:
-            mark = _shade(SHOWS[show].single(end), most)
-        by_code[code] = mark if end.fidelity != Fidelity.SIMULATED else Span(mark.text + SIMULATED, mark.role)
+def _one(show: str, seen: TurnGrid) -> list[Span]:
+    values = [SHOWS[show].single(end) for end in seen.ends]
+    by_code = {UNDONE: NOT_RUN}
+    for code, (end, value) in enumerate(zip(seen.ends, values, strict=True)):
+        glyph, role = STATE[end.looks]
+        told = Span(f"{glyph} {word(end)}", role) if show == "outcome" else _shade(value, max(values))
+        by_code[code] = _marked(told, end.fidelity == Fidelity.SIMULATED)
     return [by_code[code] for code in seen.codes]
+
+
+def _marked(mark: Span, simulated: bool) -> Span:
+    return Span(mark.text + SIMULATED, mark.role) if simulated else mark
 
 
 def key(show: str, single: bool) -> str:
@@ -309,10 +301,10 @@ def key(show: str, single: bool) -> str:
 # -- the map ---------------------------------------------------------------------------------------------------------
 
 
-def heat(tuning: TunedGrid, show: str, turn: int | None = None, here: int | None = None) -> list[Line]:
-    """The map, at most `WIDTH` columns wide; cell `here` is marked."""
-    spans = marks(tuning, show, turn)
+def heat(tuning: TunedGrid, show: str) -> list[Line]:
+    """The map, at most `WIDTH` columns wide."""
+    spans = marks(tuning, show)
     if plane(tuning.grid.axes, spans, None).width > WIDTH:
-        spans = marks(tuning, show, turn, short=True)
+        spans = marks(tuning, show, short=True)
     made = plane(tuning.grid.axes, spans, WIDTH)
-    return [made.line(y, spans, here) for y in range(made.height)]
+    return [made.line(y, spans) for y in range(made.height)]

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from inspector.config.settings import INITIAL
 from inspector.replay import first_run
 from inspector.replay.case import Case
-from inspector.whatif.grid import APART, SHORT, TOKENS, UNDONE, Axis, End, Grid, Group, TurnGrid, Value, size_of
+from inspector.whatif.grid import APART, SHORT, TOKENS, UNDONE, Axis, End, Grid, Group, TurnGrid, Value
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State
@@ -87,49 +87,60 @@ def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
     return kept and cost(candidate) <= cost(ends)
 
 
-def edge(
-    tuning: TunedGrid, turns: Sequence[int], values: Sequence[Value], worse: int, ends: Sequence[End]
-) -> Edge | None:
-    """The edge between `worse`, with which the turns do worse, and the budget of a cell in which they end as given.
-
-    None if the cell has no max_tokens of its own.
-    """
-    high = dict(zip(tuning.grid.names, values, strict=True)).get(INITIAL)
-    if high is None or tuning.case is None:
+def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
+    """The smallest max_tokens of turns, between that of their best cell and the next smaller one of the grid."""
+    grid, ends = tuning.grid, tuning.ends(turns, cell)
+    values = grid.values(cell)
+    high = grid.named(values).get(INITIAL)
+    if tuning.case is None or high is None or len(ends) < len(turns):
         return None
+    worse = 0
+    for value in grid.axes[grid.names.index(INITIAL)].values:
+        if value is None or value >= high:
+            break
+        made = tuning.ends(turns, grid.cell(with_cap(grid, values, value)))
+        if len(made) == len(turns) and not as_good(made, ends):
+            worse = value
     runs = Runs(tuning, tuning.case, turns, values)
-    # A turn that ends the same at both sides is not asked in between; what is found is asked of all of them.
+
+    def enough(places: Sequence[int], budget: int) -> bool:
+        return as_good([runs.at(place, budget) for place in places], [ends[place] for place in places])
+
     few = [place for place, end in enumerate(ends) if not worse or runs.at(place, worse) != end]
-    budget = _between(runs, few, worse, high, ends)
-    if not as_good(runs.all(budget), ends):
-        budget = _between(runs, range(len(turns)), worse, high, ends)
+    budget = smallest_value(worse, high, few, range(len(turns)), enough)
     below = runs.all(budget - 1) if budget > 1 else ()
     return Edge(budget, tuple(turns), runs.all(budget), below, runs.grain(budget))
 
 
-def _between(runs: Runs, places: Sequence[int], worse: int, high: int, ends: Sequence[End]) -> int:
-    best = [ends[place] for place in places]
-    return halving(worse, high, lambda budget: as_good([runs.at(place, budget) for place in places], best))
+def with_cap(grid: Grid, values: Sequence[Value], cap: Value) -> tuple[Value, ...]:
+    """The values of a cell with another max_tokens."""
+    return tuple({**grid.named(values), INITIAL: cap}.values())
 
 
-def halving(worse: int, high: int, enough: Callable[[int], bool]) -> int:
-    """The smallest value that is enough, found by bisection between one that is not and one that is."""
-    while worse + 1 < high:
-        middle = (worse + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            worse = middle
-    return high
+def smallest_value(
+    low: int, high: int, few: Sequence[int], every: Sequence[int], enough: Callable[[Sequence[int], int], bool]
+) -> int:
+    """The smallest value that is enough for every turn, between one that is not and one that is.
+
+    Turns that go the same way at both sides are not asked in between, but the `few` others; what is found is asked of
+    all, and where it is not enough for them, they are asked in between too.
+    """
+    for asked in (few, every):
+        worse, found = low, high
+        while worse + 1 < found:
+            middle = (worse + found) // 2
+            worse, found = (worse, middle) if enough(asked, middle) else (middle, found)
+        if enough(every, found):
+            break
+    return found
 
 
 class Runs:
     """Runs turns under any max_tokens, with all other limits as in one cell; each turn is run once for a budget."""
 
     def __init__(self, tuning: TunedGrid, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
-        grid = tuning.grid
-        self.case, self.values = case, dict(zip(grid.names, values, strict=True))
-        self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), grid.base)
+        self.case, self.values = case, tuning.grid.named(values)
+        self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), tuning.grid.base)
         self.records = [case.recording.turns[turn] for turn in turns]
         self.sweeps = [Sweep(case, record, self.grid, tuning.findings[turn])
                        for turn, record in zip(turns, self.records, strict=True)]
@@ -140,8 +151,7 @@ class Runs:
         key = place, budget
         if key not in self.ends:
             fixed = {name: value for name, value in self.values.items() if name in APART}
-            found, codes = self.sweeps[place].swept([Group({**fixed, INITIAL: budget}, array("I", [0]))])
-            self.ends[key] = found[array("I", codes)[0]]
+            (self.ends[key],), _ = self.sweeps[place].swept([Group({**fixed, INITIAL: budget}, array("I", [0]))])
         return self.ends[key]
 
     def all(self, budget: int) -> tuple[End, ...]:
@@ -183,6 +193,11 @@ class SmallestLimits:
     """The smallest max_tokens between the values of the grid, where that is an axis."""
 
     @property
+    def budget(self) -> int | None:
+        """That max_tokens."""
+        return None if self.edge is None else self.edge.budget
+
+    @property
     def at_edge(self) -> End:
         """The end of the turn with the smallest max_tokens; without such an axis, its end in the cell."""
         return self.end if self.edge is None else self.edge.ends[0]
@@ -190,9 +205,8 @@ class SmallestLimits:
     @property
     def limits(self) -> dict[str, int]:
         """The smallest value of each limit, exact to one unit."""
-        end = self.at_edge
-        budget = {} if self.edge is None else {INITIAL: self.edge.budget}
-        return {**budget, **{name: least for name, least in end.needs if name in SHORT}}
+        budget = {} if self.budget is None else {INITIAL: self.budget}
+        return {**budget, **{name: least for name, least in self.at_edge.needs if name in SHORT}}
 
 
 def smallest(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
@@ -209,24 +223,6 @@ def smallest(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
     cell = next(cell for cell, code in enumerate(seen.codes) if code in cheapest)
     end = seen.ends[seen.codes[cell]]
     return SmallestLimits(turn, cell, end, _by_axis(tuning, seen, frozenset(ranks)), _edge(tuning, [turn], cell))
-
-
-def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
-    """The smallest max_tokens of turns, between that of their best cell and the next smaller one of the grid."""
-    grid, seen = tuning.grid, [tuning.turns[turn] for turn in turns]
-    if tuning.case is None or INITIAL not in grid.names:
-        return None
-    place, values = grid.names.index(INITIAL), grid.values(cell)
-    ends = [end for turn in seen if (end := turn.end(cell)) is not None]
-    worse = 0
-    for value in grid.axes[place].values:
-        if value is None or value >= size_of(values[place]):
-            break
-        other = grid.cell((*values[:place], value, *values[place + 1 :]))
-        made = [end for turn in seen if (end := turn.end(other)) is not None]
-        if len(made) == len(ends) == len(turns) and not as_good(made, ends):
-            worse = value
-    return edge(tuning, turns, values, worse, ends) if len(ends) == len(turns) else None
 
 
 def _by_axis(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:

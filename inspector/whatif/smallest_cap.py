@@ -14,7 +14,7 @@ from math import prod
 from inspector.config.settings import INITIAL
 from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
-from inspector.whatif.smallest import Runs, halving, rank
+from inspector.whatif.smallest import Runs, rank, smallest_value, with_cap
 from loop_core.turn.trace import Fidelity
 
 
@@ -71,44 +71,34 @@ def _first(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
 
 def _exact(tuning: TunedGrid, turns: Sequence[int], place: int, cell: int) -> SmallestCap:
     """The smallest value between that of a cell in which the turns complete and the next smaller one of the grid."""
-    grid, at = tuning.grid, tuning.grid.names.index(INITIAL)
-    axis, values = grid.axes[at], grid.values(cell)
-    ends, wanted = _ends(tuning, turns, cell)
+    grid, values, wanted = tuning.grid, tuning.grid.values(cell), _completing(tuning, turns, cell)
+    axis = grid.axes[grid.names.index(INITIAL)]
     high, low = axis.values[place], axis.values[place - 1] if place else 0
     if tuning.case is None or high is None or low is None:
-        return SmallestCap(values, cell, ends)
-    largest = tuple(high if number == at else each.values[-1] for number, each in enumerate(grid.axes))
-    if _ends(tuning, turns, grid.cell(largest))[1] != wanted:  # a larger limit may complete less
+        return SmallestCap(values, cell, tuning.ends(turns, cell))
+    largest = with_cap(grid, [each.values[-1] for each in grid.axes], high)
+    if _completing(tuning, turns, grid.cell(largest)) != wanted:  # a larger limit may complete less
         largest = values
     runs = Runs(tuning, tuning.case, turns, largest)
-    budget = _between(runs, wanted, low, high)
-    strict = _strictest(grid, largest, [runs.at(each, budget) for each in wanted])
-    own = Runs(tuning, tuning.case, turns, strict)
-    if not all(own.at(each, budget).complete for each in wanted):
-        own, strict = runs, largest
-    below = runs.all(budget - 1) if budget > 1 else ()
-    return SmallestCap(_with(strict, at, budget), grid.cell(_with(strict, at, high)), own.all(budget), below,
-                       _with(largest, at, budget - 1))
 
-
-def _ends(tuning: TunedGrid, turns: Sequence[int], cell: int) -> tuple[tuple[End, ...], list[int]]:
-    """How the turns end in a cell, and which of them complete; a turn that was not run in it is left out."""
-    ends = [tuning.turns[turn].end(cell) for turn in turns]
-    return (tuple(end for end in ends if end is not None),
-            [number for number, end in enumerate(ends) if end is not None and end.complete])
-
-
-def _between(runs: Runs, wanted: Sequence[int], low: int, high: int) -> int:
-    """The smallest value with which the turns complete; those that do so at both sides are asked only at the end."""
-    few = [each for each in wanted if not low or not runs.at(each, low).complete]
-    def completes(asked: Sequence[int], budget: int) -> bool:
+    def completes(runs: Runs, asked: Sequence[int], budget: int) -> bool:
         return all(runs.at(each, budget).complete for each in asked)
 
-    for asked in (few, wanted):
-        found = halving(low, high, partial(completes, asked))
-        if completes(wanted, found):
-            return found
-    return high
+    few = [each for each in wanted if not low or not runs.at(each, low).complete]
+    budget = smallest_value(low, high, few, wanted, partial(completes, runs))
+    strict = _strictest(grid, largest, [runs.at(each, budget) for each in wanted])
+    own = Runs(tuning, tuning.case, turns, strict)
+    if not completes(own, wanted, budget):
+        own, strict = runs, largest
+    below = runs.all(budget - 1) if budget > 1 else ()
+    return SmallestCap(with_cap(grid, strict, budget), grid.cell(with_cap(grid, strict, high)), own.all(budget), below,
+                       with_cap(grid, largest, budget - 1))
+
+
+def _completing(tuning: TunedGrid, turns: Sequence[int], cell: int) -> list[int]:
+    """Which of the turns complete in a cell, by their places among these turns."""
+    ends = [tuning.turns[turn].end(cell) for turn in turns]
+    return [place for place, end in enumerate(ends) if end is not None and end.complete]
 
 
 def _strictest(grid: Grid, values: Sequence[Value], ends: Sequence[End]) -> tuple[Value, ...]:
@@ -119,7 +109,3 @@ def _strictest(grid: Grid, values: Sequence[Value], ends: Sequence[End]) -> tupl
             enough = [each for each in axis.values if each is not None and each >= need]
             yield value if axis.name in APART or not enough else enough[0]
     return tuple(least())
-
-
-def _with(values: Sequence[Value], at: int, value: Value) -> tuple[Value, ...]:
-    return (*values[:at], value, *values[at + 1 :])

@@ -19,7 +19,7 @@ from inspector.whatif.grid import End, Grid, parse_axes
 from inspector.whatif.grid_lines import answers, headline, headline_of
 from inspector.whatif.grid_report import as_csv, document, text
 from inspector.whatif.grid_run import tune
-from inspector.whatif.heat import SHOWS, heat, word
+from inspector.whatif.heat import SHOWS, WIDTH, heat, marks, plane, word
 from inspector.whatif.smallest import knee, smallest
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
@@ -63,9 +63,15 @@ def test_a_cell_of_one_turn_is_one_word(end, said):
                        "spend": Spend(), "fidelity": "exact", **end})) == said
 
 
+def drawn(made, turn=None, here=None):
+    spans = marks(made, "outcome", turn)
+    laid = plane(made.grid.axes, spans, WIDTH)
+    return plain([laid.line(y, spans, here) for y in range(laid.height)]).split("\n")
+
+
 def test_the_map_of_one_turn_names_the_limit_that_stopped_it():
     made = tuned("attempts=4,5", "tokens=80,1000", "chars=10,9999")
-    assert plain(heat(made, "outcome", turn=0)).split("\n") == [
+    assert drawn(made, turn=0) == [
         "",
         "attempts=4",
         "             cont_chars",
@@ -103,7 +109,7 @@ def test_maps_keep_to_eighty_columns_and_to_ascii(show, ascii_only):
 
 
 def test_the_marked_cell_stands_out_without_colour():
-    lines = plain(heat(tuned("attempts=4,5", "tokens=80,1000"), "outcome", here=3)).split("\n")
+    lines = drawn(tuned("attempts=4,5", "tokens=80,1000"), here=3)
     assert [line.count("◀") for line in lines] == [0, 0, 0, 1]
     assert lines[3].endswith("∅ 1/2◀")
 
