@@ -149,6 +149,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("Gemini CLI", "GEMINI_CLI_HOME", "", (".gemini", "tmp", "*", "chats", "*")),
         ),
     ),
+    "gemini-stream": FileFormat(
+        f"{_HERE}.gemini_stream", "stream of gemini --output-format stream-json",
+        'lines with "type": "tool_use" and "tool_id", or "init" with "model"', Keeps(Words.HINT, usage=True),
+        (b'"tool_id"', b'"init"', b'"stats"'), grows=True,
+    ),
     "swe-agent": FileFormat(
         f"{_HERE}.swe_agent", "SWE-agent trajectory", 'an object with "trajectory" or "history"',
         Keeps(Words.NONE), (b'"trajectory"', b'"history"', b'"attempts"', b".traj"),
