@@ -137,9 +137,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.HINT, usage=True), (b"ATIF", b"atif"),
     ),
     "otlp": FileFormat(
-        f"{_HERE}.otlp", "OpenTelemetry traces (OTLP)", 'an object with "resourceSpans"',
+        f"{_HERE}.otlp", "OpenTelemetry traces (OTLP)",
+        'an object with "resourceSpans", or printed spans with "context" and "attributes"',
         Keeps(Words.RECORDER, cap=True, usage=True),
-        (b"resourceSpans", b"resource_spans", b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk"),
+        (b"resourceSpans", b"resource_spans", b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),
     ),
     "gemini-cli": FileFormat(
         f"{_HERE}.gemini_cli", "Gemini CLI chat", 'an object, or a first line, with "sessionId" and "projectHash"',
