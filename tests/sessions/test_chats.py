@@ -135,8 +135,18 @@ def test_lines_of_an_older_session_of_hermes(tmp_path, rows, model):
     assert words(seen) == ["COMPLETE"]
 
 
+@pytest.mark.parametrize("own", [
+    {"finish_reason": "stop"}, {"reasoning": None}, {"reasoning_details": []},
+    {"tool_calls": [{**function(), "response_item_id": "fc_1"}]},
+])
+def test_each_member_that_tells_a_line_of_hermes(own):
+    rows = [{**ASKED, "timestamp": "t"}, {"role": "assistant", "content": "hi", "timestamp": "t", **own}]
+    assert choose("\n".join(map(json.dumps, rows)).encode(), "chat.jsonl") == "hermes"
+
+
 @pytest.mark.parametrize("rows", [
     [{**ASKED, "timestamp": "t"}, {"role": "assistant", "content": "hi", "timestamp": "t"}],
+    [{**ASKED, "timestamp": "t"}, {"role": "assistant", "tool_calls": [function()], "timestamp": "t"}],
     [ASKED, {"role": "assistant", "content": "hi", "finish_reason": "stop"}],
 ])
 def test_lines_of_any_chat_are_not_taken_for_hermes(rows):

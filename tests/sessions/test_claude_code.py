@@ -105,10 +105,11 @@ def test_a_run_that_did_not_succeed_says_nothing_of_its_last_answer(tmp_path, re
 @pytest.mark.parametrize("space", [None, 2])
 def test_the_stream_is_read_as_one_list_too(tmp_path, space):
     rows = [INIT, streamed(CALL), given_back(), streamed(text("There are two."), "msg_03"), run_result()]
-    seen = shown(json.dumps(rows, indent=space), tmp_path)
-    assert seen.inputs[0].format == "claude-code"
-    assert places(seen) == [["request", "tool_result"]]
-    assert words(seen) == ["END INFERRED"]
+    for held in (rows, {"loglines": rows}, {"id": "s", "loglines": rows, "title": "count"}):
+        seen = shown(json.dumps(held, indent=space), tmp_path)
+        assert seen.inputs[0].format == "claude-code"
+        assert places(seen) == [["request", "tool_result"]]
+        assert words(seen) == ["END INFERRED"]
 
 
 def test_a_transcript_stripped_to_its_messages_is_read_in_the_order_of_its_rows(tmp_path):

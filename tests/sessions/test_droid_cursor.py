@@ -101,6 +101,16 @@ def test_each_answer_may_have_its_own_model_and_a_user_row_be_the_agents(tmp_pat
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
 
 
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_note_to_the_user_alone_is_no_message(tmp_path, role):
+    rows = [message("m1", "user", text("go")), message("m2", "assistant", text("one")),
+            message("m3", role, text("Token limit reached"))]
+    rows[2]["message"]["visibility"] = "user_only"
+    seen = shown(written(START, *rows), tmp_path)
+    assert (stops(seen), words(seen)) == (["unknown"], ["END NOT RECORDED"])
+    assert [skip.why for skip in seen.inputs[0].skipped] == ["a note of Droid's to the user: Token limit reached"]
+
+
 @pytest.mark.parametrize(("blocks", "thought"), [
     ([text("Look.")], "hm"), ([{"type": "thinking", "thinking": "I see"}, text("Look.")], "I see"),
 ])

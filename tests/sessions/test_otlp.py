@@ -351,3 +351,29 @@ def test_protobuf_is_known_by_the_names_that_such_spans_have(mark: bytes) -> Non
 def test_a_message_may_stand_in_names_of_its_own(names: str) -> None:
     (message,) = inputs_of({f"{names}.role": "user", f"{names}.content": "go"})
     assert (message.role, message.text) == ("user", "go")
+
+
+def printed(number: int, attributes: Row, **more: Any) -> Row:
+    return {"name": "chat", "context": {"trace_id": "0x01", "span_id": f"0x{number:02}", "trace_state": "[]"},
+            "kind": "SpanKind.CLIENT", "parent_id": None, "start_time": f"2026-01-01T00:00:{number:02}.000000Z",
+            "status": {"status_code": "UNSET"}, "attributes": attributes, "events": [], "links": [], **more}
+
+
+@pytest.mark.parametrize("indent", [4, None])
+def test_spans_as_the_console_exporter_prints_them(tmp_path, indent):
+    tool = printed(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": CALL["id"],
+                       "gen_ai.tool.call.result": "a.md"}, parent_id="0x01")
+    rows = (printed(3, chat([said(text("Done."))], [said(text("go"), role="user"), said(CALL)], "length")), tool,
+            printed(1, chat([said(CALL)], [said(text("go"), role="user")], "tool_call")))
+    seen = shown("\n".join(json.dumps(row, indent=indent) for row in rows), tmp_path)
+    assert seen.inputs[0].format == "otlp"
+    assert (stops(seen), places(seen)) == (["tool_call", "max_tokens"], [["request", "tool_result"]])
+    assert seen.responses[0].exchange.started.startswith("2026-01-01T00:00:01")
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "a.md"
+
+
+def test_a_printed_span_that_failed(tmp_path):
+    failed = printed(1, chat([], word=None), status={"status_code": "ERROR", "description": "Rate limit reached"})
+    seen = shown(json.dumps({**failed, "start_time": "soon"}, indent=4), tmp_path)
+    assert words(seen) == ["ERROR"]
+    assert seen.responses[0].exchange.response.error.message == "Rate limit reached"

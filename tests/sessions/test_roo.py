@@ -9,7 +9,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers import choose
-from tests.scenes.transcripts import rules, stops, viewed
+from tests.scenes.transcripts import rules, stops, viewed, words
 
 HISTORY, SCREEN = "api_conversation_history.json", "ui_messages.json"
 CALL = {"type": "tool_use", "id": "c1", "name": "apply_diff", "input": {}}
@@ -83,7 +83,7 @@ def test_a_rejected_call_is_malformed_and_did_not_run(tmp_path):
 
 @pytest.mark.parametrize(("given", "stop"), [
     ({"cancelReason": "user_cancelled"}, "cancelled"), ({"cancelReason": "streaming_failed"}, "interrupted"),
-    ({"cancelReason": "odd"}, "unknown"),
+    ({"cancelReason": "retries_exhausted"}, "interrupted"), ({"cancelReason": "odd"}, "unknown"),
 ])
 def test_cancel_reasons(tmp_path, given, stop):
     assert stops(task(tmp_path, [ASKED, model(said("o"))], [request(**given)])) == [stop]
@@ -145,6 +145,8 @@ def test_a_failed_request_is_an_exchange_of_its_own(tmp_path):
     assert seen.responses[0].exchange.response.error.message == "overloaded"
     seen = task(tmp_path, [ASKED], [request(cancelReason="streaming_failed", streamingFailedMessage="terminated")])
     assert seen.responses[0].exchange.response.error.message == "terminated"
+    seen = task(tmp_path, [ASKED, user(said("again"), ts=3000)], [request(cancelReason="streaming_failed")])
+    assert (stops(seen), words(seen)) == (["error"], ["ERROR"])
 
 
 def test_requests_without_answer_are_counted(tmp_path):

@@ -137,9 +137,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.HINT, usage=True), (b"ATIF", b"atif"),
     ),
     "otlp": FileFormat(
-        f"{_HERE}.otlp", "OpenTelemetry traces (OTLP)", 'an object with "resourceSpans"',
+        f"{_HERE}.otlp", "OpenTelemetry traces (OTLP)",
+        'an object with "resourceSpans", or printed spans with "context" and "attributes"',
         Keeps(Words.RECORDER, cap=True, usage=True),
-        (b"resourceSpans", b"resource_spans", b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk"),
+        (b"resourceSpans", b"resource_spans", b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b'"trace_id"'),
     ),
     "gemini-cli": FileFormat(
         f"{_HERE}.gemini_cli", "Gemini CLI chat", 'an object, or a first line, with "sessionId" and "projectHash"',
@@ -148,6 +149,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
                         ("session-*.json", "session-*.jsonl")),
             AgentFolder("Gemini CLI", "GEMINI_CLI_HOME", "", (".gemini", "tmp", "*", "chats", "*")),
         ),
+    ),
+    "gemini-stream": FileFormat(
+        f"{_HERE}.gemini_stream", "stream of gemini --output-format stream-json",
+        'lines with "type": "tool_use" and "tool_id", or "init" with "model"', Keeps(Words.HINT, usage=True),
+        (b'"tool_id"', b'"init"', b'"stats"'), grows=True,
     ),
     "swe-agent": FileFormat(
         f"{_HERE}.swe_agent", "SWE-agent trajectory", 'an object with "trajectory" or "history"',

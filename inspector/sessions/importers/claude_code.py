@@ -70,6 +70,9 @@ FIELDS: Fields = {
     "attachment": _HOOK,
 }
 """The members of a row that are read, and their possible types."""
+WEB = "loglines"
+"""The member with the rows of a session that Claude Code's web version gives out as one object."""
+_WEB = re.compile(rb'[{,]\s*"loglines"\s*:\s*\[')
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
 
@@ -77,7 +80,8 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises a row of the tree, or a record that only Claude Code writes, among the first lines."""
     seen = first_look(head)
     # a list as the GitHub action stores it
-    rows = seen.first[:8] if isinstance(seen.first, list) else (seen.first, *seen.lines)
+    held = seen.first.get(WEB, seen.first) if isinstance(seen.first, dict) else seen.first
+    rows = held[:8] if isinstance(held, list) else (seen.first, *seen.lines)
     for value in rows:
         if isinstance(value, dict) and _is_row(value):
             qwen = "parts" in object_of(value.get("message")) or "systemPayload" in value
@@ -132,11 +136,11 @@ class _Session(TranscriptReader):
         if not isinstance(data, bytes) or self.look_ahead(data):
             return super().read(data)
         self.unit = "row"
-        return self.read_records(list_pieces(data))
+        return self.read_records(list_pieces(data) if data.lstrip()[:1] == b"[" else list_pieces(data, WEB))
 
     def look_ahead(self, data: bytes) -> bool:
         """Whether the file is one of lines, so that what was added can be read alone."""
-        return not data[:64].lstrip().startswith(b"[")
+        return not data[:64].lstrip().startswith(b"[") and _WEB.search(data[:4096]) is None
 
     def forget_places(self) -> None:
         """Frees the places of rows, and the answers and names that further rows would be compared with."""

@@ -158,6 +158,10 @@ class _Session(ChatReader):
 
     def _message(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], nested: bool) -> TreePlace:
         content, role = message.get("content"), message.get("role")
+        if message.get("visibility") == "user_only":  # a note on the screen, in either role: the model never sees it
+            told = f"a note of Droid's to the user: {words_of(content).strip()[:200]}"
+            self.reading.skipped.append(Skipped(line.number - 1, redact.text(told)))
+            return place
         if role == "assistant":
             model = known_text(message.get("modelId")) or known_text(message.get("model"))
             answer = self.answer(line, place, known_text(line.value.get("id")) or "", model)

@@ -45,6 +45,8 @@ FIELDS: Fields = {
 """The members of a message that are read, and their possible types."""
 META = "session_meta"
 """The role of the first line of a file of lines, which has the model, its tools and the platform."""
+OWN = frozenset({"finish_reason", "reasoning", "reasoning_details"})
+"""Members of an answer in a file of lines; not every answer has a stop word."""
 PASSED = frozenset({"system", META, "session"})
 """Roles of messages that carry nothing of an exchange."""
 OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "session_start"}),
@@ -75,7 +77,9 @@ def _is_row(value: Any) -> bool:
     writes."""
     if not isinstance(value, dict) or ("timestamp" not in value and "tools" not in value):
         return False
-    return value.get("role") == META or (value.get("role") == "assistant" and "finish_reason" in value)
+    calls = objects_of(value.get("tool_calls"))
+    own = not OWN.isdisjoint(value) or any("response_item_id" in call for call in calls)
+    return value.get("role") == META or (value.get("role") == "assistant" and own)
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

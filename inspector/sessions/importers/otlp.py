@@ -1,4 +1,5 @@
-"""OpenTelemetry traces in OTLP: JSON, lines of JSON, protobuf, and the collector's length-prefixed files.
+"""OpenTelemetry traces in OTLP: JSON, lines of JSON, protobuf, and the collector's length-prefixed files; and the spans
+that the console exporter of Python's SDK prints, one JSON object after the other.
 
 A span of a model is one answer. Answers with the same conversation id, else in the same trace, form turns. `span_names`
 has the names of a span's attributes. Stop words are the instrumentation's. The result of a call is in the input of the
@@ -74,11 +75,16 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises JSON with resource spans, or protobuf with the attribute names of such spans."""
     seen = first_look(head)
     if isinstance(seen.first, dict):
-        return 100 if any(name in seen.first for name in RESOURCES) else 0
+        return 100 if any(name in seen.first for name in RESOURCES) or _is_printed(seen.first) else 0
     # JSON behind an empty line would pass for protobuf, whose first byte is a line feed, too.
     if seen.text[:1] in (b"{", b"["):
         return 0
     return 95 if _is_proto(head) and any(name in head for name in NAMES) else 0
+
+
+def _is_printed(value: Any) -> bool:
+    """Whether a value is a span as the console exporter prints it."""
+    return {"trace_id", "span_id"} <= object_of(object_of(value).get("context")).keys() and "attributes" in value
 
 
 def _is_proto(head: bytes) -> bool:
@@ -104,6 +110,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _json_spans(data: bytes) -> Iterator[bytes]:
+    if _is_printed(first_look(data[: 1 << 16]).first):
+        yield from (span for _, span, _ in list_pieces(b"[" + data))
+        return
     lines = data.split(b"\n") if first_look(data[: 1 << 16]).lines else [data]
     for line in lines:
         for name in RESOURCES:
@@ -212,10 +221,20 @@ def span_of(piece: bytes) -> TraceSpan | None:
         attributes.setdefault("gen_ai.input.messages", asked)
     if answered:
         attributes.setdefault("gen_ai.output.messages", answered)
-    key, parent, trace = (str(value.get(name) or value.get(old) or "") for name, old in (
-        ("spanId", "span_id"), ("parentSpanId", "parent_span_id"), ("traceId", "trace_id")))
-    start = str(value.get("startTimeUnixNano") or value.get("start_time_unix_nano") or "")
+    held = {**object_of(value.get("context")), **value}
+    key, parent, trace = (next((str(held[name]) for name in names if held.get(name)), "") for names in (
+        ("spanId", "span_id"), ("parentSpanId", "parent_span_id", "parent_id"), ("traceId", "trace_id")))
+    start = str(value.get("startTimeUnixNano") or value.get("start_time_unix_nano") or _nanoseconds(value) or "")
     return TraceSpan(piece, key, parent, trace, int(start) if start.isdecimal() and len(start) < 20 else 0, attributes)
+
+
+def _nanoseconds(value: dict[str, Any]) -> int:
+    """The start of a printed span; 0 if it has none."""
+    try:
+        began = datetime.fromisoformat(str(value.get("start_time")))
+        return int((began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _choice(choice: dict[str, Any]) -> dict[str, Any]:
@@ -315,7 +334,8 @@ class _Traces(ChatReader):
     def _end(self, answer: TranscriptAnswer, line: TranscriptLine, words: list[str | None], at: At) -> None:
         status = object_of(line.value.get("status"))
         # OTLP's enum in the spellings of exporters
-        failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR", "ERROR")
+        failed = status.get("code", status.get("status_code")) in (2, "2", "STATUS_CODE_ERROR", "ERROR")
+        why_failed = known_text(status.get("message")) or known_text(status.get("description"))
         answer.word_at = at
         said = [word for word in words if word is not None]
         # The span and its message may say two words: a clean one hides no cut.
@@ -325,11 +345,11 @@ class _Traces(ChatReader):
             # Instrumentations leave contents out by default.
             take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
             if failed:
-                why = known_text(status.get("message")) or kind or "it does not say why"
+                why = why_failed or kind or "it does not say why"
                 told = f"the span of this answer failed all the same: {why[:200]}"
                 answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, told, at))
         elif failed:
-            answer.error = error_in_text(known_text(status.get("message")) or kind or "", None, kind)
+            answer.error = error_in_text(why_failed or kind or "", None, kind)
             answer.stop = error_reason(answer.error, at, kind or "status ERROR")
 
     def settle(self) -> None:

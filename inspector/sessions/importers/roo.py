@@ -48,6 +48,7 @@ APIS: Mapping[str, str] = {"anthropic": "anthropic_messages"}
 CANCELS: Mapping[str, StopRow] = {
     "user_cancelled": StopRow(Stop.CANCELLED, None, "Roo-Code Task.ts"),
     "streaming_failed": StopRow(Stop.INTERRUPTED, None, "Roo-Code Task.ts"),
+    "retries_exhausted": StopRow(Stop.INTERRUPTED, None, "Cline ExtensionMessage.ts"),
 }
 """`cancelReason` of a request -> the end of its answer."""
 NOTES: Mapping[str, Stop] = {
@@ -257,9 +258,12 @@ class _Reader(DialogueReader):
         at = answer.take(line)
         answer.word_at, answer.usage = at, request.usage
         answer.stop = self._stop_reason(answer, request, at)
-        if request.failure:
-            answer.error = error_in_text(request.failure, None, None)
-            answer.stop = error_reason(answer.error, at, request.failure[:200])
+        # Nothing of an answer came: its request failed, also where the agent says no more than that its stream did.
+        failed = answer.stop is not None and answer.stop.normalized is Stop.INTERRUPTED
+        failure = request.failure or (request.cancel if failed else None)
+        if failure:
+            answer.error = error_in_text(failure, None, None)
+            answer.stop = error_reason(answer.error, at, failure[:200])
 
     def settle(self) -> None:
         """A call that the agent could not parse is malformed, and did not run; then what other records show."""
