@@ -32,12 +32,17 @@ class MaskedText:
 
     def of(self, pieces: Sequence[object]) -> str:
         """The whole text; pieces that are not text are left out."""
-        if self._taken < len(pieces):
-            fresh = "".join([piece for piece in pieces[self._taken :] if isinstance(piece, str)])
-            self._taken = len(pieces)
-            # The mask works on bytes, and may keep a part of a character back: decoded piece by piece.
-            self._text += self._decode(self._mask.feed(fresh.encode("utf-8", "surrogatepass")))
+        self._text += self.more(pieces)
         return self._text
+
+    def more(self, pieces: Sequence[object]) -> str:
+        """What the pieces add to the text since the last call, of this method or of `of`."""
+        if self._taken == len(pieces):
+            return ""
+        fresh = "".join([piece for piece in pieces[self._taken :] if isinstance(piece, str)])
+        self._taken = len(pieces)
+        # The mask works on bytes, and may keep a part of a character back: decoded piece by piece.
+        return self._decode(self._mask.feed(fresh.encode("utf-8", "surrogatepass")))
 
 
 class PendingSeam:
@@ -46,7 +51,8 @@ class PendingSeam:
     def __init__(self, before: Sequence[Segment], coming: Segment, rule: SeamRule) -> None:
         self._before, self._coming, self._rule = tuple(before), coming, rule
         self._length = max(len(join(self._before, rule).text), sum(len(each.text) for each in self._before))
-        self._enough = 2 * (self._length + len(coming.anchor) + len(coming.stripped)) + OPENING_CHARS
+        self.enough = 2 * (self._length + len(coming.anchor) + len(coming.stripped)) + OPENING_CHARS if before else 0
+        """The seam is not decided until the segment has more characters than that."""
         self._settled: JoinedText | None = None
         self._size = 0
 
@@ -55,10 +61,12 @@ class PendingSeam:
         before it."""
         if self._settled is None:
             joined = join((*self._before, self._coming._replace(text=text)), self._rule)
-            if len(text) > self._enough and not self._is_wrapped(joined):
-                self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
-            else:
+            if len(text) <= self.enough:
                 return joined, _added_text(joined, self._before)
+            if self._is_wrapped(joined):
+                self.enough = 2 * len(text)  # not looked at with each piece, which would take ever longer
+                return joined, _added_text(joined, self._before)
+            self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
         else:
             joined = JoinedText(self._settled.text + text[self._size :], self._settled.seams)
         return joined, _added_text(joined, self._before)
@@ -67,7 +75,7 @@ class PendingSeam:
         """The text with which the answer is sure to begin, given the arrived part of the segment; None while it can
         change."""
         # A seam may still change while the segment is no longer than what a rule compares it with.
-        if self._before and len(text) <= self._enough:
+        if len(text) <= self.enough:
             return None
         joined, _ = self.at(text)
         return joined.text if not self._before or self._settled is not None else None
@@ -97,28 +105,38 @@ class ShownText(Observer):
         self._api, self._secrets, self._policy, self._show = api, secrets, policy, show
         self._joining = PendingSeam((), Segment(""), policy.seam)
         self._answers = 1
-        self._given = ""
+        self._given: list[str] = []
         """What was given of the answer at hand."""
         self._more = False
         """Something was given before it."""
         self._decoder, self._found = following(api)
-        self._text = MaskedText(secrets)
+        self._start_text()
         self._broken = False
+
+    def _start_text(self) -> None:
+        """A segment begins."""
+        self._text = MaskedText(self._secrets)
+        self._waits: list[str] = []
+        self._size = 0
+        self._flows = False
+        """All of it is given, and what comes behind it is given as it comes."""
 
     def begin(self, turn: Turn, send: Send) -> None:
         """Notes that this request is sent next."""
         if len(turn.answers) != self._answers:
             self._settle(turn.joined_answer(-2).text)
-            self._more = self._more or bool(self._given)
-            self._answers, self._given = len(turn.answers), ""
+            self._more = self._more or any(self._given)
+            self._answers, self._given = len(turn.answers), []
         elif turn.answers[-1] and not (so_far := turn.joined_answer()).doubtful_seams:
             self._grow(so_far.text)
         self._joining = PendingSeam(turn.answers[-1], coming_segment(turn, send), self._policy.seam)
+        self._start_text()
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of an answer arrived; the answer to a repeated request starts from the beginning."""
         self._decoder, self._found = following(self._api, headers)
-        self._text, self._broken = MaskedText(self._secrets), False
+        self._broken = False
+        self._start_text()
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the body arrived."""
@@ -129,9 +147,17 @@ class ShownText(Observer):
         except DecodeError:
             self._broken = True  # the judge says so when the answer is over
             return
-        text = self._joining.settled_text(self._text.of(self._found.text))
-        if text is not None:
-            self._grow(text)
+        fresh = self._text.more(self._found.text)
+        if self._flows:
+            self._give(fresh)
+            return
+        self._waits.append(fresh)
+        self._size += len(fresh)
+        # Asked before the pieces are joined: each piece would cost as much as all before it.
+        if self._size > self._joining.enough:
+            self._waits = ["".join(self._waits)]
+            text = self._joining.settled_text(self._waits[0])
+            self._flows = text is not None and self._grow(text)
 
     def finish(self, turn: Turn, silent: str | None) -> None:
         """Passes on the rest at the end of the turn; `silent` is the word by which the model asked that nothing be
@@ -139,27 +165,35 @@ class ShownText(Observer):
         if silent is None:
             self._settle(turn.joined_answer().text)
 
-    def _grow(self, text: str) -> None:
-        """Shows the part of this text that is new; the answer is sure to begin with it."""
-        if not text.startswith(self._given):
-            return  # settled when the answer is over
+    def _given_text(self) -> str:
+        self._given = ["".join(self._given)]
+        return self._given[0]
+
+    def _grow(self, text: str) -> bool:
+        """Shows the part of this text that is new, since the answer is sure to begin with it; False if it has to
+        wait."""
+        given = self._given_text()
+        if not text.startswith(given):
+            return False  # settled when the answer is over
         said = text.strip()
-        if not self._given and (not said or any(word.startswith(said) for word in self._policy.silent_endings)):
-            return  # a retry would begin so once more; a silent word asks that nothing be shown
-        self._give(text[len(self._given) :])
-        self._given = text
+        if not given and (not said or any(word.startswith(said) for word in self._policy.silent_endings)):
+            return False  # a retry would begin so once more; a silent word asks that nothing be shown
+        self._give(text[len(given) :])
+        return True
 
     def _settle(self, text: str) -> None:
         """Shows the rest of the finished answer."""
-        if text.startswith(self._given):
-            self._give(text[len(self._given) :])
-        elif not self._given.endswith(text):
+        given = self._given_text()
+        if text.startswith(given):
+            self._give(text[len(given) :])
+        elif not given.endswith(text):
             self._show(APART + text)
-        self._given = text or self._given
+            self._given = [text]
 
     def _give(self, text: str) -> None:
         if text:
-            self._show(APART + text if self._more and not self._given else text)
+            self._show(APART + text if self._more and not any(self._given) else text)
+            self._given.append(text)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -38,7 +38,7 @@ from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import classify, keep_earlier, mapped_reason, read_error, read_quota, redirect
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
 from loop_core.wire.json_values import JSONArray, byte_span, path_of
-from loop_core.wire.reads import See
+from loop_core.wire.reads import See, also
 
 
 class StopRow(NamedTuple):
@@ -104,8 +104,7 @@ class Decoder:
         self.http_status = http_status
         self._failed = http_status is not None and http_status >= 400
         self.headers = headers
-        self.n = n
-        self.background = background
+        self.n, self.background = n, background
         self.findings: list[Finding] = []
         self.error: ProviderError | None = None
         self.error_at: At | None = None
@@ -116,15 +115,14 @@ class Decoder:
         self.model: str | None = None
         self.usage: Usage | None = None
         self.native: dict[str, str] = {}
-        self.saw_done = False
-        self.streaming = False
+        self.saw_done = self.streaming = False
+        self.late: tuple[int, int] | None = None  # where the last event after the end stands
         self.transport_end = TransportEnd.EOF
         self.size = 0
         self.cut = False  # the body ended inside a frame or a JSON value
         self._opening: bytes | None = None  # the payload of the first frame
-        self.payload = b""  # of the frame that `on_event` is looking at, for blocks that are kept verbatim
+        self._head = self.payload = b""  # the payload is that of the event at hand: some blocks are kept verbatim
         self._framing: Framing | None = None
-        self._head = b""
         self._whole: bytes | None = None
 
     # -- what a format implements --------------------------------------------------------------------------------
@@ -201,8 +199,9 @@ class Decoder:
                 continue  # no JSON, such as `[DONE]`, or a value of another shape
 
     def seeing(self, see: See) -> None:
-        """From this call on, every JSON value of a stream goes to `see`, and none is decoded."""
-        self.on_event, self.on_body = see, lambda body: None  # type: ignore[method-assign, assignment]
+        """From this call on, every JSON value of a stream goes to `see` too, unless it is no part of the answer."""
+        both = also(self.on_event, see, lambda: self.late)
+        self.on_event, self.on_body = both, lambda body: None  # type: ignore[method-assign, assignment]
 
     def response(self, parts: Iterable[ResponsePart], stop: StopReason | None = None, **more: Any) -> ChatResponse:
         """The response of these parts, with what was read beside them; `stop` where the table alone does not say it."""
@@ -217,8 +216,9 @@ class Decoder:
 
     def after_end(self, start: int, end: int) -> None:
         """Reports an event after the end of the stream: in a stream that is sent twice, each call would run again."""
-        said = "an event follows the end of the answer and is no part of it"
-        self.find("frame.after_end", said, At(ExchangePart.BODY, start, end))
+        self.late = start, end
+        self.find("frame.after_end", "an event follows the end of the answer and is no part of it",
+                  At(ExchangePart.BODY, start, end))
 
     def end_with(self, word: str, at: At | None) -> None:
         """Notes a stop word; the last one counts, but an empty one never replaces another."""
