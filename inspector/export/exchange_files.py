@@ -207,8 +207,11 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     smallest = shrink(responses, repeats_sentence if by_verdict else shows_rule)
     name = f"loop-inspector-{rule.replace('.', '-')}"
     again = reread([facts.exchange for facts in smallest], settings)
-    title = f"{subject.verdict.word} ({rule})" if "." in rule else subject.verdict.word
-    report = _report(again, name, title, _origin(view, turn), settings)
+    # The verdict of the whole turn may rest on answers that the smallest session leaves out, such as a repair.
+    word, found = (again.worst or subject).verdict.word, subject.verdict.word
+    origin = _origin(view, turn) + ("" if word == found else
+        f" The verdict of the whole turn is {found}; answers that do not matter to this report are left out below.")
+    report = _report(again, name, f"{word} ({rule})" if "." in rule else word, origin, settings)
     return {f"{name}.jsonl": session_of(smallest, rule).decode("utf-8"), f"{name}.md": report}
 
 

@@ -97,7 +97,7 @@ def answer_line(found: Counter[CutRun]) -> Line:
     maybe = found[CutRun.FAILED] + found[CutRun.UNSEEN]
     cut, open_ = ran + maybe + found[CutRun.NOT_RUN], maybe + found[CutRun.UNTOLD]
     head = (Span(f"{count_of(ran, 'tool')} ran on cut arguments", Tone.ERROR) if ran else
-            Span("not shown: whether a tool ran on cut arguments", Tone.WARN) if open_ else
+            Span("the recording does not show whether a tool ran on cut arguments", Tone.WARN) if open_ else
             Span("no tool ran on cut arguments", Tone.OK))
     clauses = "".join(f" · {text.format(found[kind])}" for kind, text in CLAUSES.items() if found[kind])
     return head, Span(f" ({count_of(checked, 'call')} checked, {cut or 'none'} cut){clauses}", Tone.DIM)

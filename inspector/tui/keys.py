@@ -23,7 +23,7 @@ from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one_line, text_of, width_of, wrap_line
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
-from inspector.tui.messages import ActionWanted
+from inspector.tui.messages import ActionWanted, LockingScreen
 from inspector.tui.panels import AutoHeightPanel, line_input, note
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
@@ -330,7 +330,8 @@ def why_unused(app: App[Any], key: str) -> str:
     """Why a key does nothing on the screen: it is not usable now, or works elsewhere; empty if it works nowhere."""
     here = next((each for each in app.screen._bindings.key_to_bindings.get(key, []) if each.tooltip), None)
     if here is not None:
-        return f"{name_of(key)} has no use now: {here.tooltip} · ? lists the keys"
+        later = app.screen.why_locked(here.action.partition("(")[0]) if isinstance(app.screen, LockingScreen) else ""
+        return f"{name_of(key)} {later or 'has no use now'}: {here.tooltip} · ? lists the keys"
     by_name = {kind.__name__: kind for kind in owners()}
     for name, place in PLACES.items():
         if name not in by_name or name == type(app.screen).__name__:

@@ -40,6 +40,14 @@ class PlacedScreen(Protocol):
         """The current place."""
 
 
+@runtime_checkable
+class LockingScreen(Protocol):
+    """A screen on which some keys work only later."""
+
+    def why_locked(self, action: str) -> str:
+        """When the key of an action will work; empty if nothing locks it."""
+
+
 NO_FILTER = "filter not applied"
 """What is said of a view over all turns that was opened from a table with a filter."""
 

@@ -182,16 +182,20 @@ class PoliciesScreen(TableScreen):
             return [(title, Span("  running the session under every policy…", Tone.DIM))]
         if not made.rows:
             return [(title, Span("  no turns: nothing was read", Tone.WARN))]
-        counts = f"  {count_of(len(made.rows), 'turn')} under {count_of(len(made.policies), 'policy', 'policies')}"
+        every, laid = len(made.policies), self._cells.layout_of(made)
+        left_out = laid.size < every
+        counts = f"  {count_of(len(made.rows), 'turn')}" + (
+            "" if left_out else f" under {count_of(every, 'policy', 'policies')}")
         if self._past_filter:
             counts = f"  all {count_of(len(made.rows), 'turn')}, {NO_FILTER}"
         elif width >= ROOMY:
             policy = made.policies[self._cells.policy].name
             counts += f", {made.complete(self._cells.policy):,} complete under {policy}"
-        run = (Span("run ", Tone.DIM), safe(self._run), Span("  "),
+        sight = (Span(f"{laid.size} of {every} policies ← →  ", Tone.KEY),) if left_out else ()
+        run = (*sight, Span("run ", Tone.DIM), safe(self._run), Span("  "),
                Span(made.fidelity.value, FIDELITY[made.fidelity]))
         return [spread_ends((title, Span(counts, Tone.DIM)), run, width),
-                *lines.names(made, self._cells.layout_of(made))]
+                *lines.names(made, laid)]
 
     def detail(self) -> LineSheet:
         """The details of the current cell."""

@@ -24,7 +24,7 @@ from inspector.report.lines.spans import (
     safe,
     text_of,
 )
-from inspector.report.lines.steps import detail, end_words
+from inspector.report.lines.steps import detail, end_words, role_of
 from inspector.report.made_runs import fidelity_of
 from inspector.whatif.branch_report import live_sources, made_up
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
@@ -150,8 +150,11 @@ def ending_role(turn: TurnFacts) -> Tone:
 
 
 def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
-    """One turn in both runs: its end, its segments, what it spent."""
+    """One turn in both runs: its verdict, its end, its segments, what it spent."""
     lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Tone.TITLE),)]
+    words = [Span(f"{seen.glyph} {seen.counted_as}", role_of(seen)) for seen in (old.verdict, new.verdict)]
+    # Both may end in the same state: the recording ends behind a cut call, and behind a whole one.
+    lines.append(field("verdict", words[0], *((Span(" → ", Tone.DIM), words[1]) if words[0] != words[1] else ())))
     lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Tone.DIM),
                        Span(ending(new), ending_role(new)), Span(f"  {fidelity(branch.view, new)}", Tone.DIM)))
     if new.final_state is State.UNRECORDED:

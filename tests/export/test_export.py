@@ -32,7 +32,9 @@ from tests.report.test_times import AT, PIECES, native
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     ASKS,
+    CUT,
     PARTS,
+    TOOLS,
     asked,
     call,
     chat,
@@ -41,6 +43,7 @@ from tests.scenes.recordings import (
     exchange,
     lines,
     ran_cut_call,
+    repaired_call,
     shown,
     user,
 )
@@ -283,6 +286,17 @@ def test_a_bug_report_holds_the_fewest_exchanges():
     assert "Found in turn 2 of 3, responses 1 to 2." in report
     assert report.count("the agent ran it") == 1
     assert "the result of write_file, which the agent sent back · the request of response 1 /messages/2" in report
+
+
+def test_a_bug_report_has_the_verdict_of_its_own_session_and_says_that_of_the_whole_turn():
+    """The report keeps the answer that lied about its call, and leaves out the repair that came after it."""
+    found = shown(asked(ASKS, chat("I will write it.", "tool_calls", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
+                  *repaired_call()[1:])
+    assert found.turns[0].verdict.word == "CALL REPAIRED"
+    report = next(content for name, content in form_files(found, "bug").items() if name.endswith(".md"))
+    assert report.startswith("# Bug report: CALL HELD (judge.cut_arguments)\n")
+    assert "responses 0 to 2. The verdict of the whole turn is CALL REPAIRED; answers that do not matter" in report
+    assert "Turn 1: CALL HELD" in report
 
 
 def test_a_bug_report_keeps_the_answers_that_led_to_the_limit_of_its_verdict():

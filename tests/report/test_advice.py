@@ -252,6 +252,15 @@ def test_the_limit_that_ended_a_turn_is_told_with_what_was_spent(number: int, li
     assert advised(found).text == f"raise max_tokens, or {raised}; {NEVER}"
 
 
+def test_a_limit_on_cuts_by_another_cap_is_raised_and_max_tokens_is_not() -> None:
+    """The server cuts at 40 tokens, although 400 are asked for: a larger max_tokens changes nothing."""
+    advice = advised(shown(*continued(*PARTS, last="length", tokens=40, max_tokens=400)))
+    assert advice.text == f"raise continuation_max_attempts: the answer ended below max_tokens; {NEVER}"
+    assert advice.guess == {"continuation_max_attempts": "6"}
+    used_up = advised(shown(*continued(*PARTS, last="length", tokens=40, max_tokens=40)))
+    assert used_up.guess == {"max_tokens": "1024"}, "here the cap of the request is what cuts"
+
+
 def steps_of_tools(count: int, *last: agents.Row) -> str:
     """A transcript of one turn: so many calls that ran, and how it ended."""
     rows = [agents.prompt("write it all")]

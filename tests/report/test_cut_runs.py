@@ -65,11 +65,13 @@ ANSWERED = [{"role": "assistant", "content": [OBJECT]},
     (then(chat(None, "tool_calls", call(WHOLE)), assistant(None, call(WHOLE)), result()),
      "no tool ran on cut arguments (1 call checked, none cut)"),
     ([asked(ASKS, cut(), tools=TOOLS, max_tokens=40)],
-     "not shown: whether a tool ran on cut arguments (1 call checked, 1 cut) · 1 where the recording ends"),
+     "the recording does not show whether a tool ran on cut arguments "
+     "(1 call checked, 1 cut) · 1 where the recording ends"),
     ([asked(ASKS, chat(None, "length", {**call(""), "function": {"name": "now", "arguments": ""}}, tokens=40),
             tools=[{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}],
             max_tokens=40)],
-     "not shown: whether a tool ran on cut arguments (1 call checked, 1 cut) · 1 where the recording ends"),
+     "the recording does not show whether a tool ran on cut arguments "
+     "(1 call checked, 1 cut) · 1 where the recording ends"),
     (then(cut(WHOLE), assistant(None, call(WHOLE)), result(), max_tokens=40),
      "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on whole arguments, although its answer was cut"),
     (then(cut('{"path": oops}', "tool_calls"), assistant(None, call('{"path": oops}')), result()),
@@ -84,7 +86,8 @@ def test_a_call_that_was_answered_with_an_error_may_have_run() -> None:
     failed = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "disk is full", "is_error": True}
     entries = [asked(ASKS, message([OBJECT], "max_tokens"), url=MESSAGES, max_tokens=9),
                asked([*ASKS, ANSWERED[0], user([failed])], DONE, url=MESSAGES, max_tokens=9)]
-    assert lines(entries) == ["this turn  not shown: whether a tool ran on cut arguments (1 call checked, 1 cut) · "
+    assert lines(entries) == ["this turn  the recording does not show whether a tool ran on cut arguments "
+                              "(1 call checked, 1 cut) · "
                               "1 answered with an error: it may have run"]
 
 
@@ -94,7 +97,8 @@ def test_a_call_of_a_transcript_without_stop_reasons_cannot_show_a_cut() -> None
             agents.block(agents.text("Done."), "msg_02")]
     view = shown(data=agents.claude(*rows).encode())
     assert [text_of(line) for line in cut_run_lines(view, 0)] == [
-        "this turn  not shown: whether a tool ran on cut arguments (1 call checked, none cut) · 1 without a recorded "
+        "this turn  the recording does not show whether a tool ran on cut arguments "
+        "(1 call checked, none cut) · 1 without a recorded "
         "stop reason, sent as a whole object: a cut could not be seen"]
 
 

@@ -166,6 +166,9 @@ async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Pat
 
         assert {"live.do", "live.run", "live.edit", "live.body", "live.cancel"} <= keys()
         assert keys().isdisjoint({"live.pause", "live.again", "live.say", "limits", "tune", "export", "mark"})
+        for key in ("x", "o"):
+            await pilot.press(key)
+            assert f"{key} works when the turn is over (D runs it to its end): " in page(pilot.app)
         await pilot.press("question_mark")
         await pilot.pause()
         assert "Live turn" in told(pilot.app)

@@ -69,6 +69,16 @@ async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
         assert rows[4].split() == ["2", *" ".join(SECOND).split()]
 
 
+@pytest.mark.parametrize(("width", "said"), [(60, "5 of 7 policies ← →  run original  RECORDED"),
+                                             (80, "2 turns under 7 policies")])
+async def test_policies_that_have_no_room_are_counted(app_on: AppOn, width: int, said: str) -> None:
+    async with app_on().run_test(size=(width, 24)) as pilot:
+        await opened(pilot)
+        head = seen(pilot.app)[0]
+        assert said in head
+        assert ("← →" in head) is (width == 60)
+
+
 @pytest.mark.parametrize(("rights", "whose"), [
     (0, "This engine's own: nothing unfinished counts"), (2, "ZeroClaw as it was merged:"), (6, "BotNexus:"),
 ])

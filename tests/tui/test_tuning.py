@@ -523,6 +523,7 @@ async def test_stopping_shows_what_was_done_and_says_so(
         assert "RUNNING" in page(pilot.app)
         assert "2 of 14 parts" in page(pilot.app)
         assert text_of(screen.table.head(80, (2, 14), stopping=True)[1]).startswith("STOPPING")
+        assert text_of(screen.table.head(80, (14, 14))[1]).startswith("SEARCHING"), "what is left is no part"
         await pilot.press(key)
         await settled(pilot)
         shown = page(pilot.app)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from inspector.config.settings import REPLAYED, Settings, command, name_of, parse_assignments, settings_of
 from inspector.report.explain_document import document
 from inspector.report.facts import View
+from inspector.report.lines.spans import text_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
+from inspector.whatif.branch_lines import against_original
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
@@ -312,3 +314,12 @@ def test_the_command_line_of_nothing_special():
 def test_the_copied_command_reads_the_files_as_they_were_read_here():
     words = command(["a file.json"], Settings(), api="openai_chat", profile="vllm")
     assert words == "inspector replay 'a file.json' --api openai_chat --profile vllm"
+
+
+def test_the_verdict_is_compared_where_both_runs_end_in_one_state() -> None:
+    """The recording ends behind the cut call, and a larger budget makes the call whole: both are Unrecorded."""
+    made = branch(shown(*repaired_call()[:2]), Settings(max_tokens=400, simulate=True))
+    told = [text_of(line) for line in against_original(made).lines]
+    assert "verdict        ✓ CALL REPAIRED → ▷ SIMULATED AWAITS RESULT" in told
+    same = branch(shown(*repaired_call()), Settings(Limits(continuation_max_attempts=7)))
+    assert not any(" → " in text_of(line) for line in against_original(same).lines if "verdict" in text_of(line))
