@@ -175,10 +175,17 @@ def sarif(report: Report) -> str:
                       indent=1) + "\n"
 
 
+def _inside(path: str) -> str:
+    try:
+        return os.path.relpath(path)
+    except OSError:  # the working directory was removed
+        return path
+
+
 def _uri(path: str) -> str:
     """A path as a relative reference, where it lies below the working directory; else as a file's address."""
-    inside = os.path.relpath(path)
-    if not inside.startswith(os.pardir):
+    inside = _inside(path)
+    if not inside.startswith((os.pardir, os.sep)):
         return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes: a name need not be UTF-8
     return "file://" + quote(os.fsencode(os.path.abspath(path).replace(os.sep, "/")))
 
@@ -187,7 +194,7 @@ def github(report: Report) -> str:
     """GitHub workflow commands, one line each: annotations of a run."""
     lines = []
     for problem in report.problems:
-        inside = inert(os.path.relpath(problem.file))
+        inside = inert(_inside(problem.file))
         place_of = f"file={_property(inside)},line={problem.line or 1},title={_property(problem.rule)}"
         record = "" if problem.record is None or problem.line is not None else f", record {problem.record}"
         lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
