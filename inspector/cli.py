@@ -140,13 +140,13 @@ def run() -> None:
     try:
         main(standalone_mode=True)
     except LoopError as why:
-        commands.put_error(f"inspector: {why}")
+        commands.say([str(why)])
         sys.exit(UNREADABLE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(READ)
     except commands.UnwrittenError as why:
-        commands.put_error(f"inspector: standard output: {why}")
+        commands.say([f"standard output: {why}"])
         sys.exit(UNREADABLE)
     except OSError as why:  # click's own texts: the help, or what is wrong with an option
         sys.stdout = None  # what is left in its buffer would be tried once more at the end

@@ -11,7 +11,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from inspector import __version__
 from inspector.check import Problem, Report
 from inspector.check.rules import RULES
 from inspector.report.lines.spans import count_of, inert, one_line
+from inspector.sessions import intake
 from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/check/1"
@@ -261,9 +261,9 @@ def read_baseline(path: str) -> frozenset[str]:
         CallerError: it is not a baseline, or cannot be read.
     """
     try:
-        value: Any = json.loads(Path(path).read_text("utf-8"))
-    except OSError as why:
-        raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
+        value: Any = json.loads(intake.file_bytes(path))
+    except (OSError, intake.BoundError) as why:
+        raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
     except (ValueError, RecursionError):
         raise CallerError(f"{path}: invalid JSON: expected a baseline of `inspector check --write-baseline`") from None
     known = value.get("problems") if isinstance(value, dict) and value.get("schema") == BASELINE_SCHEMA else None
