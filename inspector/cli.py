@@ -132,18 +132,22 @@ def main() -> None:
 
 def run() -> None:
     """The entry point: prints every expected failure as one line, with exit code 2."""
+    if os.name == "posix" and not os.path.isabs(os.environ.get("HOME", "")):
+        from inspector.config.files import home
+
+        os.environ["HOME"] = home(os.environ)  # what finds folders for us would fail without one
     try:
         main(standalone_mode=True)
     except LoopError as why:
-        commands.put_error(f"inspector: {why}")
+        commands.say([str(why)])
         sys.exit(UNREADABLE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(READ)
     except commands.UnwrittenError as why:
-        commands.put_error(f"inspector: standard output: {why}")
+        commands.say([f"standard output: {why}"])
         sys.exit(UNREADABLE)
     except OSError as why:  # click's own texts: the help, or what is wrong with an option
         sys.stdout = None  # what is left in its buffer would be tried once more at the end
-        commands.say([why.strerror or str(why)])
+        commands.say([f"{why.filename}: {why.strerror}" if why.filename else why.strerror or str(why)])
         sys.exit(UNREADABLE)

@@ -11,7 +11,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from inspector import __version__
 from inspector.check import Problem, Report
 from inspector.check.rules import RULES
 from inspector.report.lines.spans import count_of, inert, one_line
+from inspector.sessions import intake
 from loop_core.errors import CallerError
 
 SCHEMA = "loop-inspector/check/1"
@@ -175,10 +175,17 @@ def sarif(report: Report) -> str:
                       indent=1) + "\n"
 
 
+def _inside(path: str) -> str:
+    try:
+        return os.path.relpath(path)
+    except OSError:  # the working directory was removed
+        return path
+
+
 def _uri(path: str) -> str:
     """A path as a relative URI reference if it is below the working directory; else as a `file:` URI."""
-    inside = os.path.relpath(path)
-    if not inside.startswith(os.pardir):
+    inside = _inside(path)
+    if not inside.startswith((os.pardir, os.sep)):
         return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes: a name need not be UTF-8
     return "file://" + quote(os.fsencode(os.path.abspath(path).replace(os.sep, "/")))
 
@@ -187,7 +194,7 @@ def github(report: Report) -> str:
     """GitHub workflow commands, one line each: annotations of a run."""
     lines = []
     for problem in report.problems:
-        inside = inert(os.path.relpath(problem.file))
+        inside = inert(_inside(problem.file))
         place_of = f"file={_property(inside)},line={problem.line or 1},title={_property(problem.rule)}"
         record = "" if problem.record is None or problem.line is not None else f", record {problem.record}"
         lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
@@ -254,9 +261,9 @@ def read_baseline(path: str) -> frozenset[str]:
         CallerError: it is not a baseline, or cannot be read.
     """
     try:
-        value: Any = json.loads(Path(path).read_text("utf-8"))
-    except OSError as why:
-        raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
+        value: Any = json.loads(intake.file_bytes(path))
+    except (OSError, intake.BoundError) as why:
+        raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
     except (ValueError, RecursionError):
         raise CallerError(f"{path}: invalid JSON: expected a baseline of `inspector check --write-baseline`") from None
     known = value.get("problems") if isinstance(value, dict) and value.get("schema") == BASELINE_SCHEMA else None

@@ -272,10 +272,13 @@ def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Se
     """The ids of the rules that are selected and not ignored; patterns may contain `*`. Without `select`, all.
 
     Raises:
-        CallerError: a pattern finds no rule.
+        CallerError: a pattern finds no rule, or none is left.
     """
     wanted, left_out = (set(_matching(patterns)) for patterns in (select, ignore))
-    return [name for name in RULES if (not wanted or name in wanted) and name not in left_out]
+    left = [name for name in RULES if (not wanted or name in wanted) and name not in left_out]
+    if not left:
+        raise CallerError("--ignore leaves out every rule, so nothing would be checked")
+    return left
 
 
 def _matching(patterns: Iterable[str]) -> Iterable[str]:

@@ -216,10 +216,10 @@ def say(notices: Iterable[str]) -> None:
     for notice in notices:
         from inspector.report.lines.spans import one_line  # mostly there is nothing to tell
 
-        put_error(f"inspector: {without_credentials(one_line(notice))}")
+        _put_error(f"inspector: {without_credentials(one_line(notice))}")
 
 
-def put_error(line: str) -> None:
+def _put_error(line: str) -> None:
     """Writes a line to standard error; if that cannot be written, nobody is left to be told so."""
     try:
         click.echo(line, err=True)

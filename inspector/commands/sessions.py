@@ -250,6 +250,7 @@ def compare(left: str, right: str | None, api: str | None, profile: str | None, 
     settings = commands.configure(policy)[1]
     loaded, one = commands.open_view([left], api, profile, settings)
     other_loaded, other = (loaded, one) if right is None else commands.open_view([right], api, profile, settings)
+    code = max(commands.complain(loaded), 0 if right is None else commands.complain(other_loaded))
     numbers = (None, None) if turns is None else _numbers(turns)
     chosen = _turn(one, numbers[0]), _turn(other, numbers[1], beside=numbers[0] is None and right is None)
     sides = [TurnSide(one_line(f"turn {view.number(turn)} · {path.rsplit('/', 1)[-1]}"), view, turn)
@@ -262,7 +263,7 @@ def compare(left: str, right: str | None, api: str | None, profile: str | None, 
 
         width = shutil.get_terminal_size((120, 24)).columns
         commands.write("\n".join(text_of(line).rstrip() for line in pair.lines(width)) + "\n")
-    sys.exit(max(commands.complain(loaded), 0 if right is None else commands.complain(other_loaded)))
+    sys.exit(code)
 
 
 def _numbers(text: str) -> tuple[int, int]:

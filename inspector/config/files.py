@@ -135,6 +135,17 @@ CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
 """A folder in place of our cache folder; empty for no index of transcripts."""
 
 
+def home(environment: Mapping[str, str]) -> str:
+    """The user's home; `/`, as containers have it, for a user of whom none is known. Our folders are below it."""
+    given = environment.get("HOME", "")
+    if os.name == "posix" and not os.path.isabs(given):
+        import pwd  # only where nothing names it
+
+        with suppress(KeyError):
+            given = pwd.getpwuid(os.getuid()).pw_dir
+    return given if os.path.isabs(given) else "/"
+
+
 def user_file(environment: Mapping[str, str]) -> str | None:
     """The path of the user's configuration file, whether it exists or not; None if the user disabled it."""
     given = environment.get(CONFIG_VARIABLE)
@@ -160,7 +171,10 @@ def _config_home(environment: Mapping[str, str]) -> str:
 
 def project_file() -> str | None:
     """The project's configuration file: the nearest one in or above the working directory, within its repository."""
-    folder, below = os.getcwd(), ""
+    try:
+        folder, below = os.getcwd(), ""
+    except OSError:  # it was removed
+        return None
     while folder != below:
         found = os.path.join(folder, PROJECT_FILE)
         if os.path.isfile(found):

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from inspector.config import files
+from inspector.sessions import intake
 from inspector.sessions.detection import VARIABLE
 from loop_core.client.address import Server, expected_speaker, loopback
 from loop_core.client.mask import SHORTEST
@@ -64,7 +65,11 @@ def json_file(path: str, option: str) -> Any:
     """
     try:
         files.check_bounds(path)
-        return json.loads(Path(path).read_text("utf-8"))
+        return json.loads(intake.file_bytes(path).decode("utf-8"))
+    except intake.BoundError as why:
+        raise CallerError(f"{option} {path}: {why}") from None
+    except RecursionError:
+        raise CallerError(f"{option} {path}: nested too deeply") from None
     except OSError as why:
         raise CallerError(f"{option} {path}: {why.strerror or why}") from None
     except UnicodeDecodeError as why:

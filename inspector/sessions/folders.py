@@ -219,7 +219,10 @@ def locate(path: str) -> str:
 
 def short(path: Path) -> str:
     """A path relative to the working directory, if it lies below it; else the whole path."""
-    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+    try:
+        return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+    except OSError:  # the working directory was removed
+        return str(path)
 
 
 def _header(path: Path) -> SessionAbout | None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from inspector.config.settings import TurnEdit
@@ -15,6 +14,7 @@ from inspector.replay.case import stops_at_edit
 from inspector.replay.edits import TurnInput, input_of, turn_inputs
 from inspector.replay.rerun import edit_step
 from inspector.report.lines.spans import one_line
+from inspector.sessions import intake
 from inspector.sessions.recording import TurnRecord
 from inspector.whatif.tree import Branch
 from loop_core.errors import CallerError
@@ -60,8 +60,8 @@ def _text(value: str) -> str:
     if value.startswith("@@"):
         return value[1:]
     try:
-        return Path(value[1:]).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as why:
+        return intake.file_bytes(value[1:]).decode("utf-8")
+    except (OSError, UnicodeDecodeError, intake.BoundError) as why:
         raise CallerError(f"{value[1:]}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
 
 

@@ -285,6 +285,12 @@ def test_a_file_name_that_is_no_text_or_that_moves_the_cursor_is_harmless(tmp_pa
     assert uri.endswith("/a%FF%1B%5B31m.jsonl")
 
 
+def test_rules_of_which_none_is_left_are_refused(inspector, folder):
+    said = inspector("check", folder / "b.jsonl", "--select", "answer-*", "--ignore", "answer-*")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "inspector: --ignore leaves out every rule, so nothing would be checked\n"
+
+
 def test_a_baseline_survives_moved_lines_and_a_new_name(inspector, folder):
     known = folder / "known.json"
     said = inspector("check", folder / "b.jsonl", "--write-baseline", known)

@@ -78,3 +78,12 @@ def test_a_single_turn_wants_a_second_path(ran, tmp_path):
     code, out, _ = ran(path, path)
     assert code == 0
     assert "every step is the same move" in out or "no step differs" in out
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_file_that_cannot_be_read_is_named(ran, three, tmp_path, options):
+    missing = tmp_path / "missing.jsonl"
+    for words in ((missing, three), (three, missing), (missing,)):
+        code, out, err = ran(*words, *options)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"inspector: {missing}: cannot be read: No such file or directory\n")

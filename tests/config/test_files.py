@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -111,6 +113,31 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_a_link_stays_one(tmp_path: P
     link.symlink_to(old)
     replace_all({link: b"new", tmp_path / "b": b"new"})
     assert (old.read_text(), link.is_symlink(), mode(old), mode(tmp_path / "b")) == ("new", True, 0o640, 0o644)
+
+
+@pytest.mark.parametrize("home", [None, "", "relative"])
+def test_a_user_without_a_home_can_read_a_session(home: str | None):
+    """As in a container, under a number that stands for no user."""
+    environment = {name: value for name, value in os.environ.items()
+                   if name != "HOME" and not name.startswith(("XDG_", "LOOP_INSPECTOR_"))}
+    code = ("import pwd, sys; from inspector import cli\n"
+            "def unknown(number): raise KeyError\n"
+            "pwd.getpwuid = unknown; cli.run()")
+    for arguments in (["explain", "sample:08"], ["locate"], ["branches", "sample:08"], ["config"]):
+        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False,
+                              env=environment | ({} if home is None else {"HOME": home}))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert arguments != ["locate"] or "config  /.config/loop-inspector/config.toml\n" in done.stdout
+
+
+def test_a_working_directory_that_was_removed_is_no_error(tmp_path: Path):
+    gone = tmp_path / "gone"
+    for arguments in ("explain", "check --fail-on never --format sarif", "check --fail-on never --format github"):
+        gone.mkdir()
+        line = f'cd "{gone}" && rmdir "{gone}" && "{sys.executable}" -m inspector {arguments} sample:08'
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_stands_for_a_pipe_is_written_to():

@@ -17,13 +17,13 @@ from inspector.commands.providers import tools_of as tools_printed
 from inspector.config.settings import Settings, settings_of
 from inspector.live.headless import LiveResult as Ran_
 from inspector.live.headless import run_live
-from inspector.live.inputs import key_for, request_of, tools_of
+from inspector.live.inputs import json_file, key_for, request_of, tools_of
 from inspector.live.recorder import Recorder
 from inspector.provider import all_stories
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import view
-from inspector.sessions import open_paths
+from inspector.sessions import intake, open_paths
 from loop_core.client.address import Server
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS
@@ -575,3 +575,13 @@ def test_a_list_of_messages_may_be_in_the_form_of_its_format(api: str, said: lis
 def test_a_body_without_messages_is_refused_by_the_field_that_holds_them(api: str, field: str) -> None:
     with pytest.raises(CallerError, match=f"not a request body of {api}: expected one with {field}$"):
         request_of(api, "m", None, {"model": "m"}, False)
+
+
+def test_a_file_of_messages_that_has_no_end_or_no_writer_or_too_many_brackets_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(intake, "WAIT", 0)
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "deep").write_text("[" * 100_000)
+    for path, why in (("/dev/zero", "a device"), (tmp_path / "fifo", "a FIFO that nobody writes to"),
+                      (tmp_path / "deep", "nested too deeply")):
+        with pytest.raises(CallerError, match=f"^--messages {path}: {why}"):
+            json_file(str(path), "--messages")

@@ -143,6 +143,7 @@ def test_what_does_not_change_the_text_changes_nothing():
     ("1.result=x", "more than one input 'result' in turn 1"),
     ("1.user", "expected TURN.INPUT=TEXT"), ("7.user=x", "a turn from 1 to 2"), ("x", "expected TURN.INPUT=TEXT"),
     ("1.user=@/no/such/file", "/no/such/file: cannot be read"),
+    ("1.user=@/dev/zero", "/dev/zero: cannot be read: a device"),
 ])
 def test_an_edit_that_names_nothing_says_what_there_is(typed, said):
     with pytest.raises(CallerError, match=None) as why:
