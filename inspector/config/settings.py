@@ -118,7 +118,11 @@ _RUN = rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{STAND_IN})?"
 
 
 def live_run(text: str) -> str:
-    """The name of a live run, which is also the name of its file. Raises: CallerError: it is not such a name."""
+    """The name of a live run, which is also the name of its file.
+
+    Raises:
+        CallerError: it is not such a name.
+    """
     if re.fullmatch(_RUN, text.strip()) is None:
         raise CallerError(f"live: {text!r} names no live run; expected a name such as 20260131-235959-000000")
     return text.strip()
@@ -348,7 +352,8 @@ def record_of(settings: Settings) -> dict[str, Any]:
 def from_record(record: Mapping[str, Any]) -> Settings:
     """The settings from the values that `record_of` wrote.
 
-    Raises: CallerError: the values are not valid settings.
+    Raises:
+        CallerError: the values are not valid settings.
     """
     parts: list[dict[str, str]] = []
     for name in ("inherited", "set"):

@@ -1,4 +1,5 @@
 """One exchange in forms for other tools: a curl command, a test of the engine, a session file, a bug report.
+
 Credentials were masked when the exchange was read; the command names an environment variable in place of one.
 """
 
@@ -173,7 +174,8 @@ T = TypeVar("T")
 def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     """The files of a bug report: the report and its session; name -> content.
 
-    Raises: CallerError: no provider sent the turn's answers, or the finding is gone when the turn is read alone.
+    Raises:
+        CallerError: no provider sent the turn's answers, or the finding is gone when the turn is read alone.
     """
     refused = why_unreported(view, turn)
     if refused:

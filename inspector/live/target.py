@@ -121,7 +121,8 @@ def target_of(
 def base_of(url: str, api: str, request: Request) -> str:
     """The base URL of a recorded address, without its masked parts.
 
-    Raises: CallerError: there is no address, or no base URL gives it.
+    Raises:
+        CallerError: there is no address, or no base URL gives it.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -1,5 +1,7 @@
 """Checks requests like real servers: finds the first member that a server of the format would refuse, and words the
-error. The checks of each format are in its package (`loop_core.wire.demands`). The second part applies a request's stop
+error.
+
+The checks of each format are in its package (`loop_core.wire.demands`). The second part applies a request's stop
 strings and JSON schema to the text of an answer, or refuses the request.
 """
 
@@ -256,7 +258,8 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
 def match_json(request: Request, text: str, name: str) -> None:
     """Checks that the text of a scenario is valid under the JSON schema of the request.
 
-    Raises: RequestError: it is not, or the schema is not a JSON schema.
+    Raises:
+        RequestError: it is not, or the schema is not a JSON schema.
     """
     shape = wire(request.api).serving.json_shape(request.extra)
     if shape is None:

@@ -68,8 +68,9 @@ class Dialect:
         return f"{self.api}/{self.profile}" + (f"+{self.habit}" if self.habit else "")
 
     def carries(self, moment: Moment) -> CutCallForm:
-        """The part of a call that it sends if the answer ends inside the call in this way. A malformed call is sent as
-        it is. If the stream breaks, no parser of the server changes the cut call.
+        """The part of a call that it sends if the answer ends inside the call in this way.
+
+        A malformed call is sent as it is. If the stream breaks, no parser of the server changes the cut call.
         """
         said = self.spelling(moment)
         if said is not None and said.call_form is not None:
@@ -80,9 +81,10 @@ class Dialect:
         return own or wire(self.api).serving.call_form
 
     def spelling(self, moment: Moment) -> Spelling | None:
-        """The words and fields that it sends if an answer ends in this way; None if it cannot express that. A whole
-        body has no spelling for a broken or failed stream, because it is then not sent at all. A cut batch is spelled
-        like a cut single call.
+        """The words and fields that it sends if an answer ends in this way; None if it cannot express that.
+
+        A whole body has no spelling for a broken or failed stream, because it is then not sent at all. A cut batch is
+        spelled like a cut single call.
         """
         names = (moment, Moment.CUT_CALL) if moment is Moment.CUT_BATCH else (moment,)
         given = next((name for name in names if name in self.says), None)
@@ -228,7 +230,8 @@ def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
     """The dialects that match any of these words: an api, a profile, `api/profile` or the whole name; all without
     words.
 
-    Raises: CallerError: a word names no dialect.
+    Raises:
+        CallerError: a word names no dialect.
     """
     for word in only:
         if not any(_names(dialect, word) for dialect in DIALECTS):

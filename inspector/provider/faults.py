@@ -1,6 +1,7 @@
-"""The faults: small named changes to an answer on its way, one row each. Several faults are applied in the order of
-their layers. A row says what the fault does, in which formats it has no meaning and why, and how a turn of our own loop
-ends under it; a test compares that with a real run in every format.
+"""The faults: small named changes to an answer on its way, one row each.
+
+Several faults are applied in the order of their layers. A row says what the fault does, in which formats it has no
+meaning and why, and how a turn of our own loop ends under it; a test compares that with a real run in every format.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Finds the place of a request in its scenario from the history in the request. Pure, without stored state. The text
-that the history already holds is searched in the intended answer; the part that is found was sent before. Any message
-after an incomplete answer asks for its rest; results, or a message after a complete answer, lead to the next answer.
-The ids that a client sends back (`previous_response_id`, a continuation token) contain the place itself. The last part
-describes an answer on its way to the client.
+"""Finds the place of a request in its scenario from the history in the request.
+
+Pure, without stored state. The text that the history already holds is searched in the intended answer; the part that is
+found was sent before. Any message after an incomplete answer asks for its rest; results, or a message after a complete
+answer, lead to the next answer. The ids that a client sends back (`previous_response_id`, a continuation token) contain
+the place itself. The last part describes an answer on its way to the client.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class StoryPlace:
 def locate(story: Story, request: Request) -> StoryPlace:
     """The place of the next answer.
 
-    Raises: CallerError: the scenario has no further answer.
+    Raises:
+        CallerError: the scenario has no further answer.
     """
     request = with_turns(story, request)
     place, messages = StoryPlace(), request.messages

@@ -64,7 +64,8 @@ class Reply:
 def reply(story: Story, request: Request, stream: bool, profile: str | None = None) -> Reply:
     """The answer to one request.
 
-    Raises: CallerError: the scenario has no further answer, or a fault has no meaning in this format.
+    Raises:
+        CallerError: the scenario has no further answer, or a fault has no meaning in this format.
     """
     place = locate(story, request)
     return reply_at(story, request, place, stream, profile)

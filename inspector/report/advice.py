@@ -75,8 +75,10 @@ _ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools")
 
 
 def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
-    """The limit that ended the turn, and its value; None if it did not affect the deciding answer. It did not if that
-    answer comes after the end of our run, where a higher limit changes nothing, or if the context is full.
+    """The limit that ended the turn, and its value; None if it did not affect the deciding answer.
+
+    It did not if that answer comes after the end of our run, where a higher limit changes nothing, or if the context is
+    full.
     """
     seen = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
     at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is seen), look.worst)

@@ -368,7 +368,7 @@ class RecordGrowth:
 
 
 def _initial_state(reader: TranscriptReader) -> dict[str, Any]:
-    """What a reader knows before its first record."""
+    """The state of a reader before its first record."""
     given = {name: getattr(reader.reading, name) for name in ("skipped", "notices", "error", "about", "masked")}
     return {**_copies(vars(reader)), **_copies(given), "reading": None, "options": None}
 

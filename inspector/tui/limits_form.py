@@ -102,7 +102,7 @@ def about(turn: Turn, name: str) -> str:
 
 
 def field_about(turn: Turn, name: str, word: str) -> Line:
-    """The description of a field; of a word what it means, of a number the setting's name, value and default."""
+    """The description of a field: the meaning of its word, or for a number the setting's name, value and default."""
     if name not in FIELDS:
         return (Span(word_means(name, word) or ABOUT[name], Tone.DIM),)
     return (Span(f"{name}: {ABOUT[name]} · {about(turn, name)}", Tone.DIM),)
@@ -115,7 +115,7 @@ def differs(turn: Turn, name: str, value: str) -> bool:
 
 
 def problem_of(name: str, value: str) -> str | None:
-    """Why the engine refuses a value; None if it takes it."""
+    """The reason why the engine refuses a value; None if it accepts it."""
     try:
         settings_of(parse_assignments(value.split()) if name == OTHERS else {name: value}, Settings())
     except CallerError as why:
@@ -205,7 +205,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             yield key_note("enter runs · esc leaves · ↑ ↓ fields · ← → words")
 
     def on_mount(self) -> None:
-        """Focuses and selects the first field, or max_tokens for a live answer, and shows what that does."""
+        """Focuses and selects the first field, or max_tokens for a live answer, and shows the preview."""
         first = self.query_one(f"#{INITIAL if self._opens_live else FIELDS[0]}", Input)
         first.focus()
         first.select_all()
@@ -259,7 +259,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     @property
     def _live(self) -> bool:
-        """Whether the provider is to answer."""
+        """Whether the form asks for live answers of the provider."""
         return self.query_one("#source", Cycle).value == LIVE
 
     @property
@@ -346,7 +346,7 @@ def _about(text: str, name: str) -> Note:
 
 
 def live_refusal(run: Run, step: int, whole: bool) -> str | None:
-    """Why the request at a step, or its whole turn, cannot be asked live; None if it can.
+    """The reason why the request at a step, or its whole turn, cannot be sent live; None if it can.
 
     Raises:
         CallerError: an earlier answer of the turn was simulated.

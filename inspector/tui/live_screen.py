@@ -46,7 +46,8 @@ BLIND = "⚠ it cuts this answer, and no byte shows it: no verdict can know"
 
 
 def known_of(turn: ScriptedTurn) -> list[Line]:
-    """What is known of the scripted provider that answers a turn: what it plays, what no byte shows, and, dimmed, why.
+    """The description of the scripted provider that answers a turn: the scenario, what no byte of it shows, and,
+    dimmed, why.
     """
     server = field("server", Span(f"{BUILT_IN} {turn.plays}"))
     beware = (field("beware", Span(BLIND, Tone.WARN)), more(Span(turn.blind, Tone.DIM)))

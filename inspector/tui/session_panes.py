@@ -1,4 +1,4 @@
-"""The panes of the session screen: tabs, forms, search and copying, and the way from a fact to its bytes and back."""
+"""The panes of the session screen: tabs, forms, search and copying, and navigation between facts and their bytes."""
 
 from __future__ import annotations
 

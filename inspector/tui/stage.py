@@ -1,7 +1,7 @@
 """A session with its runs, and the state that the parts of its screen share: the current run and step.
 
-It refers to no widget. Changes that the operator makes are saved in a store; those made before the store is open are
-saved when it opens.
+It refers to no widget. The operator's changes are saved in a store; changes made before the store is open are saved
+when it opens.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class SessionPart:
         self.stage = stage
 
     def go_back(self, step: int | None) -> None:
-        """Goes to the step that a screen gave back; stays if it gave none."""
+        """Goes to the step that a closed screen returned; stays if it returned none."""
         if step is not None:
             self.stage.go(step, "")
 

@@ -1,7 +1,7 @@
 """The form that starts a live turn: a scenario that the app plays itself, or a real server, and the prompt.
 
 A scenario needs no key, no address and no second terminal, because the scripted provider starts and ends with the turn.
-The form remembers what was typed last, but never a credential.
+The form stores what was typed last, but never a credential.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
 
 
 def _in_force(settings: Settings) -> str:
-    """A limit with the value that holds while the field is empty."""
+    """A limit with the value that applies if the field is empty."""
     return f"continuation_max_attempts={settings.limits.continuation_max_attempts}"
 
 

@@ -140,7 +140,11 @@ Frame: TypeAlias = InputFrame | SizeFrame | PingFrame | FocusFrame
 
 
 def frame_of(text: str) -> Frame:
-    """Parses one frame. Raises: FrameError: our page never sends such a frame."""
+    """Parses one frame.
+
+    Raises:
+        FrameError: our page never sends such a frame.
+    """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

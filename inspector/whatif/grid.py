@@ -1,4 +1,6 @@
-"""A grid of limits as a value: its axes, its cells, and the operator's request. These are the forms of an axis:
+"""A grid of limits as a value: its axes, its cells, and the operator's request.
+
+These are the forms of an axis:
 
     1..6                 every whole number
     64..512/64           in steps

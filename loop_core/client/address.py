@@ -135,7 +135,8 @@ def is_unencrypted(url: str) -> bool:
 def refuse_plain(server: Server) -> None:
     """Refuses a server that would receive credentials as plain text, unless the operator named its host.
 
-    Raises: CallerError: it is such a server.
+    Raises:
+        CallerError: it is such a server.
     """
     base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()

@@ -345,7 +345,11 @@ class _Chat:
         return _Chat(server, declared, Toolbox(runs), Plan(limits or Limits(), chosen), max_tokens, line, observer)
 
     def opening(self, prompt: Prompt) -> Request:
-        """The first request. Raises: CallerError: the prompt makes no request, or one of another API."""
+        """The first request.
+
+        Raises:
+            CallerError: the prompt makes no request, or one of another API.
+        """
         given = prompt if isinstance(prompt, Request) else Request(self.server.api, messages_of(prompt), stream=True)
         if given.api != self.server.api:
             raise CallerError(f"a request of {given.api} was given for a server of {self.server.api}")

@@ -79,8 +79,10 @@ class LiveResponse:
 
 
 class Observer:
-    """Receives everything that a live source sends and receives, to record or show it. This base class does nothing. If
-    several tasks share a source, their events interleave; the number of the exchange tells them apart.
+    """Receives everything that a live source sends and receives, to record or show it.
+
+    This base class does nothing. If several tasks share a source, their events interleave; the number of the exchange
+    tells them apart.
     """
 
     def on_request(self, ask: LiveRequest) -> None:

@@ -62,7 +62,9 @@ def outgoing(turn: Turn, send: Send) -> Request:
     """The request that a `Send` effect asks for: the history so far and the new messages.
 
     Where the server keeps the history, the request names the last response by its id and holds only new messages.
-        Raises: CallerError: a continuation token or the last response's id is needed, and there is no usable one.
+
+    Raises:
+        CallerError: a continuation token or the last response's id is needed, and there is no usable one.
     """
     changes: dict[str, Any] = {}
     if turn.evaluation is not None and is_chained(turn.request):

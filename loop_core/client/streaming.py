@@ -1,6 +1,7 @@
-"""Finds the part of an arriving answer that can no longer change, and so may be shown. Pure. The text of a continuation
-is kept back until its seam is decided, because it may repeat or replace earlier text or be left out. An answer is also
-kept back while it may still become a word that asks for nothing to be shown.
+"""Finds the part of an arriving answer that can no longer change, and so may be shown.
+
+Pure. The text of a continuation is kept back until its seam is decided, because it may repeat or replace earlier text
+or be left out. An answer is also kept back while it may still become a word that asks for nothing to be shown.
 """
 
 from __future__ import annotations

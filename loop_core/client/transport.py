@@ -77,7 +77,8 @@ def _certificates() -> Any:
 def _without_credentials(client: _Client) -> _Client:
     """A client that was handed in.
 
-    Raises: CallerError: it would send credentials of its own, which could neither be masked nor kept from plain http.
+    Raises:
+        CallerError: it would send credentials of its own, which could neither be masked nor kept from plain http.
     """
     if client.auth is not None or any(SECRET_NAME.search(name) for name in client.headers):
         raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")

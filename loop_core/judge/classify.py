@@ -386,8 +386,8 @@ def _readings(calls: Sequence[ToolCall]) -> tuple[tuple[ToolCall, Arguments], ..
 
 
 def _promotes(response: ChatResponse, request: Request | None) -> bool:
-    """Whether the calls under `end_turn` are complete: each is closed, and its payload whole. Schemas are not
-    considered: a call that its schema refuses is a call too, and gets its error.
+    """Whether the calls under `end_turn` are complete: closed, with a whole payload. Schemas are not considered, since
+    a call that its schema refuses is a call too, and gets its error.
     """
     tools: Mapping[str, Tool] = {tool.name: tool for tool in request.tools} if request else {}
     calls = [call for call in response.tool_calls if not is_phantom(call)]

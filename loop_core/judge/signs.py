@@ -1,6 +1,8 @@
 """Finds two signs in a text: a tool call that a server's parser left there as markup, and an end in the middle of a
-sentence. Such markup is only reported, never read as a call. It counts only outside code blocks, because texts explain
-these formats; and if the tools of the request are known, it must name one of them.
+sentence.
+
+Such markup is only reported, never read as a call. It counts only outside code blocks, because texts explain these
+formats; and if the tools of the request are known, it must name one of them.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.

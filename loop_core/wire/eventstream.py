@@ -1,5 +1,6 @@
-"""Splits Amazon's binary event stream (`application/vnd.amazon.eventstream`) into frames, and writes frames. It checks
-lengths and both checksums and reads headers; it does not look into payloads. A frame is, big-endian:
+"""Splits Amazon's binary event stream (`application/vnd.amazon.eventstream`) into frames, and writes frames.
+
+It checks lengths and both checksums and reads headers; it does not look into payloads. A frame is, big-endian:
 
     u32 total length | u32 headers length | u32 CRC32 of those 8 bytes | headers | payload | u32 CRC32 of all before it
 
@@ -226,7 +227,9 @@ def _read_kind(block: bytes) -> _Kind:
 
 def reseal(data: bytes, before: bytes) -> bytes:
     """Computes new checksums for a stream in which bytes were replaced by as many others; `before` is the stream before
-    that. A frame whose checksum was wrong before keeps it, so that the damage stays visible.
+    that.
+
+    A frame whose checksum was wrong before keeps it, so that the damage stays visible.
     """
     if data == before or len(data) != len(before):
         return data

@@ -1,8 +1,10 @@
 """Reads the errors that providers report: an error body of any shape becomes a `ProviderError` and a mapped stop
-reason. Shapes and marks are tables. The reason is `error` unless the message names a content filter or the context
-length. Whether an error is retryable follows from its type and code, else from the HTTP status. The later sections map
-stop words to reasons, keep a failure that a later word would hide, and read rate-limit headers into a `Quota` (ZeroClaw
-RFI 2309 `quota_metadata`).
+reason.
+
+Shapes and marks are tables. The reason is `error` unless the message names a content filter or the context length.
+Whether an error is retryable follows from its type and code, else from the HTTP status. The later sections map stop
+words to reasons, keep a failure that a later word would hide, and read rate-limit headers into a `Quota` (ZeroClaw RFI
+2309 `quota_metadata`).
 """
 
 from __future__ import annotations

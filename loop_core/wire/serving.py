@@ -1,6 +1,8 @@
 """Describes how the scripted provider plays a server of a format: its stop words at the end of an answer, and their
-places in its frames. A format's package holds this description in its module `serving`, also for a small format of the
-same servers (`Format.played_in`). It is loaded only to write a dialect or to play a server, not to read an answer.
+places in its frames.
+
+A format's package holds this description in its module `serving`, also for a small format of the same servers
+(`Format.played_in`). It is loaded only to write a dialect or to play a server, not to read an answer.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class AgentFolder(NamedTuple):
 
 
 class Words(StrEnum):
-    """Whose stop words a format stores."""
+    """The owner of the stop words that a format stores: the provider, the recorder, or nobody."""
 
     PROVIDER = "the provider's"
     RECORDER = "the recorder's"

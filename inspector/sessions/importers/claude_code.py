@@ -3,9 +3,8 @@
 
 The rows form a tree (`parentUuid`). Each content block of an answer is a row, with the answer's message id. Rows that
 no request contained (hooks, snapshots, progress) are skipped. A row of the agent about a failure is a failed answer, or
-says how the answer before it ended. The format is undocumented and its fields change, so rows of another shape are
-counted and reported. A row that names no parent, as in the stream, follows the row before it. `claude_rows` reads
-single rows.
+shows how the answer before it ended. The format is undocumented and changes, so rows of an unknown shape are counted
+and reported. A row that names no parent, as in the stream, follows the row before it. `claude_rows` reads single rows.
 """
 
 from __future__ import annotations
@@ -331,7 +330,8 @@ def _caller(value: dict[str, Any]) -> str | None:
 
 
 def _strip_signatures(part: ResponsePart) -> ResponsePart:
-    """A part with a short stand-in for its token, equal for equal tokens: a signature takes a third of its text."""
+    """A part with its signature replaced by a short value that is equal for equal signatures, because a signature is a
+    third as long as its text."""
     if type(part) is not ReasoningPart or not (part.signature or part.data):
         return part
     return part._replace(signature=part.signature and f"{hash(part.signature)}",

@@ -287,7 +287,7 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
 
 
 def _about(raw: RawExchange, value: dict[str, Any]) -> None:
-    """What either side says of the HTTP exchange."""
+    """The facts about the HTTP exchange that either side holds."""
     url = value.get("url") or value.get("uri")
     if isinstance(url, str):
         raw.url = url

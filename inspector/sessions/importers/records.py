@@ -186,7 +186,7 @@ def whole_object(data: bytes) -> dict[str, Any]:
     """The object that a file contains, even if it is cut.
 
     Raises:
-        UnreadableError: it is none.
+        UnreadableError: it is not an object.
     """
     value = partial(data.removeprefix(b"\xef\xbb\xbf"))
     if not isinstance(value, dict):

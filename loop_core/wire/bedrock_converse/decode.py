@@ -1,4 +1,5 @@
 """Decodes Bedrock Converse into a `ChatResponse`: the binary event stream, its events as JSON lines, or a whole body.
+
 This module handles the order of events: usage comes after the stop reason, and exceptions are frames. `eventstream`
 checks lengths and checksums. The first section converts content blocks to parts.
 """

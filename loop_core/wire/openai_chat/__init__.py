@@ -1,6 +1,8 @@
-"""OpenAI Chat Completions and the servers that speak it. This module holds the `Format`, and encodes a `ChatResponse`,
-whole or as an event stream. Decoding these bytes gives the same response, except for what `LOSES` lists. Verbatim JSON
-(object arguments, blocks that are not interpreted) is written unchanged.
+"""OpenAI Chat Completions and the servers that speak it.
+
+This module holds the `Format`, and encodes a `ChatResponse`, whole or as an event stream. Decoding these bytes gives
+the same response, except for what `LOSES` lists. Verbatim JSON (object arguments, blocks that are not interpreted) is
+written unchanged.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Decodes the body of a Responses request into a `Request`, and encodes it again. Malformed input items, tools and
-options are skipped; items that are not interpreted are kept as JSON.
+"""Decodes the body of a Responses request into a `Request`, and encodes it again.
+
+Malformed input items, tools and options are skipped; items that are not interpreted are kept as JSON.
 """
 
 from __future__ import annotations
