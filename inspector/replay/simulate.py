@@ -244,8 +244,7 @@ class SimulatedTurn:
         return used is not None and used == self.caps[position]
 
     def _surely_cut(self, position: int) -> bool:
-        """Whether an answer was cut although its word denies it: it ends at the cap, with this server's word for such
-        cases."""
+        """Whether an answer was cut though its word denies it: it ends at the cap with this server's word for that."""
         word = self.source.answers[position][2].response.stop_reason.raw
         return self.word_at_cap is not None and word == self.word_at_cap and self._ends_at_cap(position)
 
