@@ -32,7 +32,7 @@ class Stop(StrEnum):
     CANCELLED = "cancelled"
     """Ended by the client or the operator."""
     UNKNOWN = "unknown"
-    """A word that no table knows; it never counts as finished."""
+    """A word that is in no table; it never counts as finished."""
     PAUSED = "paused"
     """The provider waits for us; `StopReason.detail` says how to resume: echo, token, poll or server."""
     INTERRUPTED = "interrupted"
@@ -115,7 +115,7 @@ class Finding(NamedTuple):
     message: str
     at: At | None = None
     quote: FactQuote | None = None
-    """The characters that it speaks of, where it speaks of a text."""
+    """The characters that the finding is about, if it is about a text."""
 
 
 class CallKind(StrEnum):
@@ -252,7 +252,7 @@ class TransportEnd(StrEnum):
     TIMEOUT = "timeout"
     ABORTED = "aborted"
     CUT = "cut"
-    """Nobody knows: the recording stopped while they came (a killed process, a full disk)."""
+    """The end is unknown: the recording stopped while they arrived (a killed process, a full disk)."""
 
 
 class ProviderError(NamedTuple):

@@ -57,7 +57,7 @@ class Flaw(StrEnum):
     MISSING = "missing"
     TYPE = "type"
     VALUE = "value"
-    """It is none of the values that there are."""
+    """It is not one of the possible values."""
     LOW = "low"
     HIGH = "high"
     EMPTY = "empty"

@@ -49,7 +49,7 @@ class Dialect:
     source: str = ""
     """Where that is written."""
     says: Says = field(default_factory=dict)
-    """What it says at moments at which it does not speak as its format does."""
+    """The spellings of endings where it differs from its format."""
     call_form: CutCallForm | None = None
     """What it sends of a cut call, where that is not what its format does."""
     stream: bool = True
@@ -295,7 +295,7 @@ class Peer(NamedTuple):
     agrees: bool
     """It means what we do."""
     looser: bool
-    """It takes for finished what we do not: whoever trusts it goes on, or runs what was cut."""
+    """Whether it takes an answer for finished that we do not: a loop that trusts it goes on, or runs a cut call."""
 
 
 def peers(api: str, profile: str, raw: str | None, failed: bool, calls: bool, ours: Stop) -> tuple[Peer, ...]:

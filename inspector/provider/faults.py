@@ -27,7 +27,7 @@ class Layer(StrEnum):
     ANSWER = "answer"
     """What the model says, and how far it comes."""
     WORDS = "words"
-    """What is said about the end."""
+    """The statement about the end."""
     FRAMES = "frames"
     """The pieces that are sent."""
     SENDING = "sending"

@@ -348,7 +348,7 @@ class Draft:
     parts: tuple[ResponsePart, ...]
     """What is left to be said."""
     prefix: str = ""
-    """What is said again before it goes on."""
+    """The text that is repeated before it continues."""
     cap: int | None = None
     """Tokens at most."""
     ident: str = ""
@@ -359,7 +359,7 @@ class Draft:
     play: PlayedScenario | None = None
     """How far it came."""
     spelling: Spelling | None = None
-    """What is said about the end."""
+    """The spelling of the end."""
     manner: Manner = field(default_factory=Manner)
     frames: tuple[bytes, ...] = ()
     status: int = 200

@@ -90,7 +90,7 @@ class Story:
     faults: tuple[PlacedFault, ...] = ()
     prompt: str = "Tell me."
     max_tokens: int | None = None
-    """The cap of requests that set none; None: there is none."""
+    """The cap of requests that set none; None: they have no cap."""
     profile: str | None = None
     """A dialect, as `inspector providers --list` names them."""
     seed: int = 0

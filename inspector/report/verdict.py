@@ -323,7 +323,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}"
         f"{say.asking(look)}",
         sure=_is_reached, of_last=True),
-    # A recording may stop after any answer: nothing is wrong with it, but nobody knows how the turn ended.
+    # A recording may stop after any answer: nothing is wrong with it, but how the turn ended is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
         lambda look: look.ends_at_call,
         lambda look: f"{say.ending_words(_of_last(look))}{say.asking(look)}",

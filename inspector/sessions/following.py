@@ -256,11 +256,11 @@ class TranscriptGrowth:
         self.reader = reader
         self._lines = rows or reader.lines(b"")
         self.number = 0
-        """The number of lines or records that are read for good."""
+        """The number of lines or records that are not read again."""
         self._rest: Any = b""
-        """The lines or records after those that are read for good."""
+        """The lines or records after those that are not read again."""
         self._whole = False
-        """Whether new rows changed the meaning of rows that were read for good."""
+        """Whether new rows changed the meaning of rows that are not read again."""
         self._closed = FileReading()
         """The results of the closed answers, which are the first ones of the reader."""
         self._marks: list[tuple[int, ...]] = []

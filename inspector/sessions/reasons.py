@@ -198,7 +198,7 @@ def why_missing(stop: StopReason) -> str:
 
 
 UNREADABLE = "unreadable_body"
-"""The type of the error of an answer whose body is none of the format."""
+"""The type of the error of an answer whose body is not of its format."""
 
 
 def is_unreadable(response: ChatResponse) -> bool:

@@ -42,7 +42,7 @@ STAY, LEAVE = "stay", "leave"
 
 BUILT_IN = "the built-in provider answers:"
 BLIND = "⚠ it cuts this answer, and no byte shows it: no verdict can know"
-"""What is said of the scripted provider where it plays a cut that looks like a finished answer."""
+"""The remark on a scripted provider that plays a cut which looks like a finished answer."""
 
 
 def known_of(turn: ScriptedTurn) -> list[Line]:

@@ -82,8 +82,8 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         self._stories: Mapping[str, Story] = {}
         """The scenarios by name; empty until they are read."""
         self._api = self._shown_api = ""
-        """The wire format that the operator chose, and the one that the form showed last: a scenario that cannot be
-        told in the first has another one meanwhile."""
+        """The wire format that the operator chose, and the one that the form showed last: a scenario that the first
+        cannot express gets another one meanwhile."""
 
     def compose(self) -> ComposeResult:
         """A row for each field."""

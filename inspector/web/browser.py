@@ -230,7 +230,7 @@ class Entrance:
     exposed: bool = False
     """Whether it listens beyond this machine: an address is then as good a Host as a loopback one."""
     name: str = ""
-    """The name that it listens on, if it is none of this machine's loopback names."""
+    """The name that it listens on, unless that is a loopback name."""
     encrypted: bool = False
     """Whether it has a certificate: its page is then one of https."""
     until: float = inf

@@ -130,7 +130,7 @@ def _end_worker(pid: int, source: int) -> None:
 
 
 Progress = Callable[[int, int], None]
-"""Told how many parts of the work are done, of how many."""
+"""Called with the number of finished parts of the work, and the number of all parts."""
 ALONE = 0.1
 """Seconds for which this process works by itself: most grids are done by then, and no other process is started."""
 

@@ -61,7 +61,7 @@ class Server:
     """The base URL; empty for the provider's own. It may hold a password."""
     key: str = field(default="", repr=False)
     profile: str | None = None
-    """Who speaks; None: found from the address and what is answered."""
+    """The name of the server's profile; None: found by the address and the answers."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Further headers."""
     sign: Signer | None = field(default=None, repr=False)

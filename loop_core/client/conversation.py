@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from loop_core.client.transport import AsyncLive
 
 Prompt = str | Request | Messages
-"""What is asked: a text of the user, a history, or a whole request with whatever else its API takes."""
+"""A prompt: a text of the user, a history, or a whole request with any other fields of its API."""
 
 
 def ask(
@@ -127,7 +127,7 @@ class Answer:
 
     def __init__(self, trace: Trace, chat: _Chat, number: int) -> None:
         self.trace = trace
-        """Every step of the turn, with what was asked, heard, decided and run."""
+        """Every step of the turn: its requests, answers, decisions and tool runs."""
         self._chat, self._number = chat, number
 
     def __repr__(self) -> str:

@@ -45,7 +45,7 @@ MOST_BYTES = 256 * 1024 * 1024
 LONGEST_MARK = 32
 """Bytes that no mark of an end (`Decoder.closing`) exceeds."""
 LINE_END = 10
-"""Stands in no mark, so that none is begun by a piece that ends with it, as events do."""
+"""No end mark contains it, so a piece that ends with it, as events do, does not end inside a mark."""
 UNREADABLE = "decode"
 """The type of the error that stands for a body which is not an answer of its format."""
 AT_ONCE = 4_096
@@ -208,7 +208,7 @@ class ResponseReader:
             end, problem = TransportEnd.ABORTED, f"more than {MOST_BYTES:,} bytes came"
         body, request = b"".join(self._body), self.ask.request
         chosen = self._speaker
-        # Behind an address that nobody knows the answer itself may show whose server it is.
+        # If the address is unknown, the answer itself may show whose server it is.
         if self._server.profile is None and chosen.profile.name == "generic":
             chosen = choose(self._server.api, self.ask.url, self._headers, body, request.model)
         response = self._mask.response(self._close_decoder(chosen, body, end))

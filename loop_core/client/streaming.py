@@ -99,7 +99,7 @@ class ShownText(Observer):
         self._joining = PendingSeam((), Segment(""), policy.seam)
         self._answers = 1
         self._given = ""
-        """What was given of the answer at hand."""
+        """The part of the current answer that was shown."""
         self._more = False
         """Something was given before it."""
         self._decoder, self._found = following(api)

@@ -148,7 +148,7 @@ class Spend(NamedTuple):
     output_chars: int = 0
     """Visible characters of every response of the turn."""
     uncounted: int = 0
-    """Responses with output whose tokens nobody counted and no cap stands for: `output_tokens` is a lower bound."""
+    """Responses with output for which neither a count nor a cap is known: `output_tokens` is then a lower bound."""
 
 
 class Guard(NamedTuple):

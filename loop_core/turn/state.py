@@ -92,7 +92,7 @@ class RunTools(NamedTuple):
     """
 
     released: tuple[Verdict, ...]
-    """The calls that the gate released: the only ones that anybody may run."""
+    """The calls that the gate released; no other call may be run."""
     answers: tuple[CallAnswer, ...] = ()
     """The answers to the other calls of the batch; the machine adds them to the results of the released calls."""
 

@@ -82,7 +82,7 @@ class Demands:
     """All checks of a server on a request."""
 
     members: tuple[Member, ...] = ()
-    """The first one that is not met is told."""
+    """The first one that is not met is reported."""
     rules: tuple[Rule, ...] = ()
     """The same, once every field is as it has to be."""
     telling: Telling = Telling.DOTS

@@ -40,7 +40,7 @@ class _Kind(NamedTuple):
 
     name: str
     message: str | None = None
-    """The text of an error that stands in a header."""
+    """The text of an error, from a header."""
 
 
 class _Head(NamedTuple):

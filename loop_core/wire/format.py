@@ -177,7 +177,7 @@ class Format(NamedTuple):
     """Where the request goes, below the version of the API."""
     home: Home
     provider: str
-    """The provider's well-known name in the conventions of OpenTelemetry, where nobody knows who answered."""
+    """The provider's well-known name in the conventions of OpenTelemetry, used if the server is unknown."""
     reduced: Callable[[Tool], Tool] = as_is
     """The tool with a schema that the provider takes; what cannot be said is left out, so that it allows more."""
     history: str = "messages"
@@ -202,7 +202,7 @@ class Format(NamedTuple):
     rules: Mapping[str, tuple[str, ...]] = {}
     """Rule of the decoder -> the facts that it goes by, as provenance names them."""
     word_paths: tuple[tuple[str | int, ...], ...] = ()
-    """Where the stop word stands in a whole body, as logs keep it; empty where no path is this format's own."""
+    """The path of the stop word in a whole body, as logs keep it; empty if no path is specific to this format."""
     joints: Mapping[str, str] = {}
     """Fact -> what the decoder puts between its pieces."""
     played_in: str = ""

@@ -115,7 +115,8 @@ def path_of(text: str) -> tuple[str | int, ...]:
 
 
 _MANY = 16
-"""From this index on, the items of an array are noted: whoever looks one up will look up its neighbours."""
+"""From this index on, the places of all items of an array are cached, because neighbouring items are usually looked up
+next."""
 
 
 @lru_cache(maxsize=4)

@@ -112,7 +112,7 @@ ONLY_TEXT: Mapping[str, str] = {
 """The faults that have no meaning in a format whose answers are text alone -> why."""
 
 Says = Mapping[Moment, Spelling | None]
-"""What is said at each moment; None if nothing is known of how."""
+"""The spelling of each ending; None if it is unknown."""
 
 
 class CallFraming(StrEnum):
@@ -144,7 +144,7 @@ class StopPlace(NamedTuple):
     """The objects that may hold it, in a body or an event."""
     keys: tuple[str, ...]
     null: bool = False
-    """Whether it is null where there is none; else it is left out."""
+    """Whether an absent stop reason is null; else it is left out."""
     events: frozenset[str] = frozenset()
     """Events that are themselves the reason: without it they do not come."""
 
@@ -274,7 +274,8 @@ class Serving:
     client: str
     """Python that makes the client; `{base}` is the base URL."""
     says: Mapping[Moment, Spelling]
-    """The words at each moment; a moment that is not here cannot be told. A batch is cut as its first call is."""
+    """The words for each ending; an ending that is not here cannot be expressed. A cut batch is spelled like its first
+    call."""
     text: Callable[[str | None, Event], tuple[Event, str]]
     """The object that holds the text of a delta, and under which key; it may raise what a lookup raises."""
     stop_place: StopPlace
@@ -292,7 +293,7 @@ class Serving:
     calls_last: bool = False
     """A whole body holds its calls behind its text."""
     counts_early: bool = False
-    """A stream that fails or is lost has told the tokens of its request."""
+    """Whether a failed or lost stream has already reported the tokens of its request."""
     counts_all: bool = False
     """Usage always counts thinking and the cache apart, were it none."""
     ends_without: bool = False
@@ -312,7 +313,7 @@ class Serving:
     stopped_field: str = ""
     """The field beside it that repeats the string."""
     unknown: str = "{}"
-    """How a stop word that nobody knows is spelled."""
+    """The spelling of an unknown stop word."""
     errors: Mapping[int, str] = field(default_factory=lambda: OPENAI_ERRORS)
     """HTTP status -> the type of an error."""
     error_body: Callable[[RequestRefusal], Event] = openai_error

@@ -183,7 +183,7 @@ class _Session(TranscriptReader):
 
     def _user(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
         value = line.value
-        # The summary continues the conversation in the user's name, but nobody typed it: it begins no turn.
+        # The summary continues the conversation in the user's name, but the user did not type it: it begins no turn.
         if value.get("isCompactSummary") is True:
             self.remarks["hold the summary of a compacted history"] += 1
             return where

@@ -46,7 +46,7 @@ DELTAS = frozenset({"step.delta", "content.delta"})
 STOPS = frozenset({"step.stop", "content.stop"})
 
 CONTENTS = frozenset({"text", "image", "audio", "video", "document", "file"})
-"""Kinds of content, which stand in a step of output or input."""
+"""Kinds of content, which are in steps of output or input."""
 OUTPUT = "model_output"
 CALL = "function_call"
 THOUGHT = "thought"

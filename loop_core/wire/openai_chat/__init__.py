@@ -250,7 +250,7 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
         yield _event({**head, "choices": [], **last})
     if error is not None:
         begun = bool(response.parts or raw is not None or response.refusal or last)
-        # An error stands alone; where no chunk has told of the response before, it does.
+        # An error is a body of its own; if no chunk described the response before, it holds that description.
         yield _event({**head, **error} if not begun and (response.id or response.model) else error)
     if response.saw_done or (raw and error is None):  # a failed stream mostly ends without the mark
         yield b"data: [DONE]\n\n"
