@@ -38,6 +38,7 @@ from loop_core.wire.body import compact, forced_tool, read_object
 from loop_core.wire.serving import Moment, RequestRefusal
 
 UNLIMITED = 1_000_000_000
+"""A budget so large that it cuts nothing."""
 SMALLEST, SIZES = 4, 21
 """Characters in one piece of a stream: from 4 to 24, by the seed."""
 

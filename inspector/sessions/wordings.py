@@ -272,6 +272,7 @@ LOST: tuple[str, ...] = (
 """Wordings of undici, Node.js, Bun, httpx and the providers' SDKs."""
 _LOST = rf"\b(?:{'|'.join(LOST)})\b"
 _LONG_NOTE = 400
+"""Characters at the beginning of a message that are searched."""
 
 
 def connection_lost(message: str) -> bool:

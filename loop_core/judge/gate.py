@@ -182,6 +182,7 @@ def _describe_parsing(reading: Arguments) -> str:
 LONGEST_MARK = 200
 """A longer text is not a name of anything, and may well be worded otherwise when it comes again."""
 SHOWN_CHARS = 80
+"""Characters of an argument in the name of a held call, which the model reads."""
 
 DistinctArguments = Mapping[str, Any]
 """Argument -> value, for the arguments that tell a call from others of its tool."""

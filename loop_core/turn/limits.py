@@ -88,6 +88,7 @@ class Limits:
 
 
 MOST = 1_000_000_000
+"""So large that it limits nothing."""
 RANGES: Mapping[str, tuple[int, int]] = {
     "continuation_max_attempts": (0, 1_000),
     "continuation_max_total_completion_tokens": (1, MOST),

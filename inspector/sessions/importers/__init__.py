@@ -324,6 +324,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 """The message about a file in no known format."""
 CERTAIN = 100
+"""The result of `sniff` after which no further importer is tried."""
 HEAD = 1 << 16
 """The number of bytes at the beginning of a file by which its format is recognised."""
 

@@ -41,6 +41,7 @@ _ANEW = "bodies were stored as values (parsed_body): their JSON was written anew
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Control characters, which YAML does not allow as they are."""
 _DEPTH = 100
+"""The bound on nesting: later code walks over the values recursively."""
 
 
 def sniff(head: bytes, path: str) -> int:
