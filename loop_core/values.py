@@ -80,7 +80,7 @@ class Evidence(NamedTuple):
     rule: str
     at: At | None = None
     note: str = ""
-    """What was seen there, for people; never needed to understand `rule`."""
+    """A description of the observation, for people."""
     quote: FactQuote | None = None
     """The characters that it goes by, where it was read from a text."""
 
@@ -104,7 +104,7 @@ class Severity(StrEnum):
 
 
 INTERRUPTED = StopReason(Stop.INTERRUPTED)
-"""What a response is without any word about its end."""
+"""The reason of a response without any word about its end."""
 
 
 class Finding(NamedTuple):
@@ -396,4 +396,4 @@ class Request:
     """The token with which a provider goes on with an answer that it paused (Gemini `continuationToken`)."""
     background: bool = False
     extra: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """What else the body holds (temperature, thinking, response_format…), by the provider's own names, as JSON."""
+    """The other fields of the body (temperature, thinking, response_format…), by the provider's own names, as JSON."""

@@ -68,7 +68,7 @@ def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
 
 
 _OWN_LIMIT = re.compile(r"(?:^|; )this loop's limit \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?:$|: )")
-"""What a verdict says about a limit of our own machine: the recorded agent knew nothing of it."""
+"""The part of a verdict's sentence about a limit of our own machine, which the recorded agent did not have."""
 
 
 def from_verdict(*words: str) -> Finder:

@@ -20,7 +20,7 @@ class CheckRule(NamedTuple):
     severity: Severity
     title: str
     about: str
-    """What it finds, and why that matters."""
+    """The description of the problem, and why it matters."""
     example: str
     """A session on which it fires, in a sentence."""
     fix: str

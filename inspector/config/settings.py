@@ -79,7 +79,7 @@ class Settings:
     live: str | None = None
     """The live run that answered from here on, by its name."""
     edits: tuple[TurnEdit, ...] = ()
-    """What turns are given otherwise than it was recorded."""
+    """The edited inputs of turns."""
     prices: PriceTable = field(default=NO_PRICES, compare=False)
     """What the operator pays for tokens; it changes no run."""
 
@@ -163,7 +163,7 @@ class SettingChoice(NamedTuple):
     """Raises CallerError for what it does not take."""
     write: Callable[[Any], str] = str
     words: tuple[str, ...] = ()
-    """What may be typed, where it is a closed list."""
+    """The allowed words, if the value is one of a closed list."""
 
 
 def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:

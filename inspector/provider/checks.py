@@ -67,7 +67,7 @@ class Flaw(StrEnum):
     UNKNOWN = "unknown"
     """No member has this name."""
     UNSERVED = "unserved"
-    """It asks for what a scripted answer cannot give; nothing of it is passed over in silence."""
+    """It asks for something that a scripted answer cannot give; the request is refused and never partly ignored."""
 
 
 @dataclass(frozen=True, slots=True)

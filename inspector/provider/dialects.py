@@ -45,13 +45,13 @@ class Dialect:
     habit: str = ""
     """Tells rows of one server apart."""
     title: str = ""
-    """What it does otherwise than its format says."""
+    """A description of how it differs from its format."""
     source: str = ""
     """Where that is written."""
     says: Says = field(default_factory=dict)
     """The spellings of endings where it differs from its format."""
     call_form: CutCallForm | None = None
-    """What it sends of a cut call, where that is not what its format does."""
+    """The part of a cut call that it sends, if this differs from its format."""
     stream: bool = True
     quirks: tuple[Quirk, ...] = ()
     free_thinking: bool = False

@@ -346,7 +346,7 @@ class Draft:
     answer: Intent
     place: StoryPlace
     parts: tuple[ResponsePart, ...]
-    """What is left to be said."""
+    """The parts that are still to be sent."""
     prefix: str = ""
     """The text that is repeated before it continues."""
     cap: int | None = None
@@ -354,7 +354,7 @@ class Draft:
     ident: str = ""
     """The id that it has already; empty: one is made."""
     event: Moment | None = None
-    """What else ends the answer, after `at` tokens; None: at its end."""
+    """Another event that ends the answer, after `at` tokens; None: at its end."""
     at: int | None = None
     play: PlayedScenario | None = None
     """How far it came."""

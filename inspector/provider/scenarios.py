@@ -186,7 +186,7 @@ class Scenario:
     budget: int
     """The output cap that is asked for, in estimated tokens."""
     event: Moment | None = None
-    """What else ends the answer, if the budget does not."""
+    """The event that ends the answer, if the budget does not."""
     at: int | None = None
     """After how many tokens it does; None: at the end of the parts."""
     prompt: str = "Report what happened to the queue."

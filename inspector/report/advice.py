@@ -356,7 +356,7 @@ WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
     ("the request offers no tools, although its history has calls: offer them, else ",
      lambda request: not request.tools and any(message.tool_calls for message in request.messages)),
 )
-"""What in a request may have left a model with nothing to say, with the condition."""
+"""Properties of a request that may explain an empty answer, each with its condition."""
 
 
 def about_silence(look: JudgedTurn) -> str:

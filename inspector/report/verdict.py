@@ -46,7 +46,7 @@ class VerdictRow(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     say: Callable[[JudgedTurn], str]
     advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
-    """What to change: a text, or the situation that decided the turn, for which settings may be tried."""
+    """The advice: a text, or the situation that decided the turn, for which settings may be tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
     """Whether the end of the turn is known; one that is inferred, or was not reached, never counts as complete."""
     of_last: bool = False

@@ -53,7 +53,7 @@ class KeysInOrderApp(LeavingApp):
     _struck: tuple[Key | Paste, ...] = ()
     """The keys that wait."""
     _follower: Follower | None = None
-    """What follows the key under way; None if no key is under way."""
+    """The follower of the key under way; None if there is none."""
     opening: tuple[str, ...] = ()
     """The paths that are being read, whose screen the keys wait for; empty if none are."""
     _sent = 0.0

@@ -36,7 +36,7 @@ from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Lim
 from loop_core.turn.state import Turn
 
 RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
-"""What answers the requests of the new run."""
+"""The sources of answers for the new run."""
 
 
 def words_of(name: str) -> tuple[str, ...]:

@@ -221,7 +221,7 @@ class SessionStage(Screen[None]):
         self.past_filter = False
         """Whether the table that it was opened from has a filter, which does not apply to a view over all turns."""
         self.known: Sequence[Line] = ()
-        """What is known of the session that its bytes do not say; the sheet of the verdict shows it."""
+        """Known facts about the session that its bytes do not show; the verdict in full has them."""
         self.greeting = ""
         """The note shown when the session was opened; any other note replaces it."""
         self.set_reactive(SessionStage.outline, self.run.outline)

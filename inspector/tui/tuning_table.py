@@ -46,7 +46,7 @@ FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
 
 
 MEANINGS = {BEST_VALUE: f"{BEST_VALUE}: {BEST_VALUE_MEANS}"}
-"""What a best cell is called in the legend, where its name does not say it."""
+"""The explanation of a best cell in the legend, if its name is not enough."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

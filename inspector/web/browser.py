@@ -57,7 +57,7 @@ HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Server": "loop-inspector",
 }
-"""What every answer says, a refusal too."""
+"""The headers of every answer, also of a refusal."""
 
 
 def page(title: str) -> str:
@@ -195,7 +195,7 @@ FRAMES: Mapping[str, Callable[[Any], Frame]] = {
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]{2,45}\]|[0-9A-Za-z._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
 LOCAL = "localhost"
 OWN_SITE = ("same-origin", "none")
-"""What Sec-Fetch-Site says of our own page, and of an address that was typed or opened from outside the browser."""
+"""Values of Sec-Fetch-Site for our own page, and for an address that was typed or opened from outside the browser."""
 
 
 class EntryRefusal(NamedTuple):
@@ -300,7 +300,7 @@ RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...
     (_has_key, EntryRefusal(403, "the token is missing; open the address that the server printed")),
     (_in_time, EntryRefusal(403, "the token has expired; SIGUSR1 makes the server print an address with a new one")),
 )
-"""What must hold, in order, and the refusal where it does not."""
+"""Conditions in order, each with the refusal if it does not hold."""
 
 
 def _same(value: str | None, expected: str) -> bool:

@@ -120,7 +120,7 @@ def as_csv(tuning: TunedGrid) -> str:
 
 
 NO_FILE = "-"
-"""What `--csv` says where the output is to be written, and no file."""
+"""The value of `--csv` that stands for standard output."""
 
 
 def check(path: str | None, paths: Sequence[str], force: bool, option: str = "--csv") -> None:

@@ -159,7 +159,7 @@ class TunedGrid:
     """Parts of the work that were done, of `parts`; fewer where it was cancelled."""
     parts: int
     case: Case | None = None
-    """What was run, to look between the values of the grid."""
+    """The turns of the run, for searches between the values of the grid."""
     findings: Sequence[tuple[ReportedFinding, ...]] = ()
     """What the recording shows of each turn."""
     caps: dict[tuple[int, ...], SmallestCap | None] = field(default_factory=dict, compare=False)

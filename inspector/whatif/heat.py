@@ -260,7 +260,7 @@ SHOWS: Mapping[str, _Shown] = {
     "segments": _Shown(lambda tuned: tuned.segments, lambda end: end.segments,
                        "responses that the answers are made of"),
 }
-"""What a map may show."""
+"""The measures that a map can show."""
 
 
 def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:

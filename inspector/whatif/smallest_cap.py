@@ -42,7 +42,7 @@ def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
 
 
 _Cells = Iterable[tuple[tuple[int, int, int], int]]
-"""What is spent in each cell, and the cell."""
+"""The cost of each cell, and the cell."""
 
 
 def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:

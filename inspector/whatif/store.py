@@ -163,9 +163,9 @@ class Store:
         self.path = path
         self.kept = StoredActs()
         self.notices: list[str] = []
-        """What could not be read or written, a line each, each once."""
+        """The problems of reading and writing, one line each, without repetitions."""
         self.lost: list[Act] = []
-        """What could not be written: it holds as long as the program runs."""
+        """Acts that could not be written; they hold as long as the program runs."""
         self.failure = ""
         """Why, the last time."""
         self.unkept: dict[str, str] = {}

@@ -34,7 +34,7 @@ class Branch:
     """One run compared with another: by default with the run that it was made from."""
 
     name: str
-    """What was changed, as an operator would say it: `attempts=5`, `attempts=5 from step 7`."""
+    """The change in an operator's words: `attempts=5`, `attempts=5 from step 7`."""
     original: View
     """The other run."""
     view: View

@@ -40,7 +40,7 @@ class TurnSide(NamedTuple):
     """One of two turns."""
 
     name: str
-    """What stands over its column: the run, or the file and the turn."""
+    """The heading of its column: the run, or the file and the turn."""
     view: View
     turn: TurnFacts
 

@@ -33,7 +33,7 @@ FRAMING = frozenset({"content-length", "transfer-encoding"})
 """Headers that say where a request ends."""
 _HARMLESS = frozenset({"api-version", "alt"})  # Azure's and Gemini's: shown, since they say which API was asked
 SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
-"""What headers and parameters are called that say who asks."""
+"""Names of headers and URL parameters that carry credentials."""
 
 
 class Signer(Protocol):

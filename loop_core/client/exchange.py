@@ -43,7 +43,7 @@ from loop_core.wire.profiles import ProfileChoice, choose, native_reading
 MOST_BYTES = 256 * 1024 * 1024
 """A longer answer is given up."""
 LONGEST_MARK = 32
-"""Bytes that no mark of an end (`Decoder.closing`) exceeds."""
+"""The largest size in bytes of an end mark (`Decoder.closing`)."""
 LINE_END = 10
 """No end mark contains it, so a piece that ends with it, as events do, does not end inside a mark."""
 UNREADABLE = "decode"
@@ -68,7 +68,7 @@ class LiveResponse:
     """Where each piece of the body ends, and after how many milliseconds it was there."""
     ms: float
     problem: str = ""
-    """What went wrong on the way, in words."""
+    """A description of what went wrong with the connection."""
     may_have_arrived: bool = True
     """Whether the request may have reached the server; False if no connection was made."""
 
@@ -154,7 +154,7 @@ class Observers(Observer):
 NOTICEABLE = 2.0
 """Seconds of silence that are named where something ends an answer after them."""
 CONTEXT = 64
-"""Bytes before a piece that are looked at, where credentials are searched in it."""
+"""Bytes before a piece that are searched for credentials together with it."""
 
 
 class ResponseReader:

@@ -253,7 +253,7 @@ class HttpRequest:
     headers: tuple[tuple[str, str], ...]
     content: bytes
     request: Request
-    """What it asks for; `read` takes it with the answer."""
+    """The request that it sends; `read` takes it together with the answer."""
 
 
 def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:

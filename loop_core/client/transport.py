@@ -219,7 +219,7 @@ FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
 )
-"""What httpx raises -> how the bytes ended, and in which words; the first that fits."""
+"""Exceptions of httpx -> how the bytes ended, and a description; the first that fits is used."""
 _NEVER_LEFT = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
 
 

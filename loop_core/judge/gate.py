@@ -19,7 +19,7 @@ from loop_core.judge.classify import Judgement
 from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
-"""What to do about a call that the budget cut (Zoo Code's analysis, fix 3)."""
+"""The advice about a call that the budget cut (Zoo Code's analysis, fix 3)."""
 
 
 class Admission(StrEnum):

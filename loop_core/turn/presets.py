@@ -93,7 +93,7 @@ ZEROCLAW_RFI = Policy(
         "ZeroClaw RFI 2309, state diagram: MaxTokens leads to ContinuePending, whole calls or not",
         "ZeroClaw RFI 2309, partial tool-call policy: never execute what is incomplete; ask once for its re-emission",
         "ZeroClaw RFI 2309: the continuation hint is system-side; the four limits",
-        "its hint of four points is the engine's own; it names no way to merge texts, so seams are decided as by strict",
+        "its hint of four points is the engine's own; it names no way to merge texts: seams are decided as by strict",
     ),
     reads=ReasonSource.MAPPED,
     words=ZEROCLAW_WORDS,

@@ -50,7 +50,7 @@ class _Head(NamedTuple):
     total: int
     width: int
     checksum: int
-    """Of everything before the payload; the message's checksum goes on from it."""
+    """The checksum of everything before the payload, from which the message's checksum is continued."""
     kind: _Kind
 
 

@@ -73,7 +73,8 @@ FATAL_WORDS: frozenset[str] = frozenset({
     "invalid_request_error", "billing_error", "permission_error", "not_found_error", "memory_precondition_failed_error",
     "accessdeniedexception", "resourcenotfoundexception", "validationexception", "modelerrorexception",
 })
-"""What fails again however often it is sent, though a 4xx status says otherwise (429 and `insufficient_quota`)."""
+"""Codes of errors that fail again however often the request is sent, although the status says otherwise (429 and
+`insufficient_quota`)."""
 
 
 def read_error(body: Any, status: int | None = None) -> ProviderError | None:
@@ -170,7 +171,7 @@ def mapped_reason(stop: Stop, raw: str, detail: str | None, rule: str, at: At | 
 
 
 PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
-"""What a later word takes back; one that says cut, filtered or failed stays."""
+"""Reasons that a later word replaces; cut, filtered and failed stay."""
 
 
 def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> StopReason:

@@ -241,12 +241,12 @@ class TokenCount(NamedTuple):
     inner: Callable[[Body], Any] = _itself
     """The body -> the request that is counted."""
     optional: frozenset[str] = frozenset()
-    """What a request may lack that is only counted."""
+    """The members that a request may lack if only its tokens are counted."""
 
 
 PeerWord = str | tuple[str, str]
-"""What another library says of a native word, or says without and with calls; empty if it does not speak with this
-provider, or what it says is not known."""
+"""The words of other libraries for a native word, or without and with calls; empty if a library does not support this
+provider, or its word is unknown."""
 PeerWords = tuple[PeerWord, ...]
 """One for each library, in the order of `inspector.provider.dialects.PEERS`."""
 PEER_ABSENT = "(absent)"
@@ -270,7 +270,7 @@ class Serving:
 
     own: OwnServer
     base: str
-    """What follows a server's address in the base URL of the official SDK."""
+    """The path behind the address in the base URL of the official SDK."""
     client: str
     """Python that makes the client; `{base}` is the base URL."""
     says: Mapping[Moment, Spelling]
@@ -280,7 +280,7 @@ class Serving:
     """The object that holds the text of a delta, and under which key; it may raise what a lookup raises."""
     stop_place: StopPlace
     call_form: CutCallForm = CutCallForm.PREFIX
-    """What is sent of a cut call."""
+    """The part of a cut call that is sent."""
     calls: CallFraming = CallFraming.PIECES
     answer_id: str = ""
     """How the id of an answer is spelled; empty if it has none."""
@@ -331,7 +331,7 @@ class Serving:
     demands_of: tuple[tuple[re.Pattern[str], Demands], ...] = ()
     """What the server demands where a path that fits asks for another maker's model; the first that fits."""
     json_shape: Callable[[Body], JSONShape | None] = _nothing
-    """What of a request no reader takes (`Request.extra`) -> the JSON that the text is to be."""
+    """A function from the other fields of a request (`Request.extra`) to the JSON that the answer's text must be."""
     follows: Callable[[Body], str | None] = _nothing
     """The answer that a request goes on from, where the server keeps it under another name than `previous_id`."""
     count: TokenCount | None = None

@@ -53,7 +53,7 @@ class FileFormat(NamedTuple):
 
     module: str
     title: str
-    """What people call its files."""
+    """The name of its files, for people."""
     expects: str
     """How such a file begins, in words, for the message about a file that no importer accepts."""
     keeps: Keeps

@@ -75,7 +75,7 @@ STOP_REASONS: Mapping[str, StopRow] = {**CONVERSE_WORDS, **MESSAGES_WORDS, **MAK
 
 LOSES: Mapping[str, str] = MESSAGES_LOSES
 REASON = "stop_reason"
-"""What Mistral calls the finish reason of a choice."""
+"""Mistral's name for the finish reason of a choice."""
 
 
 class TextShape(NamedTuple):

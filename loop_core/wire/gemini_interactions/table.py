@@ -53,7 +53,7 @@ THOUGHT = "thought"
 NOTES = "text.annotations"
 """Our name for the annotations of the text before it."""
 INSIDE = f"{OUTPUT}."
-"""What our name of a content that is not text begins with."""
+"""The prefix of our type name for a content that is not text."""
 
 LOSES: Mapping[str, str] = {
     "call.form": "a stream sends arguments as text and a whole body as an object, whatever they were before",
