@@ -257,7 +257,7 @@ def rule_named(name: str) -> CheckRule:
     """The rule with this id.
 
     Raises:
-        CallerError: there is none; the nearest is named.
+        CallerError: there is no rule with this id; the nearest is named.
     """
     if name in RULES:
         return RULES[name]

@@ -290,7 +290,7 @@ def scenario_named(name: str) -> Scenario:
     """The scenario with this name.
 
     Raises:
-        CallerError: there is none.
+        CallerError: there is no scenario with this name.
     """
     if name not in SCENARIOS:
         raise CallerError(f"unknown scenario {name!r}; expected one of {', '.join(SCENARIOS)}")

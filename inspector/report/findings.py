@@ -220,7 +220,7 @@ def _ran(
 
 
 def ran_calls(notes: Iterable[ReportedFinding], response: int) -> list[Verdict]:
-    """The held calls of a response that the recorded agent ran all the same."""
+    """The held calls of a response that the recorded agent ran nevertheless."""
     return [noted.call for noted in notes
             if noted.response == response and noted.call is not None and noted.finding.rule in (*RAN, RAN_UNSEEN)]
 

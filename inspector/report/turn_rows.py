@@ -243,7 +243,7 @@ def is_number(stem: str) -> bool:
 
 
 def short_file(path: str) -> str:
-    """A short name that tells a file from others: its own, or its folder's if every session has that file name."""
+    """A short name that identifies a file: its own, or that of its folder if every session has the same file name."""
     stem = os.path.basename(path).split(".")[0] or path
     nameless = _NAMELESS.match(stem)
     if nameless and nameless.end() == len(stem):  # events, wire, context…

@@ -279,7 +279,7 @@ class TranscriptGrowth:
             self.number += data.count(b"\n", 0, end)
 
     def records(self, pieces: Sequence[RecordPiece], settled: int) -> FileReading | None:
-        """Reads the records that were added, as `reading` gives them; only the `settled` ones are read for good."""
+        """Reads the records that were added, as `reading` gives them; only the `settled` ones are not read again."""
         end = max(self.number, min(settled, len(pieces) - LAST))
         self._lines.go_on(pieces[self.number : end], self.number)
         self.reader.take_rows(self._lines)

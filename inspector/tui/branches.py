@@ -69,7 +69,7 @@ class Branches(SessionPart):
 
     def switch(self, index: int, compare: bool = False) -> None:
         """Shows another run, optionally compared with the original; the cursor stays in its turn, and on its step if
-        that turn has as many."""
+        the turn still has that step."""
         stage = self.stage
         step = stage.run.view.replay.place_in(stage.runs.every[index].view.replay, stage.step)
         stage.runs.index = index

@@ -313,7 +313,7 @@ def preset(name: str) -> Policy:
     """The preset with this name.
 
     Raises:
-        CallerError: there is none.
+        CallerError: there is no preset with this name.
     """
     if name not in POLICIES:
         raise CallerError(f"unknown policy {name!r}; expected one of {', '.join(POLICIES)}")

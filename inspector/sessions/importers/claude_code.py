@@ -339,7 +339,8 @@ def _strip_signatures(part: ResponsePart) -> ResponsePart:
 
 
 def _stands_in(parts: list[ResponsePart], part: ResponsePart) -> bool:
-    """Whether a part is among those of earlier rows; a call stands in each row at another place."""
+    """Whether a part is equal to one of earlier rows; the place of a call, which differs from row to row, is
+    ignored."""
     if type(part) is not ToolCall:
         return part in parts
     return any(type(other) is ToolCall and other._replace(at=part.at) == part for other in parts)

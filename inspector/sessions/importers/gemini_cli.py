@@ -94,7 +94,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _whole(data: bytes) -> dict[str, Any]:
-    """The object that the bytes are; an empty one if they are none."""
+    """The JSON object in the bytes; an empty object if they are not one."""
     try:
         return object_of(loads(data))
     except ValueError:

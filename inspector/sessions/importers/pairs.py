@@ -213,7 +213,7 @@ def _score(value: Any) -> int:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """The JSON texts of the single pairs, and where each stands."""
+    """The JSON texts of the single pairs, each with its place."""
     stripped = text.lstrip()
     start = len(text) - len(stripped)
     if stripped[:1] == "{":

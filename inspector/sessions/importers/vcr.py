@@ -173,7 +173,7 @@ class _Document:
 
 
 def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange | str:
-    """One exchange, or why it is none."""
+    """One exchange, or the reason why there is none."""
     request, response = value["request"], value["response"]
     raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()  # Ruby's symbols: `:post`

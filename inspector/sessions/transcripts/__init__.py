@@ -343,7 +343,7 @@ class TranscriptReader:
         """Adds the notices about the whole file."""
 
     def look_ahead(self, data: bytes) -> bool:
-        """Examines added rows; False if they change the meaning of rows that were read for good."""
+        """Examines added rows; False if they change the meaning of rows that are not read again."""
         return True
 
     def common(self) -> object:
