@@ -17,7 +17,7 @@ class FormatEntry(NamedTuple):
     path_pieces: tuple[str, ...] = ()
     """Pieces of the URL paths that serve this format: a path with one of them is compared with its `paths` first."""
     body_pieces: tuple[bytes, ...] = ()
-    """Bytes that its answers hold; a body that has no format's mark is taken for none of them."""
+    """Bytes that its answers hold; a body without the mark of any format is not recognised."""
     servers: tuple[str, ...] = ()
     """Profiles that speak it, beside those whose own rows say so."""
     late_system: bool = False
@@ -65,7 +65,7 @@ FORMATS: Mapping[str, FormatEntry] = {
         "loop_core.wire.anthropic_complete", ("/complete",), (b'"completion"',), servers=("anthropic",)),
 }
 UNKNOWN_FORMAT = FormatEntry("")
-"""What is known of a format that has no row."""
+"""The row that is used for an unknown format."""
 
 
 def format_entry(api: str) -> FormatEntry:

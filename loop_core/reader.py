@@ -22,7 +22,7 @@ class Reading:
     """The result of `read`. Decide by `stop_reason`, and run only the calls whose verdict is `ready`."""
 
     response: ChatResponse
-    """What was decoded; its own `stop_reason` is the mapped one and says no more than the wire format's table."""
+    """The decoded response; its own `stop_reason` is the mapped one, by the wire format's table alone."""
     judgement: Judgement
     """The mapped and the effective reason, with all corrections."""
     calls: tuple[Verdict, ...] = ()

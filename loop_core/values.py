@@ -32,7 +32,7 @@ class Stop(StrEnum):
     CANCELLED = "cancelled"
     """Ended by the client or the operator."""
     UNKNOWN = "unknown"
-    """A word that no table knows; it never counts as finished."""
+    """A word that is in no table; it never counts as finished."""
     PAUSED = "paused"
     """The provider waits for us; `StopReason.detail` says how to resume: echo, token, poll or server."""
     INTERRUPTED = "interrupted"
@@ -80,7 +80,7 @@ class Evidence(NamedTuple):
     rule: str
     at: At | None = None
     note: str = ""
-    """What was seen there, for people; never needed to understand `rule`."""
+    """A description of the observation, for people."""
     quote: FactQuote | None = None
     """The characters that it goes by, where it was read from a text."""
 
@@ -104,7 +104,7 @@ class Severity(StrEnum):
 
 
 INTERRUPTED = StopReason(Stop.INTERRUPTED)
-"""What a response is without any word about its end."""
+"""The reason of a response without any word about its end."""
 
 
 class Finding(NamedTuple):
@@ -115,7 +115,7 @@ class Finding(NamedTuple):
     message: str
     at: At | None = None
     quote: FactQuote | None = None
-    """The characters that it speaks of, where it speaks of a text."""
+    """The characters that the finding is about, if it is about a text."""
 
 
 class CallKind(StrEnum):
@@ -252,7 +252,7 @@ class TransportEnd(StrEnum):
     TIMEOUT = "timeout"
     ABORTED = "aborted"
     CUT = "cut"
-    """Nobody knows: the recording stopped while they came (a killed process, a full disk)."""
+    """The end is unknown: the recording stopped while they arrived (a killed process, a full disk)."""
 
 
 class ProviderError(NamedTuple):
@@ -396,4 +396,4 @@ class Request:
     """The token with which a provider goes on with an answer that it paused (Gemini `continuationToken`)."""
     background: bool = False
     extra: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """What else the body holds (temperature, thinking, response_format…), by the provider's own names, as JSON."""
+    """The other fields of the body (temperature, thinking, response_format…), by the provider's own names, as JSON."""

@@ -68,7 +68,7 @@ def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
 
 
 _OWN_LIMIT = re.compile(r"(?:^|; )this loop's limit \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?:$|: )")
-"""What a verdict says about a limit of our own machine: the recorded agent knew nothing of it."""
+"""The part of a verdict's sentence about a limit of our own machine, which the recorded agent did not have."""
 
 
 def from_verdict(*words: str) -> Finder:
@@ -183,8 +183,8 @@ DEFAULT_CAPS: Mapping[tuple[str, int], str] = {
     ("anthropic_messages", 1_024): "that of LangChain's ChatAnthropic, and of many examples",
     ("anthropic_messages", 4_096): "that of the AI SDK, and of many examples",
 }
-"""Wire format and output cap -> whose default it is: an answer that is cut there may have a cap that nobody chose.
-Sources: OpenAI's API reference; the classes' own signatures."""
+"""Wire format and output cap -> the owner of this default. The cap of an answer that is cut there was perhaps not
+chosen on purpose. Sources: OpenAI's API reference; the classes' own signatures."""
 
 
 def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:

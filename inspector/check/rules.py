@@ -20,7 +20,7 @@ class CheckRule(NamedTuple):
     severity: Severity
     title: str
     about: str
-    """What it finds, and why that matters."""
+    """The description of the problem, and why it matters."""
     example: str
     """A session on which it fires, in a sentence."""
     fix: str
@@ -257,7 +257,7 @@ def rule_named(name: str) -> CheckRule:
     """The rule with this id.
 
     Raises:
-        CallerError: there is none; the nearest is named.
+        CallerError: there is no rule with this id; the nearest is named.
     """
     if name in RULES:
         return RULES[name]

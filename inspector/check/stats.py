@@ -44,18 +44,18 @@ DIMENSIONS: Mapping[str, Callable[[TurnEnd], str]] = {
     "ending": lambda turn: turn.verdict, "model": lambda turn: turn.model, "agent": lambda turn: turn.agent,
     "day": lambda turn: turn.day,
 }
-"""What turns are grouped by."""
+"""The dimensions by which turns are grouped."""
 COUNTS: Table[GroupRow] = Table((
     Column("turns", lambda row: row.turns), Column("complete", lambda row: row.complete),
     Column("lost", lambda row: row.lost), Column("output_tokens", lambda row: row.output),
     Column("lost_tokens", lambda row: row.lost_output),
 ))
-"""What JSON counts of all turns, and CSV of each group."""
+"""The counts that JSON has for all turns, and CSV for each group."""
 CSV: Table[tuple[str, str, GroupRow]] = Table((
     Column("by", lambda row: row[0]), Column("name", lambda row: row[1]), Column("ending", lambda row: row[2].name),
     *(column.of(lambda row: row[2]) for column in COUNTS.columns),
 ))
-"""What turns are grouped by, the name of their group, and those of one ending in it."""
+"""The columns of CSV: the dimension, the group, an ending, and the counts of the group's turns with this ending."""
 
 
 def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
@@ -238,4 +238,4 @@ def _table(rows: Sequence[GroupRow]) -> str:
 
 
 FORMS: Mapping[str, Callable[[Report], str]] = {"text": text, "json": as_json, "csv": as_csv, "html": page}
-"""What `--format` takes with `--stats`."""
+"""The values of `--format` with `--stats`."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER, FILE = 0o700, 0o600
-"""What is kept of sessions is for its owner alone."""
+"""Permissions of stored folders and files: only the owner has access."""
 _BINARY = getattr(os, "O_BINARY", 0)
 
 

@@ -57,8 +57,10 @@ class ConfigFile(Strict):
 
 
 def read(path: str) -> dict[str, object]:
-    """The values of one file, by dotted name. Raises: CallerError: it cannot be read, is not TOML, or holds an invalid
-    value.
+    """The values of one file, by dotted name.
+
+    Raises:
+        CallerError: it cannot be read, is not TOML, or holds an invalid value.
     """
     try:
         given = tomllib.loads(Path(path).read_text("utf-8"))

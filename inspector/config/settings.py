@@ -79,7 +79,7 @@ class Settings:
     live: str | None = None
     """The live run that answered from here on, by its name."""
     edits: tuple[TurnEdit, ...] = ()
-    """What turns are given otherwise than it was recorded."""
+    """The edited inputs of turns."""
     prices: PriceTable = field(default=NO_PRICES, compare=False)
     """What the operator pays for tokens; it changes no run."""
 
@@ -118,7 +118,11 @@ _RUN = rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{STAND_IN})?"
 
 
 def live_run(text: str) -> str:
-    """The name of a live run, which is also the name of its file. Raises: CallerError: it is not such a name."""
+    """The name of a live run, which is also the name of its file.
+
+    Raises:
+        CallerError: it is not such a name.
+    """
     if re.fullmatch(_RUN, text.strip()) is None:
         raise CallerError(f"live: {text!r} names no live run; expected a name such as 20260131-235959-000000")
     return text.strip()
@@ -159,7 +163,7 @@ class SettingChoice(NamedTuple):
     """Raises CallerError for what it does not take."""
     write: Callable[[Any], str] = str
     words: tuple[str, ...] = ()
-    """What may be typed, where it is a closed list."""
+    """The allowed words, if the value is one of a closed list."""
 
 
 def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:
@@ -348,7 +352,8 @@ def record_of(settings: Settings) -> dict[str, Any]:
 def from_record(record: Mapping[str, Any]) -> Settings:
     """The settings from the values that `record_of` wrote.
 
-    Raises: CallerError: the values are not valid settings.
+    Raises:
+        CallerError: the values are not valid settings.
     """
     parts: list[dict[str, str]] = []
     for name in ("inherited", "set"):

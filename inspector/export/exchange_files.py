@@ -1,4 +1,5 @@
 """One exchange in forms for other tools: a curl command, a test of the engine, a session file, a bug report.
+
 Credentials were masked when the exchange was read; the command names an environment variable in place of one.
 """
 
@@ -173,7 +174,8 @@ T = TypeVar("T")
 def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     """The files of a bug report: the report and its session; name -> content.
 
-    Raises: CallerError: no provider sent the turn's answers, or the finding is gone when the turn is read alone.
+    Raises:
+        CallerError: no provider sent the turn's answers, or the finding is gone when the turn is read alone.
     """
     refused = why_unreported(view, turn)
     if refused:
@@ -183,7 +185,8 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     responses = used_responses(view, turn)
     seen, subject = view, turn
     if any(facts.live for facts in responses):
-        # A limit that ended a live turn is told as such; in a recording of the same answers the provider's cut is.
+        # A limit that ended a live turn is reported as such; for a recording of the same answers the provider's cut is
+        # reported.
         seen = reread([facts.exchange for facts in responses], settings)
         subject = seen.worst or turn
     rule, shows = symptom(seen, subject)
@@ -220,7 +223,8 @@ UNSENT: tuple[tuple[Callable[[JudgedTurn, Fidelity], bool], str], ...] = (
     (lambda look, fidelity: look.unanswered, "has no provider's answer in this run"),
     (lambda look, fidelity: fidelity is Fidelity.SIMULATED, "is SIMULATED, no provider sent it"),
 )
-"""What makes a turn no evidence against a provider, and the words for it; the first row that holds is told."""
+"""Conditions under which a turn is no evidence against a provider, with their descriptions; the first that holds is
+reported."""
 
 
 def why_unreported(view: View, turn: TurnFacts) -> str:

@@ -254,7 +254,7 @@ def _html_block(block: Block) -> str:
 # GitHub's own marks too: `@` a mention, `^` a footnote, `$` a formula, `://` and `www.` links.
 _SPECIAL = re.compile(
     r"([\\`*{}\[\]<>|~&$^@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
-"""An underscore within a word is none of Markdown's marks."""
+"""An underscore within a word is not Markdown syntax."""
 _GRAVE = {Severity.ERROR: "**✖** ", Severity.WARNING: "**!** ", Severity.INFO: ""}
 
 

@@ -38,7 +38,7 @@ from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics
 
 _DECLINED = (conventions.ERROR_TYPE,)  # the conventions' metric of tokens has no error type
 _INT64 = 1 << 63
-"""What a provider claims beyond is not a count that an instrument can hold."""
+"""One more than the largest integer that an instrument can hold; larger counts that a provider claims are left out."""
 
 
 def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ...]:

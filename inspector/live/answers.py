@@ -286,8 +286,10 @@ class Answers:
         return None if self.results is None else self.results.result_for(effect.batch[place].call, before)
 
     def decide(self, effect: RunTools, place: int, decision: CallDecision) -> None:
-        """Sets how a call is answered. Raises: CallerError: the gate did not release it, or it cannot be answered in
-        this way.
+        """Sets how a call is answered.
+
+        Raises:
+            CallerError: the gate did not release it, or it cannot be answered in this way.
         """
         verdict, ways = effect.batch[place], self.ways(effect, place)
         name = verdict.call.name or "the call"

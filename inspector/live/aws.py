@@ -32,7 +32,7 @@ class AwsSigner:
         """Looks for the credentials.
 
         Raises:
-            CallerError: there are none.
+            CallerError: no credentials were found.
         """
         self._words: dict[str, None] = {}
         try:

@@ -1,5 +1,6 @@
-"""Prepares the request that sends a recorded turn again, live, from one of its steps: address, key and cost. This
-module sends nothing. The text that announces the request contains no control characters and no markup.
+"""Prepares the request that sends a recorded turn again, live, from one of its steps: address, key and cost.
+
+This module sends nothing. The text that announces the request contains no control characters and no markup.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def branch_request(
     insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> BranchRequest:
     """The request that sends the turn again from this step; it is not sent here. `profile` names the server, if known.
-    Raises: LoopError: the turn cannot be sent again; the text says why.
+
+    Raises:
+        LoopError: the turn cannot be sent again; the text says why.
     """
     start = start_of(parent, since)
     opening = parent.case.recording.exchanges[start.opening.index]

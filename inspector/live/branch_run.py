@@ -116,7 +116,8 @@ class BranchRecorder(RunMemory, Recorder):
     def branch_answers(self, name: str, request: BranchRequest) -> BranchAnswers:
         """The responses of the finished run.
 
-        Raises: CallerError: no request was sent, so there is no recording.
+        Raises:
+            CallerError: no request was sent, so there is no recording.
         """
         if not self.heard:
             Path(self.path).unlink(missing_ok=True)

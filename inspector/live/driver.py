@@ -90,7 +90,7 @@ class Driver(Observer):
         """Sends a request again that got no answer.
 
         Raises:
-            CallerError: there is none.
+            CallerError: no failed request waits.
         """
         asked, failed = self.live.stepper.request, self.live.failed_answer
         if failed is None or asked is None:

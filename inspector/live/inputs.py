@@ -30,7 +30,8 @@ from loop_core.wire import wire
 def request_of(api: str, model: str, prompt: str | None, messages: Any | None, stream: bool) -> Request:
     """The first request of a turn; `messages` is the JSON of a file.
 
-    Raises: CallerError: there is no prompt, or the file holds no messages.
+    Raises:
+        CallerError: there is no prompt, or the file holds no messages.
     """
     if prompt is not None:
         read = Request(api, (Message(Role.USER, (TextPart(prompt),)),))
@@ -174,7 +175,8 @@ Made = tuple[tuple[Tool, ...], Mapping[str, ToolFunction]]
 def tools_of(spec: str) -> Made:
     """The declared tools, and the functions of those that can be run; `spec` is a file or MODULE:ATTR.
 
-    Raises: CallerError: there is no such file, module or attribute, or it holds no tools.
+    Raises:
+        CallerError: there is no such file, module or attribute, or it holds no tools.
     """
     module, colon, name = spec.partition(":")
     # A file's name may contain a colon (`C:\tools.json`), so a file that exists comes first.

@@ -56,7 +56,7 @@ class ScriptedTurn:
     start: LiveStart
     server: ScriptedServer
     plays: str
-    """The scenario that the server plays, and how it speaks."""
+    """The scenario that the server plays, and its wire format and dialect."""
     runs: bool = False
     """Whether it runs to its end without waiting for keys."""
     blind: str = ""

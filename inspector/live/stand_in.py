@@ -1,6 +1,8 @@
-"""A stand-in for the provider of a recorded turn: it answers with the recorded output and a made-up rest. It shows what
-a loop does with a cut answer if the rest was not recorded and there is no key. The scripted provider plays it, so
-nothing leaves the machine. Its answers are marked as simulated, and their text says where the recording ends.
+"""A stand-in for the provider of a recorded turn: it answers with the recorded output and a made-up rest.
+
+It shows what a loop does with a cut answer if the rest was not recorded and there is no key. The scripted provider
+plays it, so nothing leaves the machine. Its answers are marked as simulated, and their text says where the recording
+ends.
 """
 
 from __future__ import annotations
@@ -36,8 +38,10 @@ VALUE_OF_TYPE: Mapping[str, Any] = {
 def stand_in_request(
     parent: Replay, settings: Settings, since: int, environment: Mapping[str, str]
 ) -> BranchRequest:
-    """The request to a stand-in from this step; its server runs until the run ends, and no key is sent. Raises:
-    LoopError: the turn cannot be sent again; no server runs then.
+    """The request to a stand-in from this step; its server runs until the run ends, and no key is sent.
+
+    Raises:
+        LoopError: the turn cannot be sent again; no server runs then.
     """
     start = start_of(parent, since)
     opening = parent.case.recording.exchanges[start.opening.index]
@@ -97,9 +101,10 @@ def _rest(text: str) -> str:
 
 
 def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
-    """A call whose arguments are completed, with the mark after the text that was cut. A call whose arguments look
-    whole gets the mark too, because a format that sends an object hides cuts. A recorded result only answers equal
-    arguments, so made-up arguments never get one.
+    """A call whose arguments are completed, with the mark after the text that was cut.
+
+    A call whose arguments look whole gets the mark too, because a format that sends an object hides cuts. A recorded
+    result only answers equal arguments, so made-up arguments never get one.
     """
     try:
         begun = from_json_prefix((call.arguments or "").encode())

@@ -150,7 +150,8 @@ class Stepper:
     def following(self, text: str, count: int) -> Stepper:
         """The next turn: the history of the last one, and a message of the user.
 
-        Raises: CallerError: the message is empty, or `max_follow_ups` is reached.
+        Raises:
+            CallerError: the message is empty, or `max_follow_ups` is reached.
         """
         if not text.strip():
             raise CallerError("the message is empty: expected text")

@@ -44,7 +44,7 @@ class Target:
     looked_at: tuple[str, ...]
     """The environment variables that were searched, in order."""
     missing: str = ""
-    """What to set first, since this provider answers nobody without a key; empty if nothing is missing."""
+    """The missing key's variable, since this provider refuses requests without a key; empty if nothing is missing."""
 
     @property
     def host(self) -> str:
@@ -121,7 +121,8 @@ def target_of(
 def base_of(url: str, api: str, request: Request) -> str:
     """The base URL of a recorded address, without its masked parts.
 
-    Raises: CallerError: there is no address, or no base URL gives it.
+    Raises:
+        CallerError: there is no address, or no base URL gives it.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -173,7 +174,7 @@ class RequestsLeft:
     attempts: int | None
     """Continuations; None if the policy has no bound."""
     tokens: int | None
-    """Of the budget for continuations; None if there is none."""
+    """The tokens left of the budget for continuations; None if there is no budget."""
     repairs: int
     resumes: int
     rounds: int | None

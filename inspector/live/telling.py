@@ -193,7 +193,7 @@ WORD_OF: Mapping[RequestPlace, str] = {
     RequestPlace.REQUEST: "request with results", RequestPlace.CONTINUATION: "continuation",
     RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
 }
-"""What a request after the first of a turn is called."""
+"""The names of requests after the first of a turn."""
 
 
 def _edit_note(driver: Driver) -> Line:

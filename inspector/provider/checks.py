@@ -1,5 +1,7 @@
 """Checks requests like real servers: finds the first member that a server of the format would refuse, and words the
-error. The checks of each format are in its package (`loop_core.wire.demands`). The second part applies a request's stop
+error.
+
+The checks of each format are in its package (`loop_core.wire.demands`). The second part applies a request's stop
 strings and JSON schema to the text of an answer, or refuses the request.
 """
 
@@ -55,7 +57,7 @@ class Flaw(StrEnum):
     MISSING = "missing"
     TYPE = "type"
     VALUE = "value"
-    """It is none of the values that there are."""
+    """It is not one of the possible values."""
     LOW = "low"
     HIGH = "high"
     EMPTY = "empty"
@@ -65,7 +67,7 @@ class Flaw(StrEnum):
     UNKNOWN = "unknown"
     """No member has this name."""
     UNSERVED = "unserved"
-    """It asks for what a scripted answer cannot give; nothing of it is passed over in silence."""
+    """It asks for something that a scripted answer cannot give; the request is refused and never partly ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,8 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
 def match_json(request: Request, text: str, name: str) -> None:
     """Checks that the text of a scenario is valid under the JSON schema of the request.
 
-    Raises: RequestError: it is not, or the schema is not a JSON schema.
+    Raises:
+        RequestError: it is not, or the schema is not a JSON schema.
     """
     shape = wire(request.api).serving.json_shape(request.extra)
     if shape is None:

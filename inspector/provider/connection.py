@@ -86,7 +86,8 @@ def polled_response(path: str) -> tuple[str, str] | None:
 def read_body(body: bytes) -> Mapping[str, Any]:
     """The request body as a JSON object.
 
-    Raises: CallerError: it is not a JSON object.
+    Raises:
+        CallerError: it is not a JSON object.
     """
     try:
         value = from_json(body)

@@ -1,6 +1,7 @@
-"""The table of dialects as lines of spans, for a screen and the text report. Pure. Rows with equal values share a line
-of the table, named by the first of them. The second part lays the table out as a list with one line per dialect and as
-many columns as fit.
+"""The table of dialects as lines of spans, for a screen and the text report.
+
+Pure. Rows with equal values share a line of the table, named by the first of them. The second part lays the table out
+as a list with one line per dialect and as many columns as fit.
 """
 
 from __future__ import annotations

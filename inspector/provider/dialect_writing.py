@@ -34,7 +34,7 @@ class Manner:
     token: str | None = None
     """The continuation token, where one is sent."""
     counts: bool = True
-    """Usage is told."""
+    """Whether usage is reported."""
     done: bool = False
     """The end of the stream is marked, whatever was said before."""
 
@@ -160,7 +160,7 @@ def _identify_call(
     if says.calls is CallFraming.ITEMS:
         status = "completed"
         if unsound and spelling.raw != "completed":
-            # a stream that broke never told the item's end
+            # a broken stream never reported the item's end
             status = "in_progress" if spelling.raw is None else "incomplete"
         return call._replace(closed=status == "completed", status=status, item_id=f"fc_{number}")
     if says.calls is not CallFraming.BLOCKS:

@@ -45,13 +45,13 @@ class Dialect:
     habit: str = ""
     """Tells rows of one server apart."""
     title: str = ""
-    """What it does otherwise than its format says."""
+    """A description of how it differs from its format."""
     source: str = ""
     """Where that is written."""
     says: Says = field(default_factory=dict)
-    """What it says at moments at which it does not speak as its format does."""
+    """The spellings of endings where it differs from its format."""
     call_form: CutCallForm | None = None
-    """What it sends of a cut call, where that is not what its format does."""
+    """The part of a cut call that it sends, if this differs from its format."""
     stream: bool = True
     quirks: tuple[Quirk, ...] = ()
     free_thinking: bool = False
@@ -68,8 +68,9 @@ class Dialect:
         return f"{self.api}/{self.profile}" + (f"+{self.habit}" if self.habit else "")
 
     def carries(self, moment: Moment) -> CutCallForm:
-        """The part of a call that it sends if the answer ends inside the call in this way. A malformed call is sent as
-        it is. If the stream breaks, no parser of the server changes the cut call.
+        """The part of a call that it sends if the answer ends inside the call in this way.
+
+        A malformed call is sent as it is. If the stream breaks, no parser of the server changes the cut call.
         """
         said = self.spelling(moment)
         if said is not None and said.call_form is not None:
@@ -80,9 +81,10 @@ class Dialect:
         return own or wire(self.api).serving.call_form
 
     def spelling(self, moment: Moment) -> Spelling | None:
-        """The words and fields that it sends if an answer ends in this way; None if it cannot express that. A whole
-        body has no spelling for a broken or failed stream, because it is then not sent at all. A cut batch is spelled
-        like a cut single call.
+        """The words and fields that it sends if an answer ends in this way; None if it cannot express that.
+
+        A whole body has no spelling for a broken or failed stream, because it is then not sent at all. A cut batch is
+        spelled like a cut single call.
         """
         names = (moment, Moment.CUT_CALL) if moment is Moment.CUT_BATCH else (moment,)
         given = next((name for name in names if name in self.says), None)
@@ -228,7 +230,8 @@ def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
     """The dialects that match any of these words: an api, a profile, `api/profile` or the whole name; all without
     words.
 
-    Raises: CallerError: a word names no dialect.
+    Raises:
+        CallerError: a word names no dialect.
     """
     for word in only:
         if not any(_names(dialect, word) for dialect in DIALECTS):
@@ -292,7 +295,7 @@ class Peer(NamedTuple):
     agrees: bool
     """It means what we do."""
     looser: bool
-    """It takes for finished what we do not: whoever trusts it goes on, or runs what was cut."""
+    """Whether it takes an answer for finished that we do not: a loop that trusts it goes on, or runs a cut call."""
 
 
 def peers(api: str, profile: str, raw: str | None, failed: bool, calls: bool, ours: Stop) -> tuple[Peer, ...]:

@@ -1,6 +1,7 @@
-"""The faults: small named changes to an answer on its way, one row each. Several faults are applied in the order of
-their layers. A row says what the fault does, in which formats it has no meaning and why, and how a turn of our own loop
-ends under it; a test compares that with a real run in every format.
+"""The faults: small named changes to an answer on its way, one row each.
+
+Several faults are applied in the order of their layers. A row says what the fault does, in which formats it has no
+meaning and why, and how a turn of our own loop ends under it; a test compares that with a real run in every format.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Layer(StrEnum):
     ANSWER = "answer"
     """What the model says, and how far it comes."""
     WORDS = "words"
-    """What is said about the end."""
+    """The statement about the end."""
     FRAMES = "frames"
     """The pieces that are sent."""
     SENDING = "sending"

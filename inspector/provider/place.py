@@ -1,8 +1,9 @@
-"""Finds the place of a request in its scenario from the history in the request. Pure, without stored state. The text
-that the history already holds is searched in the intended answer; the part that is found was sent before. Any message
-after an incomplete answer asks for its rest; results, or a message after a complete answer, lead to the next answer.
-The ids that a client sends back (`previous_response_id`, a continuation token) contain the place itself. The last part
-describes an answer on its way to the client.
+"""Finds the place of a request in its scenario from the history in the request.
+
+Pure, without stored state. The text that the history already holds is searched in the intended answer; the part that is
+found was sent before. Any message after an incomplete answer asks for its rest; results, or a message after a complete
+answer, lead to the next answer. The ids that a client sends back (`previous_response_id`, a continuation token) contain
+the place itself. The last part describes an answer on its way to the client.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class StoryPlace:
 def locate(story: Story, request: Request) -> StoryPlace:
     """The place of the next answer.
 
-    Raises: CallerError: the scenario has no further answer.
+    Raises:
+        CallerError: the scenario has no further answer.
     """
     request = with_turns(story, request)
     place, messages = StoryPlace(), request.messages
@@ -344,20 +346,20 @@ class Draft:
     answer: Intent
     place: StoryPlace
     parts: tuple[ResponsePart, ...]
-    """What is left to be said."""
+    """The parts that are still to be sent."""
     prefix: str = ""
-    """What is said again before it goes on."""
+    """The text that is repeated before it continues."""
     cap: int | None = None
     """Tokens at most."""
     ident: str = ""
     """The id that it has already; empty: one is made."""
     event: Moment | None = None
-    """What else ends the answer, after `at` tokens; None: at its end."""
+    """Another event that ends the answer, after `at` tokens; None: at its end."""
     at: int | None = None
     play: PlayedScenario | None = None
     """How far it came."""
     spelling: Spelling | None = None
-    """What is said about the end."""
+    """The spelling of the end."""
     manner: Manner = field(default_factory=Manner)
     frames: tuple[bytes, ...] = ()
     status: int = 200

@@ -1,5 +1,6 @@
-"""Reads scenario files: YAML with line numbers, checked by pydantic models, becomes scenarios. Every error names file,
-line and place. The first part holds the models.
+"""Reads scenario files: YAML with line numbers, checked by pydantic models, becomes scenarios.
+
+Every error names file, line and place. The first part holds the models.
 """
 
 from __future__ import annotations
@@ -232,7 +233,8 @@ def _one(value: Any) -> Story:
 def read(path: Path) -> Story:
     """The scenario in a file.
 
-    Raises: CallerError: it cannot be read, or is not a valid scenario; file, line and place are named.
+    Raises:
+        CallerError: it cannot be read, or is not a valid scenario; file, line and place are named.
     """
     try:
         with path.open("rb") as file:
@@ -245,7 +247,11 @@ def read(path: Path) -> Story:
 
 
 def parse_story(data: bytes, name: str) -> Story:
-    """The scenario in the bytes of a file. Raises: CallerError: they do not hold a valid scenario."""
+    """The scenario in the bytes of a file.
+
+    Raises:
+        CallerError: they do not hold a valid scenario.
+    """
     lines = _Lines(name)
     try:
         text = data.decode()
@@ -304,7 +310,11 @@ def _value(node: Any, place: Place, lines: _Lines) -> Any:
 
 
 def check_story(value: Mapping[str, Any], lines: _Lines) -> Story:
-    """The scenario in a parsed document. Raises: CallerError: it does not hold a valid scenario."""
+    """The scenario in a parsed document.
+
+    Raises:
+        CallerError: it does not hold a valid scenario.
+    """
     try:
         model = ScenarioModel.model_validate(value)
     except ValidationError as found:

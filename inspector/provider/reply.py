@@ -38,6 +38,7 @@ from loop_core.wire.body import compact, forced_tool, read_object
 from loop_core.wire.serving import Moment, RequestRefusal
 
 UNLIMITED = 1_000_000_000
+"""A budget so large that it cuts nothing."""
 SMALLEST, SIZES = 4, 21
 """Characters in one piece of a stream: from 4 to 24, by the seed."""
 
@@ -64,7 +65,8 @@ class Reply:
 def reply(story: Story, request: Request, stream: bool, profile: str | None = None) -> Reply:
     """The answer to one request.
 
-    Raises: CallerError: the scenario has no further answer, or a fault has no meaning in this format.
+    Raises:
+        CallerError: the scenario has no further answer, or a fault has no meaning in this format.
     """
     place = locate(story, request)
     return reply_at(story, request, place, stream, profile)

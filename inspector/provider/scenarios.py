@@ -90,7 +90,7 @@ class Story:
     faults: tuple[PlacedFault, ...] = ()
     prompt: str = "Tell me."
     max_tokens: int | None = None
-    """The cap of requests that set none; None: there is none."""
+    """The cap of requests that set none; None: they have no cap."""
     profile: str | None = None
     """A dialect, as `inspector providers --list` names them."""
     seed: int = 0
@@ -186,7 +186,7 @@ class Scenario:
     budget: int
     """The output cap that is asked for, in estimated tokens."""
     event: Moment | None = None
-    """What else ends the answer, if the budget does not."""
+    """The event that ends the answer, if the budget does not."""
     at: int | None = None
     """After how many tokens it does; None: at the end of the parts."""
     prompt: str = "Report what happened to the queue."
@@ -290,7 +290,7 @@ def scenario_named(name: str) -> Scenario:
     """The scenario with this name.
 
     Raises:
-        CallerError: there is none.
+        CallerError: there is no scenario with this name.
     """
     if name not in SCENARIOS:
         raise CallerError(f"unknown scenario {name!r}; expected one of {', '.join(SCENARIOS)}")

@@ -75,7 +75,8 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\
 def origin(cors: str) -> str:
     """The origin from `--cors`, in the spelling of browsers.
 
-    Raises: CallerError: it is not an origin; `*` is refused, because it would permit every page.
+    Raises:
+        CallerError: it is not an origin; `*` is refused, because it would permit every page.
     """
     if not _ORIGIN.fullmatch(cors):
         raise CallerError(f"--cors {cors}: expected one origin without a path, such as https://app.example:3000")

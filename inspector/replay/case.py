@@ -50,7 +50,7 @@ class BranchAnswers(NamedTuple):
     provider: str = ""
     """The profile of the server."""
     problem: str = ""
-    """What its recording lacks, in words; empty if the recording is complete."""
+    """A description of what its recording lacks; empty if it is complete."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

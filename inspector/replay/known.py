@@ -193,7 +193,7 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
         parts += _piece(part, begin, None, True)
     if output.whole and left >= output.end:
         return AnswerShare(_join_texts(parts), used + output.end, thought, True)
-    # The budget reaches beyond what is known: the model would have gone on, and nobody knows how.
+    # The budget reaches beyond the known output: how the model would have gone on is unknown.
     if not output.whole and left:
         return None
     return AnswerShare(_join_texts(parts), used, thought, False, _apart(output, offset, budget or 0, repair))

@@ -244,8 +244,7 @@ class SimulatedTurn:
         return used is not None and used == self.caps[position]
 
     def _surely_cut(self, position: int) -> bool:
-        """Whether an answer was cut although its word says otherwise: it ends at the cap, with the word that this
-        server uses in such cases."""
+        """Whether an answer was cut though its word denies it: it ends at the cap with this server's word for that."""
         word = self.source.answers[position][2].response.stop_reason.raw
         return self.word_at_cap is not None and word == self.word_at_cap and self._ends_at_cap(position)
 
@@ -281,6 +280,7 @@ def _round(turn: Turn) -> list[Segment]:
 
 def _prefix(text: str, offset: int, send: Send) -> str:
     """The text that the model repeats before it continues: the requested anchor, or white space that the prefill lost.
+
     Stripped white space is repeated only if the continuation begins with the same, which would be taken for it.
     """
     if send.anchor:

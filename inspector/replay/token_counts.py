@@ -1,6 +1,7 @@
-"""Bounds the output tokens that an answer can have, and checks whether the provider's count is possible. No tokenizer
-is needed: each token has at least one byte of text, and tokens without text have a bound of their own. The second part
-refuses recorded answers that are larger than the rest of a token bound.
+"""Bounds the output tokens that an answer can have, and checks whether the provider's count is possible.
+
+No tokenizer is needed: each token has at least one byte of text, and tokens without text have a bound of their own. The
+second part refuses recorded answers that are larger than the rest of a token bound.
 """
 
 from __future__ import annotations

@@ -262,7 +262,7 @@ def _stretches(
 
 
 def _hidden(response: ChatResponse, ends: Ends, thinking_tokens: int, thinking_counts: bool) -> list[TokenStretch]:
-    """Thinking that was not shown comes first: with the block that stands for it, or with nothing."""
+    """Places hidden thinking at the beginning: at the block that represents it, or without a part."""
     place = next((i for i, part in enumerate(response.parts) if type(part) is ReasoningPart), None)
     stretches = [TokenStretch(part, ends[i]) for i, part in enumerate(response.parts)]
     if place is None:

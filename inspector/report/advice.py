@@ -75,8 +75,10 @@ _ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools")
 
 
 def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
-    """The limit that ended the turn, and its value; None if it did not affect the deciding answer. It did not if that
-    answer comes after the end of our run, where a higher limit changes nothing, or if the context is full.
+    """The limit that ended the turn, and its value; None if it did not affect the deciding answer.
+
+    It did not if that answer comes after the end of our run, where a higher limit changes nothing, or if the context is
+    full.
     """
     seen = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
     at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is seen), look.worst)
@@ -359,7 +361,7 @@ WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
     ("the request offers no tools, although its history has calls: offer them, else ",
      lambda request: not request.tools and any(message.tool_calls for message in request.messages)),
 )
-"""What in a request may have left a model with nothing to say, with the condition."""
+"""Properties of a request that may explain an empty answer, each with its condition."""
 
 
 def about_silence(look: JudgedTurn) -> str:

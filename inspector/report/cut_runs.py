@@ -52,7 +52,7 @@ CLAUSES: Mapping[CutRun, str] = {
     CutRun.RAN_BROKEN: "{} ran on arguments that are not whole; nothing shows a cut",
     CutRun.RAN_WHOLE: "{} ran on whole arguments, although its answer was cut",
 }
-"""What is added to the counts, with the number of calls."""
+"""The remarks that follow the counts, with the number of calls."""
 
 
 def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:

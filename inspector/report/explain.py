@@ -32,7 +32,7 @@ def text(
 ) -> str:
     """The whole report, or with `only` that of the turns and responses with these indices.
 
-    `read` tells how the session was read; with it, the command that carries out an advice follows the advice. With
+    `read` has the options of reading; with it, each advice is followed by the command that carries it out. With
     `with_bytes` the bytes that decided a turn follow it, for a reader who does not have the recording. Without
     `everything`, turns that need no attention are only counted. With `table`, a table of the turns comes first.
     """

@@ -36,7 +36,7 @@ NEAR = 0.75
 
 
 def term_of(name: str) -> str:
-    """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if it is none.
+    """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if there is no such term.
 
     A single word of a longer verdict, such as `answer`, has no term: it is searched in the text.
     """

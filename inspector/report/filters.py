@@ -177,7 +177,7 @@ def _unreadable(rest: str) -> str:
 
 
 def _searched_word(match: re.Match[str]) -> str:
-    """The word that is looked for in the text; empty where a term, a mark or a space stands."""
+    """The word that is searched in the text; empty at a term, an operator or a space."""
     if match["bare"]:
         return _value(match["bare"])
     name = match["name"]

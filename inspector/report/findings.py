@@ -44,7 +44,7 @@ RAN_UNSEEN = "agent.ran_call_of_unseen_end"
 FAILED = "agent.failed_held_call"
 """It answered a held call with an error."""
 RAN_IT = "the recorded agent ran it"
-"""What is said beside HELD, which is what this engine makes of a call."""
+"""The words beside HELD, which is this engine's decision about a call."""
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
 """The effective stop reasons of an incomplete answer."""
 
@@ -220,7 +220,7 @@ def _ran(
 
 
 def ran_calls(notes: Iterable[ReportedFinding], response: int) -> list[Verdict]:
-    """The held calls of a response that the recorded agent ran all the same."""
+    """The held calls of a response that the recorded agent ran nevertheless."""
     return [noted.call for noted in notes
             if noted.response == response and noted.call is not None and noted.finding.rule in (*RAN, RAN_UNSEEN)]
 

@@ -102,7 +102,7 @@ class JudgedTurn(NamedTuple):
     stopped: bool = False
     """Whether a transcript notes after the turn's last answer that it was stopped."""
     stop_note: str = ""
-    """What a transcript notes of a stop of the turn, with the place; the last of several."""
+    """A transcript's note about a stop of the turn, with its place; the last one if there are several."""
     limit: tuple[str, int] | None = None
     """The limit that ended the turn, and its value; None if none did."""
     edited: bool = False

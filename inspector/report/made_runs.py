@@ -1,6 +1,7 @@
-"""The statements that an export must make about a run: its settings, the sources of its answers, and their files. They
-keep a what-if, or a turn that was sent again, from being taken for what was recorded. The original run of a recording
-needs none.
+"""The statements that an export must make about a run: its settings, the sources of its answers, and their files.
+
+They keep a what-if, or a turn that was sent again, from being taken for what was recorded. The original run of a
+recording needs none.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class RowCounts(NamedTuple):
     """Turns whose verdict is an error or a warning."""
     complete: int
     unread: Mapping[str, int]
-    """What rows without a verdict are (`TurnRow.unread`), with their number."""
+    """The kinds of rows without a verdict (`TurnRow.unread`), with their numbers."""
     verdicts: Sequence[tuple[TurnVerdict, int]]
     """A verdict of each kind, worst first, with the number of turns that have it."""
 

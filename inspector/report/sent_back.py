@@ -1,6 +1,7 @@
-"""Finds a held call in the agent's next request: the call in the history, and its result, with their places. Both have
-the id of the call. An agent may have completed the arguments before it ran the call; then only this request shows those
-arguments, because no provider sent them.
+"""Finds a held call in the agent's next request: the call in the history, and its result, with their places.
+
+Both have the id of the call. An agent may have completed the arguments before it ran the call; then only this request
+shows those arguments, because no provider sent them.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def ending_words(look: JudgedTurn) -> str:
 
 
 TOOLS_NAMED = 2
-"""The largest number of tools that a sentence names; of more it says how many calls there are."""
+"""The largest number of tools that a sentence names; with more it gives the number of calls."""
 
 
 def asking(look: JudgedTurn) -> str:

@@ -1,5 +1,6 @@
-"""A table whose columns are declared once, for JSON, CSV and screens. A column has a key (also its heading), a plain
-value for JSON and CSV, and a cell for screens.
+"""A table whose columns are declared once, for JSON, CSV and screens.
+
+A column has a key (also its heading), a plain value for JSON and CSV, and a cell for screens.
 """
 
 from __future__ import annotations

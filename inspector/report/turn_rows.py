@@ -36,7 +36,7 @@ NAME = 60
 TITLE = 400
 """The number of characters of a turn's first message that its row stores."""
 NOT_READ, IN_PART, SKIPPED = "NOT READ", "READ IN PART", "ENTRY SKIPPED"
-"""What a row without a verdict is: an unread file, a damaged one up to there, entries of a file that was read."""
+"""The kind of a row without a verdict: an unread file, a damaged file that was read in part, or skipped entries."""
 
 SessionKey = tuple[tuple[str, ...], str]
 Shared = TypeVar("Shared", bound=Hashable)
@@ -109,9 +109,9 @@ class TurnRow(NamedTuple):
     title: str = ""
     """The beginning of the user's message."""
     text: str = ""
-    """What a search looks through, in lower case: the message, the answer, the arguments of its calls."""
+    """The text that is searched, in lower case: the message, the answer, the arguments of its calls."""
     names: str = ""
-    """What a search looks through besides, in lower case: names and words; turns with the same refer to one object."""
+    """Names and words that are searched too, in lower case; turns with equal ones share one object."""
     answers: tuple[AnswerRecord, ...] = ()
     noted: str = ""
     """The agent's own word for the end, if it wrote one in place of the provider's."""
@@ -247,8 +247,8 @@ def is_number(stem: str) -> bool:
 
 
 def short_file(path: str) -> str:
-    """A short name that tells a file from others: its own, its folder's if every session has that file name, or the
-    time in it."""
+    """A short name that identifies a file: its own, that of its folder if every session has the same file name, or
+    the time in it."""
     stem = os.path.basename(path).split(".")[0] or path
     if own := _OWN_LIVE.match(stem):
         return ":".join(own.groups())

@@ -46,7 +46,7 @@ class VerdictRow(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     say: Callable[[JudgedTurn], str]
     advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
-    """What to change: a text, or the situation that decided the turn, for which settings may be tried."""
+    """The advice: a text, or the situation that decided the turn, for which settings may be tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
     """Whether the end of the turn is known; one that is inferred, or was not reached, never counts as complete."""
     of_last: bool = False
@@ -323,7 +323,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}"
         f"{say.asking(look)}",
         sure=_is_reached, of_last=True),
-    # A recording may stop after any answer: nothing is wrong with it, but nobody knows how the turn ended.
+    # A recording may stop after any answer: nothing is wrong with it, but how the turn ended is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
         lambda look: look.ends_at_call,
         lambda look: f"{say.ending_words(_of_last(look))}{say.asking(look)}",

@@ -40,8 +40,8 @@ def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
     signed: bool = True,
 ) -> Recording:
-    """Reads files and folders; `-` is standard input, whose bytes are given. Without `signed` no further request can be
-    made of them: the tokens that go back with reasoning are not kept.
+    """Reads files and folders; `-` is standard input, whose bytes are passed. Without `signed` the signatures that must
+    be sent back with reasoning are not kept, so no further request can be made from the result.
 
     Raises:
         CallerError: there is no such API or profile.

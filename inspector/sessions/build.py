@@ -1,7 +1,6 @@
 """Decodes raw exchanges: finds the API, decodes the request and the response, and masks credentials.
 
-The module knows neither file formats nor threading. If an exchange is not LLM traffic, or of a kind that is not read,
-the result says so.
+An exchange that is not LLM traffic, or whose format is not supported, gives a result that says so.
 
 The first half masks credentials that are spread over several places: a server sent one in several events, or an answer
 continues one from the answer before. They are found in the joined text, and each piece is masked at its place in the
@@ -366,9 +365,10 @@ def _profile(
 
 
 def _asks_a_model(raw: RawExchange, api: str, request: Request | None) -> bool:
-    """Whether an answer is owed: the request names a model and has messages, and the path is surely the format's.
+    """Whether the request asks a model for an answer: it names a model, has messages, and its path is certainly the
+    format's.
 
-    A path without a numbered version (`/api/chat`) is that of many applications, which answer in forms of their own.
+    A path without a numbered version (`/api/chat`) is used by many applications with answers of other forms.
     """
     own = raw.api is not None or (wire(api).home.version.startswith("/v") and not FORMATS[api].common_path)
     return bool(own) and request is not None and bool(request.model) and bool(request.messages)

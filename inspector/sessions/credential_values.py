@@ -1,4 +1,4 @@
-"""Whether a value in the place of a credential is one: a random string, not a placeholder and not code."""
+"""Decides whether a value in the place of a credential is one: a random string, not a placeholder and not code."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ nearly every character of a credential needs a new one."""
 
 @cache
 def _shapes() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
-    """The patterns, and name and whether its length is fixed of each form, which are the groups of all patterns."""
+    """The patterns, and for each of their groups the name of the form and whether its length is fixed."""
     rows = [(form.name, pattern_of(form.template), _has_exact_length(form.template)) for form in FORMS]
     rows += [(name, pattern, False) for name, pattern in OWN_SHAPES]
     joined = ["|".join(f"({pattern})" for _, pattern, _ in rows[first : first + FORMS_AT_ONCE])

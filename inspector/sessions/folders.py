@@ -1,6 +1,6 @@
-"""The files of folders: those that a path names, the newest transcripts of agents, and the sample sessions.
+"""Finds files: those that a path names, the newest transcripts of agents, and the sample sessions.
 
-It looks at names, times and the beginnings of files, reads no whole session, and writes nothing.
+It uses names, times and the beginnings of files; it reads no whole session and writes nothing.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Transcript(NamedTuple):
 
 
 def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Transcript]:
-    """The newest transcripts of all agents; `environment` says where home is."""
+    """The newest transcripts of all agents; `environment` has the variables that name the folders."""
     within = files.bounds_of(environment)
     found = {each.path: each for each in _all(environment) if within.holds(each.path)}  # two rows may name one place
     # Codex CLI packs old sessions with zstd and may leave the plain file beside the packed one; the plain one wins.

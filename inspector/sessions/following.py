@@ -256,11 +256,11 @@ class TranscriptGrowth:
         self.reader = reader
         self._lines = rows or reader.lines(b"")
         self.number = 0
-        """The number of lines or records that are read for good."""
+        """The number of lines or records that are not read again."""
         self._rest: Any = b""
-        """The lines or records after those that are read for good."""
+        """The lines or records after those that are not read again."""
         self._whole = False
-        """Whether new rows changed the meaning of rows that were read for good."""
+        """Whether new rows changed the meaning of rows that are not read again."""
         self._closed = FileReading()
         """The results of the closed answers, which are the first ones of the reader."""
         self._marks: list[tuple[int, ...]] = []
@@ -279,7 +279,7 @@ class TranscriptGrowth:
             self.number += data.count(b"\n", 0, end)
 
     def records(self, pieces: Sequence[RecordPiece], settled: int) -> FileReading | None:
-        """Reads the records that were added, as `reading` gives them; only the `settled` ones are read for good."""
+        """Reads the records that were added, as `reading` gives them; only the `settled` ones are not read again."""
         end = max(self.number, min(settled, len(pieces) - LAST))
         self._lines.go_on(pieces[self.number : end], self.number)
         self.reader.take_rows(self._lines)
@@ -368,7 +368,7 @@ class RecordGrowth:
 
 
 def _initial_state(reader: TranscriptReader) -> dict[str, Any]:
-    """What a reader knows before its first record."""
+    """The state of a reader before its first record."""
     given = {name: getattr(reader.reading, name) for name in ("skipped", "notices", "error", "about", "masked")}
     return {**_copies(vars(reader)), **_copies(given), "reading": None, "options": None}
 

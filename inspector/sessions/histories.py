@@ -2,7 +2,7 @@
 
 Ignored differences are: white space, text as a string or as parts, cache marks, reasoning, the grouping of several
 assistant messages or results, and the order of keys in arguments. A history is a path in a tree (`HistoryTree`). Two
-histories share a prefix exactly if their paths do, so no digest is needed and nothing can collide.
+histories share a prefix exactly if their paths do. No digest is used, so nothing can collide.
 """
 
 from __future__ import annotations
@@ -295,8 +295,8 @@ def _is_unparseable(call: ToolCall) -> bool:
 
 
 def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[int, float], bool]:
-    """The start of each exchange, and whether that order is reliable. Without any times there is none: it is the file's
-    order."""
+    """The start of each exchange, and whether this order is reliable. Without any times the order of the file is
+    used."""
     stated = {exchanges[index].started for index in group}
     if stated == {None}:
         return {}, True
@@ -308,7 +308,7 @@ def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[
 
 
 def moment_of(start: str | None) -> float | None:
-    """A recorded start in seconds; None if it is none."""
+    """A recorded start in seconds; None if it is not a valid time."""
     try:
         return float(start) if start is not None else None
     except ValueError:

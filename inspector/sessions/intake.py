@@ -1,6 +1,7 @@
-"""Bounds on reading: files, streams and unpacked bodies are read up to a maximum size, and devices not at all.
+"""Bounds the reading of inputs: files, streams and unpacked bodies are read up to a maximum size, and devices not at
+all.
 
-The bound belongs to the process and is set by `--max-bytes`, so that commands and screens need not pass it on.
+The bound is global to the process and set by `--max-bytes`, so commands and screens need not pass it on.
 
 A regular file that an importer reads in pieces may be larger, unless the bound was set (`streams`).
 
@@ -240,10 +241,10 @@ def unpacked_head(data: bytes, size: int) -> bytes | None:
 
 
 def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
-    """Pieces of a gzip or deflate stream; one that is cut ends early.
+    """Pieces of a gzip or deflate stream; a cut stream ends early.
 
     Raises:
-        ValueError: it is damaged, or gives nothing.
+        ValueError: it is damaged, or empty.
     """
     import zlib
 
@@ -269,10 +270,10 @@ def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
 
 
 def _zstd(data: bytes) -> Iterator[bytes]:
-    """Pieces of zstd frames; one that is cut ends early.
+    """Pieces of zstd frames; a cut stream ends early.
 
     Raises:
-        ValueError: it is damaged, or gives nothing.
+        ValueError: it is damaged, or empty.
     """
     import zstandard
 
@@ -291,10 +292,10 @@ def _zstd(data: bytes) -> Iterator[bytes]:
 
 
 def _brotli(data: bytes) -> Iterator[bytes]:
-    """Pieces of a Brotli stream; one that is cut ends early.
+    """Pieces of a Brotli stream; a cut stream ends early.
 
     Raises:
-        ValueError: it is damaged, or gives nothing.
+        ValueError: it is damaged, or empty.
     """
     import brotli
 

@@ -74,7 +74,7 @@ class SessionWriter:
     """Appends records to a session file, flushes each one, and masks credentials before writing."""
 
     def __init__(self, path: str | Path, **about: str) -> None:
-        """Opens the file, and begins it with a header (`title`, `story`, …) where it is new."""
+        """Opens the file; a new file begins with a header (`title`, `story`, …)."""
         private_file(path)
         self._file: BinaryIO = open(path, "ab")  # noqa: SIM115  # held open until close
         try:
@@ -132,7 +132,7 @@ def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str
     """The bytes of a whole session file, with credentials masked.
 
     Raises:
-        ValueError: a record is none of the format.
+        ValueError: a record is not one of the format.
     """
     from inspector.sessions.native_models import clean
 
@@ -180,7 +180,7 @@ def _ends_with_newline(path: str | Path) -> bool:
 
 
 class _Reader:
-    """Folds the lines of one file into a `Reading`; one method a record type."""
+    """Reads the lines of one file into a `FileReading`; there is a method for each record type."""
 
     def __init__(self, header: Mapping[str, Any], suspicious: bool) -> None:
         self.reading = FileReading()
@@ -243,7 +243,7 @@ class _Reader:
         self.reading.notices.append(f"line {number + 1}: {explain(record)}")
 
     def _lose(self, key: str | None) -> None:
-        """Notes that a piece of an answer is lost; one that names no request may be of any that is coming in."""
+        """Notes that a piece of an answer is lost; a piece that names no request may belong to any open answer."""
         if key is not None:
             self.lost |= ({key} if key else set(self.raws)) - self.ended
 

@@ -1,4 +1,4 @@
-"""The fields of a session file's records, read by hand, and what of a damaged line can be told."""
+"""Reads the fields of a session file's records without pydantic, and what can be recognised of a damaged line."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _HEAD = 200
 
 
 def lost_piece(line: bytes) -> str | None:
-    """The request whose answer a line that is no record was a piece of, by its id: empty if the line does not say; None
-    if it was another record."""
+    """The id of the request whose answer lost a piece with this damaged line: empty if the line does not name it; None
+    if the line was another kind of record."""
     kind, named = _KIND.search(line, 0, _HEAD), _OF.search(line, 0, _HEAD)
     if kind is not None and kind[1] != b"bytes":
         return None
@@ -29,7 +29,7 @@ def lost_piece(line: bytes) -> str | None:
 
 
 def optional_text(record: Mapping[str, Any], name: str) -> str | None:
-    """A text, or None where there is none.
+    """A text, or None if it is absent.
 
     Raises:
         TypeError: it is not text.
@@ -41,10 +41,10 @@ def optional_text(record: Mapping[str, Any], name: str) -> str | None:
 
 
 def time_of(record: Mapping[str, Any]) -> float | None:
-    """Milliseconds since the request was sent; a time before that is none, and said to be so.
+    """Milliseconds since the request was sent; a negative time is dropped and reported.
 
     Raises:
-        ValueError: it is not a time; what else the record holds has been taken.
+        ValueError: it is not a time; the other fields of the record are used.
     """
     ms = record.get("ms")
     found = traffic.number(ms)
@@ -54,7 +54,7 @@ def time_of(record: Mapping[str, Any]) -> float | None:
 
 
 def bytes_of(record: Mapping[str, Any]) -> bytes:
-    """The bytes that a record holds as text or as base64; none if it holds neither.
+    """The bytes that a record holds as text or as base64; empty if it holds neither.
 
     Raises:
         ValueError: it holds both, or something else.

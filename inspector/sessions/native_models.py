@@ -24,7 +24,7 @@ else:
 
 
 class Record(BaseModel):
-    """One line of a session file. Readers pass over fields that they do not know; writers may not invent any."""
+    """One line of a session file. Readers ignore fields that they do not know; writers may write only these."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,7 +48,7 @@ class HeaderRecord(Texts):
 
 
 class AboutRecord(Texts):
-    """The header's texts, given later; the last one counts."""
+    """The header's texts if they become known only later; the last record counts."""
 
     type: Literal["about"]
 
@@ -115,7 +115,7 @@ class BytesRecord(Payload):
 
 
 class EndRecord(Record):
-    """How the response's bytes ended; without it the recording stopped while they came."""
+    """How the response's bytes ended; without this record the recording stopped while they arrived."""
 
     type: Literal["end"]
     request: str
@@ -125,7 +125,7 @@ class EndRecord(Record):
 
 
 class ToolResultRecord(Record):
-    """What a tool answered."""
+    """A tool's result."""
 
     type: Literal["tool_result"]
     request: str | None = Field(None, description="The id of the request whose response held the call.")
@@ -227,7 +227,7 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
 
 
 def _marks(model: BaseModel) -> dict[str, Any]:
-    """What names the record, though it may equal a default."""
+    """The fields that identify the record and are written even if they equal a default."""
     return {
         name: getattr(model, name)
         for name in ("loop_inspector_session", "type", "end", "values")
@@ -236,7 +236,7 @@ def _marks(model: BaseModel) -> dict[str, Any]:
 
 
 def explain(record: Mapping[str, Any]) -> str:
-    """What is wrong with a record that the reader refused, in one line."""
+    """The error of a record that the reader refused, in one line."""
     try:
         _TYPED.validate_python(dict(record))
     except ValidationError as why:

@@ -1,6 +1,6 @@
-"""Opens paths and reads all sessions in them: the one entry point to recorded sessions.
+"""Opens paths and reads all sessions in them; this is the only entry point to recorded sessions.
 
-One bad input never hides the others. The registry chooses the importer of a file; decoding and threading are elsewhere.
+A bad input never hides the others. The registry of importers chooses the importer of a file.
 """
 
 from __future__ import annotations
@@ -291,7 +291,8 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
 
 
 def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, list[OpenedFile]]:
-    """Why a file of a folder is no session; or its exchanges, and those of the files beside it."""
+    """The reason why a file of a folder is not a session; or its exchanges, and those of the files that belong to
+    it."""
     from inspector.sessions.folders import plain_head
 
     try:

@@ -86,7 +86,7 @@ class Index:
             self._tokens[(one.node, response.continuation_token, *one.identity)].append(one)
 
     def add_answer(self, one: SeatedExchange, history: History) -> None:
-        """Adds an exchange by what it answered, for `find`."""
+        """Adds an exchange by its answer, for `find`."""
         if not one.exchange.recorded:
             self._unrecorded[one.node].append(one)
         if one.text or one.calls or one.is_paused:
@@ -104,7 +104,7 @@ class Index:
                 self._calls[names].append(one)
 
     def remove(self, one: SeatedExchange) -> None:
-        """Removes the exchange that was added last, when no parent is looked for by its answer any more."""
+        """Removes the exchange that was added last, when its answer is no longer needed to find parents."""
         response = one.exchange.response
         self._requests[one.node, one.identity].pop()
         if response.id and self.by_id:
@@ -121,7 +121,7 @@ class Index:
         return self._tokens.get((node, token, *identity), ())
 
     def _at(self, node: int) -> dict[int, list[SeatedExchange]]:
-        """Key -> the answers that followed the history of a node; built at its first use."""
+        """The answers that followed the history of a node, by key; built at its first use."""
         answers = self._answers.get(node, [])
         done, keyed = self._keyed[node]
         for text, one in answers[done:]:
@@ -209,7 +209,8 @@ class Index:
         )
 
     def _find_related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
-        """Exchanges that asked the same, where the history's answer is theirs continued, shortened, or not recorded."""
+        """Exchanges with the same request whose answer the history contains continued or shortened, or whose answer was
+        not recorded."""
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
         said = squeeze(item.text)
@@ -235,7 +236,7 @@ class Index:
 
 
 def _put(held: dict[Key, list[Value]], key: Key, value: Value) -> None:
-    """Adds a value to those of a key. Most keys have one, for which a list that was appended to has too much room."""
+    """Adds a value to those of a key. Most keys have one value, so lists are built without spare room."""
     found = held.get(key)
     if found is None:
         held[key] = [value]

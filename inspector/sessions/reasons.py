@@ -1,8 +1,7 @@
-"""The stop reason of an answer whose bytes do not give one: in a transcript, of a body that is missing or unreadable.
+"""Makes stop reasons for answers whose bytes give none: those of transcripts, and missing or unreadable bodies.
 
 In a transcript a stop reason is the provider's own word, a word of the recorder, or our inference from other rows; its
-evidence begins with the rule that says which. Nothing is invented: an end that no row shows stays `unknown`, with the
-detail `not_recorded`.
+evidence begins with the rule that says which. An end that no row shows stays `unknown`, with the detail `not_recorded`.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def error_reason(error: ProviderError, at: At, word: str) -> StopReason:
 
 
 def message_reason(error: ProviderError, at: At, message: str) -> StopReason:
-    """The stop reason of a request that failed, where the recorder wrote the message and no word for it."""
+    """The stop reason of a failed request for which the recorder wrote a message and no stop word."""
     stop, detail, rule = classify(error)
     return StopReason(stop, None, detail, (Evidence(RECORDER, at, message[:200]), Evidence(rule, at)))
 
@@ -111,12 +110,12 @@ def is_unrecorded(stop: StopReason) -> bool:
 
 
 def is_recorders(stop: StopReason | None) -> bool:
-    """Whether the recorder says in a word of its own how the answer ended."""
+    """Whether a stop word of the recorder gives the end of the answer."""
     return stop is not None and bool(stop.evidence) and stop.evidence[0].rule == RECORDER
 
 
 def inference_of(stop: StopReason) -> Evidence | None:
-    """The rule that inferred a reason; None if a word gives it, or nothing does."""
+    """The rule that inferred a reason; None if a stop word gives it, or nothing does."""
     return next((seen for seen in stop.evidence if seen.rule.startswith(INFERRED)), None)
 
 
@@ -144,8 +143,8 @@ def only_finding(told: Finding) -> tuple[Finding, ...]:
 
 
 def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
-    """The finding about a stop reason that no word in the file gives; None if one does. `noted` is what the file says
-    behind the answer of the turn's end, such as that the user interrupted it."""
+    """The finding about a stop reason that no word in the file gives; None if one does. `noted` is a remark in the file
+    after the answer about the turn's end, such as an interruption by the user."""
     first = stop.evidence[0]
     if stop.evidence[-1].rule == NO_ROW:
         told = f"the stop reason is {stop.raw or first.note!r}, and {stop.evidence[-1].note}"
@@ -176,7 +175,7 @@ def _inference_finding(stop: Stop, seen: Evidence) -> Finding:
 def missing_response(
     raw: RawExchange, api: str, headers: tuple[tuple[str, str], ...], request: Request | None
 ) -> ChatResponse:
-    """The response of which the recording holds no body, or stops before it."""
+    """The response for an exchange whose body was not recorded, or before which the recording stopped."""
     detail, rule, said = NOT_RECORDED, NOT_RECORDED, "the recording holds no body of this response"
     if raw.unreadable:
         rule, said = DAMAGED_RULE, raw.unreadable
@@ -193,22 +192,22 @@ def missing_response(
 
 
 def why_missing(stop: StopReason) -> str:
-    """Why the body of a response is not there, in words that a sentence goes on from."""
+    """The reason why the body of a response is missing, as the beginning of a sentence."""
     damaged = next((seen.note for seen in stop.evidence if seen.rule == DAMAGED_RULE), "")
     return damaged or "the body was not recorded"
 
 
 UNREADABLE = "unreadable_body"
-"""The type of the error of an answer whose body is none of the format."""
+"""The type of the error of an answer whose body is not of its format."""
 
 
 def is_unreadable(response: ChatResponse) -> bool:
-    """Whether the body of an answer is none of its format, such as a proxy's page."""
+    """Whether the body of an answer is not of its format, such as the HTML page of a proxy."""
     return response.error is not None and response.error.type == UNREADABLE
 
 
 def unreadable_response(raw: RawExchange, api: str, body: bytes, why: str) -> ChatResponse:
-    """The failed answer of a request whose client got something else under a status of success."""
+    """The failed answer of a request whose client received something else with a success status."""
     begins = " ".join(body[:FIRST_BYTES].decode("utf-8", "replace").split())
     seen = Evidence(UNREADABLE, At(ExchangePart.BODY, 0, min(len(body), FIRST_BYTES)), why)
     error = ProviderError(f"the body is not an answer: it begins with {begins!r}", UNREADABLE)

@@ -1,7 +1,6 @@
 """The content of recordings: exchanges, their conversations and turns, and the parts that could not be read.
 
-These values do not depend on our machine: a `TurnPlace` is what the recorded agent did. The module opens no file and
-knows no importer.
+These values do not depend on our machine: a `TurnPlace` says what the recorded agent did. The module opens no file.
 
 The second half defines the result of an importer: exchanges as bytes and text, before anything is decoded.
 """
@@ -44,7 +43,8 @@ class TurnPlace(StrEnum):
 
 
 class Chunk(NamedTuple):
-    """A piece of a response as it arrived: the body up to byte `end` was there after `ms` milliseconds."""
+    """A piece of a response as it arrived: `ms` milliseconds after the request, the body had arrived up to byte
+    `end`."""
 
     end: int
     ms: float
@@ -128,7 +128,7 @@ NOT_READ = ": not read yet"
 
 
 def entry_word(format_name: str, many: bool = False) -> str:
-    """What the parts of a file are called, so that their numbers are not taken for those of turns."""
+    """The name for the parts of a file, used so that their numbers are not taken for those of turns."""
     word = "HAR entr" if format_name == "har" else "entr"
     return f"{word}ies" if many else f"{word}y"
 
@@ -247,7 +247,7 @@ class Conversation(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """What one call read: the traffic of one or more files."""
+    """The result of one call: the traffic of one or more files."""
 
     inputs: tuple[Input, ...]
     exchanges: tuple[Exchange, ...]
@@ -342,7 +342,7 @@ class RawExchange:
         return self
 
     def after_failed_unpack(self, why: str) -> Self | str:
-        """This exchange without its body, where the body is damaged; else why it is skipped: it is too large."""
+        """This exchange without its body if the body is damaged; or the reason to skip it: the body is too large."""
         return self.without_body(why) if why == DAMAGED else why
 
 
@@ -393,8 +393,8 @@ class Importer(Protocol):
         """
 
     def reader(self, path: str, options: Options, head: bytes) -> Any:
-        """Of a format that grows, instead of `read`: the `TranscriptReader` of one file that begins with `head`.
+        """For a format that grows, in place of `read`: the `TranscriptReader` of a file that begins with `head`.
 
         Raises:
-            UnreadableError: as `read` does.
+            UnreadableError: as `read`.
         """

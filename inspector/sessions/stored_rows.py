@@ -1,8 +1,9 @@
-"""Rows of a large transcript that stay in their file: memory holds the facts of a session, and texts are read again.
+"""Keeps rows of a large transcript in their file: memory holds the facts of a session, and texts are read again when
+needed.
 
     row ─▶ its place in the file, with a hash of its bytes ─▶ the same row, masked again, when it is shown
 
-Nine tenths of a file of 100 MB are tool results, of which a verdict needs only the length. A row is checked against its
+Nine tenths of a file of 100 MB are tool results, and a verdict needs only their lengths. A row is checked against its
 hash, so a file that only grew is read as before, and a changed one raises `FileChangedError`.
 """
 
@@ -104,7 +105,7 @@ def stored_body(places: Sequence[RowPlace]) -> StoredBody:
 
 
 class StoredText(NamedTuple):
-    """A text in a row of a file; equal to another one if their hashes are."""
+    """A text in a row of a file. Two such texts are equal if their hashes are."""
 
     path: str
     start: int
@@ -131,7 +132,7 @@ class StoredText(NamedTuple):
         """The text.
 
         Raises:
-            FileChangedError: its row does not stand in the file any more.
+            FileChangedError: its row is no longer in the file.
         """
         return _read(RowPlace(*self[:4]), self.number, self.pick)
 
@@ -156,7 +157,7 @@ class StoredResult(ToolResultPart):
         """The text, read on access.
 
         Raises:
-            FileChangedError: its row does not stand in the file any more.
+            FileChangedError: its row is no longer in the file.
         """
         held: object = self[2]  # the field `text`, which this property hides
         return held.read() if isinstance(held, StoredText) else str(held)

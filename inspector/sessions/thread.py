@@ -1,7 +1,7 @@
 """Groups exchanges into conversations and turns by comparing histories only, so that interleaving changes nothing.
 
-Nothing is guessed: if several exchanges could be the parent, the link names them and the exchange opens a turn.
-The time is nearly linear in the size of the histories.
+If several exchanges could be the parent, none is chosen: the link names them and the exchange opens a turn. The time is
+nearly linear in the size of the histories.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class _Threader:
         self.times, self.ordered = times_of(exchanges, group)
 
     def run(self) -> list[_Turn]:
-        """Assigns every exchange to a turn; one that names its parent by id comes after it, one without a request
-        last."""
+        """Assigns every exchange to a turn. An exchange that names its parent by id is assigned after the parent, one
+        without a request last."""
         waiting: list[tuple[int, Exchange]] = []
         free: list[tuple[int, int, float, int, Request]] = []
         answers = {self.exchanges[index].response.id for index in self.group} - {""}
@@ -201,7 +201,7 @@ class _Threader:
         return _Step(PlaceEvidence(exchange.recorded_place, "its recorder says so"), before)
 
     def _again(self, one: SeatedExchange) -> _Step | None:
-        """The same request once more: a retry, a repair with a larger cap, a resumption; None if it is none."""
+        """The step for a repeated request: a retry, a repair with a larger cap, or a resumption; None for any other."""
         node, identity = one.node, one.identity
         asked = self.index.same_requests(node, identity)
         if not asked:
@@ -229,7 +229,7 @@ class _Threader:
         return None
 
     def _after_failure(self, one: SeatedExchange, history: History) -> _Step | None:
-        """The step of a history that omits the cut answer and adds a hint to its request; None if it is no such
+        """The step for a history that omits the cut answer and adds a hint to its request; None for any other
         history."""
         items, nodes = history.items, history.nodes
         start = len(items)

@@ -1,9 +1,8 @@
 """Finds the API of an exchange: by its URL path, else by its content.
 
-The module has the table of LLM traffic that is not read, so that it is named instead of dropped silently. It knows no
-file format and no field of a wire format: it asks the formats.
-
-It also reads JSON that is not UTF-8 or contains bare control characters, in a slower second attempt.
+The module has the table of LLM traffic that is not read, so that it is named instead of dropped silently. The formats
+themselves recognise their content. The module also parses JSON that is not UTF-8 or contains bare control characters,
+in a slower second attempt.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def loads(text: str | bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not JSON.
     """
     try:
         return from_json(text.encode() if isinstance(text, str) else text)
@@ -60,7 +59,7 @@ def parse_beginning(text: str) -> Any:
     """The readable beginning of a cut JSON value; a number at the cut is left out, since it may be incomplete.
 
     Raises:
-        ValueError: it is not a beginning of one.
+        ValueError: it is not the beginning of a JSON value.
     """
     return from_json_prefix(re.sub(_NUMBER, "", text).encode("utf-8", "replace"))
 
@@ -71,14 +70,14 @@ def mend(text: str) -> str:
 
 
 def number(value: Any) -> float | None:
-    """A value as a number; None if it is none, or too large for a float (JSON integers are unbounded)."""
+    """A value as a number; None if it is not a number, or too large for a float (JSON integers are unbounded)."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not -_LARGEST < value < _LARGEST:
         return None
     return float(value)
 
 
 def http_status(value: Any) -> int | None:
-    """A value as an HTTP status; None if it is none."""
+    """A value as an HTTP status; None if it is not a valid one."""
     return value if type(value) is int and 100 <= value < 600 else None
 
 
@@ -154,7 +153,7 @@ def by_path(url: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def unread(url: str) -> str | None:
-    """The name of the unsupported LLM traffic at this URL; None if it is none that we know."""
+    """The name of the unsupported LLM traffic at this URL; None for any other URL."""
     path = path_of(url).rstrip("/")
     whole = url.split("?", 1)[0].split("#", 1)[0].rstrip("/")
     for row in UNREAD:

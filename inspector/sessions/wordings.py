@@ -1,4 +1,4 @@
-"""Known texts that agents write in place of an answer or a result: tables of wordings with their sources.
+"""Tables of known texts that agents write in place of an answer or a result, with their sources.
 
 There are three tables: hints after a cut, calls that did not run, lost connections. A user message after a cut is a
 continuation only if a row matches it or if it quotes the cut text; any other message begins a new turn. A result that
@@ -106,12 +106,12 @@ _QUOTE = 24
 
 
 def known_hint(text: str, call: bool = True) -> str | None:
-    """The name of the hint in `text` after a cut (of a call, or of text); None if it gives none."""
+    """The name of the hint in `text` after a cut (of a call, or of text); None if there is no hint."""
     return _search(HINTS if call else tuple(row for row in HINTS if not row.call), text)
 
 
 def cut_result(text: str) -> str | None:
-    """The name of the wording in a tool result that reports that its call was cut; None if it says nothing of it."""
+    """The name of the wording in a tool result that reports that its call was cut; None if there is none."""
     return _search(RESULTS, text)
 
 
@@ -185,7 +185,8 @@ REFUSALS: tuple[NotRun, ...] = (
 
 
 def _beginning(wording: str) -> str:
-    """The regular expression for a result that begins with a wording: nothing is folded, since nearly none does."""
+    """The regular expression for a result that begins with a wording. The text is not folded, because few results
+    match."""
     spelled = wording.replace(" ", r"\s+").replace("'", "['\u2019]")
     # possessive: white space is not tried in all ways
     return rf"(?is)(?:</?(?:tool_use_error|error)>|error:|\s)*+(?:{spelled})"
@@ -215,7 +216,7 @@ def _is_stored(part: ToolResultPart) -> bool:
 
 
 def refusal(part: ToolResultPart) -> NotRun | None:
-    """The wording in a result that reports that its call did not run; None if it says nothing of it."""
+    """The wording in a result that reports that its call did not run; None if there is none."""
     if _is_stored(part):
         return None
     said = part.text[:_LONG].rstrip()
@@ -225,7 +226,8 @@ def refusal(part: ToolResultPart) -> NotRun | None:
 
 
 def why_refused(part: ToolResultPart, denied: bool) -> str | None:
-    """The refusal in words; None if the call may have run. `denied`: the row around it says that the user refused.
+    """The refusal in words; None if the call may have run. `denied` says that the row around it reports a refusal by
+    the user.
     """
     row = refusal(part)
     if row is None:
@@ -234,7 +236,7 @@ def why_refused(part: ToolResultPart, denied: bool) -> str | None:
 
 
 def stops(part: ToolResultPart) -> bool:
-    """Whether the user told the agent to stop and wait: the turn is over until the next user message."""
+    """Whether the user told the agent to stop and wait, which ends the turn."""
     return not _is_stored(part) and STOPS in part.text[:_LONG].lower() and refusal(part) is not None
 
 
@@ -270,6 +272,7 @@ LOST: tuple[str, ...] = (
 """Wordings of undici, Node.js, Bun, httpx and the providers' SDKs."""
 _LOST = rf"\b(?:{'|'.join(LOST)})\b"
 _LONG_NOTE = 400
+"""Characters at the beginning of a message that are searched."""
 
 
 def connection_lost(message: str) -> bool:

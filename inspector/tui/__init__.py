@@ -1,4 +1,4 @@
-"""The app: screens and widgets that show the lines of `report.lines`. What the lines say is decided there, not here."""
+"""The app: screens and widgets that show the lines of `report.lines`, which decides what the lines say."""
 
 import gc
 import os

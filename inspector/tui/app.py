@@ -145,7 +145,7 @@ class LoopInspector(KeysInOrderApp):
         self.paint = Paint(self.theme_variables, plain)
 
     def _theme_of_old(self) -> str:
-        """The theme that the operator chose last; else light or dark as the terminal is."""
+        """The theme that the operator chose last; else light or dark by the terminal's background."""
         kept = last_theme()
         return kept if kept in self.available_themes else LIGHT if _light_terminal() else DARK
 

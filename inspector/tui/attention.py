@@ -42,7 +42,7 @@ class Attention(SessionPart):
         return self._sorted[1]
 
     def action_attention(self) -> None:
-        """Moves the cursor to the next turn that needs attention; after the last comes the first again."""
+        """Moves the cursor to the next turn that needs attention; after the last it returns to the first."""
         stage, view, rows, among = self.stage, self.stage.run.view, self.stage.rows, self.stage.rows.within
         turns = [at for at in self.worst_first(view) if rows.shows_turn(view.turns[at])]
         if not turns:

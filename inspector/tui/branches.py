@@ -69,7 +69,7 @@ class Branches(SessionPart):
 
     def switch(self, index: int, compare: bool = False) -> None:
         """Shows another run, optionally compared with the original; the cursor stays in its turn, and on its step if
-        that turn has as many."""
+        the turn still has that step."""
         stage = self.stage
         step = stage.run.view.replay.place_in(stage.runs.every[index].view.replay, stage.step)
         stage.runs.index = index
@@ -101,7 +101,7 @@ class Branches(SessionPart):
         stage.note = self.lost_or(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
 
     def lost_or(self, note: str) -> str:
-        """Why the current run could not be saved, if so; else the given note."""
+        """The reason why the current run could not be saved; the given note if it was saved."""
         why = self.stage.runs.why_unkept(self.stage.runs.node)
         return f"not kept: {why}" if why else note
 
@@ -216,7 +216,8 @@ class Branches(SessionPart):
         self.stage.note = copy_text(app, self.runnable(self.stage.runs.command(reading.api, reading.profile)))
 
     def runnable(self, command: str) -> str:
-        """A command for the paths of the session, behind the one that writes them if they are not files yet."""
+        """A command for the paths of the session, preceded by the command that writes the files if there are none
+        yet."""
         return f"{self.stage.opened.before} && {command}" if self.stage.opened.before else command
 
     # -- a grid of limits ----------------------------------------------------------------------------------------
@@ -346,7 +347,7 @@ class EditedInputs(SessionPart):
             self.stage.app.push_screen(ask, lambda word: self._edit(turn.id, every[word]) if word is not None else None)
 
     def _nearest(self, inputs: list[TurnInput], turn: str) -> int:
-        """The last input that was given by the step at the cursor."""
+        """The last input that the turn had received by the step at the cursor."""
         steps = {each.exchange: self._step(each, turn) for each in {each.exchange: each for each in inputs}.values()}
         given = [at for at, each in enumerate(inputs) if (step := steps[each.exchange]) is not None
                  and step <= self.stage.step]

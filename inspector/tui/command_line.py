@@ -66,7 +66,7 @@ class CommandLine(SessionPart):
         """The action that a line asks for; `able` maps the ids of the active bindings to their actions.
 
         Raises:
-            CallerError: the line is no command that works here.
+            CallerError: the line is not a command that works here.
         """
         line = line.strip()
         number = _number(line)

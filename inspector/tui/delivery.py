@@ -44,7 +44,7 @@ def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: st
 
 
 def export_folder() -> str:
-    """Where exports go unless the operator names another folder: not into the folder that the app was started in."""
+    """The default folder for exports, which is not the folder that the app was started in."""
     return shown_path(str(data_folder(os.environ) / "exports"))
 
 
@@ -107,7 +107,7 @@ def write_files(folder: str, make: FileMaker) -> str:
 
 
 def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:
-    """The files under names that do not exist yet, so that none is overwritten."""
+    """The files, renamed where a name already exists, so that none is overwritten."""
     number = 1
     while True:
         named = {name if number == 1 else _number_name(name, number): content for name, content in files.items()}

@@ -2,7 +2,7 @@
 
 The size and time of the file, and of the log beside a database, are checked twenty times a second; additions are read
 in a thread. A cursor on the last step moves on to the new last step, any other stays where it is. While the operator
-has other runs open, nothing is added, since those runs belong to what was read before.
+has other runs open, nothing is added, because those runs belong to the earlier content.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The heat map widget of a grid: it scrolls, has a cursor on a cell, and draws only the visible lines.
 
-It handles the cursor and its keys. The `Plane` computes where the cells stand, the marks what they show.
+It handles the cursor and its keys. `Plane` computes the positions of the cells; the marks are their contents.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class HeatMap(ScrollView, can_focus=True):
     def show(
         self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Mapping[int, str]
     ) -> None:
-        """Shows other cells, or other marks in them; `marks` returns what is in each cell, in full or shortened, and
-        `best` has what stands behind some of them."""
+        """Shows other cells, or other marks in them; `marks` returns the content of each cell, in full or shortened,
+        and `best` the marks after some of them."""
         self._axes, self._made, self._best = axes, marks, best
         self._lay()
 

@@ -1,8 +1,8 @@
-"""Carries out one key after another, each on the screen that the key before it has opened.
+"""Processes keys strictly in order, each on the screen that the key before it has opened.
 
 Textual sends a key to the widget that has the focus when the key arrives. In a paste, over a slow connection or on a
-busy machine that is before the key in front of it has opened a screen or moved the focus. Such a key waits here until
-the one in front is done and the screen that it goes to has been drawn. Keys that are struck while a large file is read
+busy machine, a key may arrive before the previous key has opened a screen or moved the focus. Such a key waits here
+until the previous one is done and the target screen has been drawn. Keys that are struck while a large file is read
 wait for the screen of that file.
 """
 
@@ -39,7 +39,8 @@ LEAVING = GIVING_UP | {"quit", "interrupt"}
 
 
 class Follower(Message):
-    """Takes the way of a key, from the widget with the focus up to the app, and so arrives behind it."""
+    """A message that takes the same way as a key, from the widget with the focus up to the app, and so arrives after
+    it."""
 
     def __init__(self, passes: int) -> None:
         super().__init__()
@@ -52,7 +53,7 @@ class KeysInOrderApp(LeavingApp):
     _struck: tuple[Key | Paste, ...] = ()
     """The keys that wait."""
     _follower: Follower | None = None
-    """What follows the key under way; None if no key is under way."""
+    """The follower of the key under way; None if there is none."""
     opening: tuple[str, ...] = ()
     """The paths that are being read, whose screen the keys wait for; empty if none are."""
     _sent = 0.0
@@ -66,7 +67,7 @@ class KeysInOrderApp(LeavingApp):
         self._screen_changed(self.screen)
 
     async def on_event(self, event: Event) -> None:
-        """Keeps a key until it can be sent; goes on when a key has come back to the app."""
+        """Keeps a key until it can be sent; continues when the previous key has bubbled up to the app."""
         if isinstance(event, (Key, Paste)) and not event.is_forwarded:
             action = self._leaving(event)
             if self.opening and action in GIVING_UP and not isinstance(self.screen, PassingScreen):
@@ -107,8 +108,8 @@ class KeysInOrderApp(LeavingApp):
             self.tell(f"reading {one_line(os.path.basename(paths[0]))}… keys wait for it · esc gives up")
 
     def arrive(self, paths: Sequence[str], act: Callable[[], None], keys: bool = True) -> None:
-        """Does what follows the reading of these paths, unless it was given up meanwhile; `keys`: the keys that were
-        struck meanwhile go to the screen that this opens, else nowhere."""
+        """Runs what follows the reading of these paths, unless the operator has left meanwhile. With `keys`, keys that
+        were pressed meanwhile go to the screen that this opens; else they are dropped."""
         if self.opening == tuple(paths):
             self.opening = ()
             self._struck = self._struck if keys else ()
@@ -116,13 +117,13 @@ class KeysInOrderApp(LeavingApp):
             self.call_later(self._send_next)
 
     def _unseen(self, event: Key) -> bool:
-        """Whether a key would send a request that its screen had not shown yet when the key was struck."""
+        """Whether a key would send a request although its screen was not visible yet when the key was pressed."""
         found = self.screen.active_bindings.get(event.key)
         return (found is not None and found.binding.action in ASKING
                 and self._seen is not None and event.time < self._seen[1])
 
     def _follow(self, passes: int) -> None:
-        """Sends a follower behind what is under way; the one before counts no longer."""
+        """Sends a new follower after the pending messages; the previous one is ignored."""
         self._follower, self._sent = Follower(passes), monotonic()
         target = self.focused or (self.screen if self.screen_stack else self)
         if not target.post_message(self._follower):

@@ -112,7 +112,7 @@ def _complain(errors: Sequence[str]) -> int:
 
 
 def _keyboard() -> bool:
-    """Puts the terminal where standard input was, for the keys."""
+    """Replaces standard input by the terminal, from which the app reads keys."""
     try:
         # The controlling terminal, even if standard input is a pipe (POSIX, XBD 10.1).
         terminal = os.open("/dev/tty", os.O_RDWR)

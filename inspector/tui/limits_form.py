@@ -37,7 +37,7 @@ from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Lim
 from loop_core.turn.state import Turn
 
 RECORDING, SIMULATION, LIVE = SOURCES = ("recording", "simulation", "live")
-"""What answers the requests of the new run."""
+"""The sources of answers for the new run."""
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def about(turn: Turn, name: str) -> str:
 
 
 def field_about(turn: Turn, name: str, word: str) -> Line:
-    """The description of a field; of a word what it means, of a number the setting's name, value and default."""
+    """The description of a field: the meaning of its word, or for a number the setting's name, value and default."""
     if name not in FIELDS:
         return (Span(word_means(name, word) or ABOUT[name], Tone.DIM),)
     return (Span(f"{name}: {ABOUT[name]} · {about(turn, name)}", Tone.DIM),)
@@ -119,7 +119,7 @@ def differs(turn: Turn, name: str, value: str) -> bool:
 
 
 def problem_of(name: str, value: str) -> str | None:
-    """Why the engine refuses a value; None if it takes it."""
+    """The reason why the engine refuses a value; None if it accepts it."""
     try:
         settings_of(parse_assignments(value.split()) if name == OTHERS else {name: value}, Settings())
     except CallerError as why:
@@ -211,7 +211,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             yield key_note(KEYS[self._opens_live], id="form-keys")
 
     def on_mount(self) -> None:
-        """Focuses and selects the first field, or max_tokens for a live answer, and shows what that does."""
+        """Focuses and selects the first field, or max_tokens for a live answer, and shows the preview."""
         guessed = [name if name in FIELDS else OTHERS for name in self._guess]
         first = self.query_one(f"#{(guessed or [INITIAL if self._opens_live else FIELDS[0]])[0]}", Input)
         first.focus()
@@ -271,7 +271,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     @property
     def _live(self) -> bool:
-        """Whether the provider is to answer."""
+        """Whether the form asks for live answers of the provider."""
         return self.query_one("#source", Cycle).value == LIVE
 
     @property
@@ -358,7 +358,7 @@ def _about(text: str, name: str) -> Note:
 
 
 def live_refusal(run: Run, step: int, whole: bool) -> str | None:
-    """Why the request at a step, or its whole turn, cannot be asked live; None if it can.
+    """The reason why the request at a step, or its whole turn, cannot be sent live; None if it can.
 
     Raises:
         CallerError: an earlier answer of the turn was simulated.

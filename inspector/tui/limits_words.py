@@ -48,12 +48,12 @@ ABOUT: Mapping[str, str] = {
 
 
 def others_in_force(limits: Limits) -> str:
-    """What the field of other limits shows while it is empty: some of them, with the values in force."""
+    """The hint in the empty field of other limits: some of them, with the values in force."""
     return f"max_tool_steps={limits.max_tool_steps} max_resumes={limits.max_resumes}"
 
 
 def word_means(name: str, word: str) -> str:
-    """What a word of a field means: a policy, a rule of seams; empty where the field says enough."""
+    """The meaning of a word of a field, such as a policy or a seam rule; empty if the word needs no explanation."""
     if name == "policy":
         from loop_core.turn.presets import preset
 

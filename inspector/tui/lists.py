@@ -1,6 +1,6 @@
 """Lists with a cursor: rows, a table with the details of a row, and a short list to choose from.
 
-These classes scroll, and move the cursor; subclasses say what the rows show.
+These classes scroll and move the cursor; subclasses define the contents of the rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Asks a turn again live: the confirmation before anything is sent, and the run under way.
+"""Sends a recorded turn again, live: the confirmation before anything is sent, and the run under way.
 
-Nothing is sent while the question is open. The key that confirms it differs from the one that opened it, and a key that
-is held down does not confirm. Only one live run is under way at a time; other work goes on meanwhile.
+Nothing is sent while the confirmation is open. The key that confirms it differs from the one that opened it, and a key
+that is held down does not confirm. Only one live run is under way at a time; other work goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         self._read()
 
     def action_ask(self) -> None:
-        """Confirms, unless the key repeats because it is held down, or nothing can be asked, or a key is missing."""
+        """Confirms, unless the key repeats because it is held down, no request can be made, or the provider's key is
+        missing."""
         now = monotonic()
         # Also a refused press counts, so that a held key never gets through however long it is held.
         held, self._pressed = now - self._pressed < HELD, now
@@ -123,7 +124,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
             self.query_one(CostLines).lines = [field("cannot", safe(str(why), Tone.ERROR))]
 
     def action_scroll(self, by: int) -> None:
-        """Scrolls by a page what has no room on the screen."""
+        """Scrolls the description of the request by a page."""
         box = self.query_one("#ask", VerticalScroll)
         box.scroll_relative(y=by * max(1, box.size.height - 2), animate=False)
 
@@ -189,7 +190,7 @@ class RunUnderWay(WrappedLines):
 
 
 def progress_line(wanted: BranchRequest, requests: int, chars: int, seconds: float) -> Line:
-    """What is known of a live run under way, the most important first, since a narrow screen wraps it."""
+    """The progress of a live run, the most important part first, because a narrow screen wraps it."""
     most = f" of at most {wanted.cost.requests:,}" if wanted.cost.requests is not None else ""
     whom = "a stand-in on this machine" if wanted.stand_in is not None else (
         f"{wanted.target.url}, model {wanted.target.model or 'not named'}")
@@ -206,7 +207,7 @@ class LiveAttempt(SessionPart):
     ]
 
     def __init__(self, stage: SessionStage, show_run: Callable[[int], None]) -> None:
-        """`show_run` shows the run of an index."""
+        """`show_run` shows the run with an index."""
         super().__init__(stage)
         self._show_run = show_run
         self._asking: BranchRun | None = None

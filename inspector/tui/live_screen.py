@@ -42,11 +42,12 @@ STAY, LEAVE = "stay", "leave"
 
 BUILT_IN = "the built-in provider answers:"
 BLIND = "⚠ it cuts this answer, and no byte shows it: no verdict can know"
-"""What is said of the scripted provider where it plays a cut that looks like a finished answer."""
+"""The remark on a scripted provider that plays a cut which looks like a finished answer."""
 
 
 def known_of(turn: ScriptedTurn) -> list[Line]:
-    """What is known of the scripted provider that answers a turn: what it plays, what no byte shows, and, dimmed, why.
+    """The description of the scripted provider that answers a turn: the scenario, what no byte of it shows, and,
+    dimmed, why.
     """
     server = field("server", Span(f"{BUILT_IN} {turn.plays}"))
     beware = (field("beware", Span(BLIND, Tone.WARN)), more(Span(turn.blind, Tone.DIM)))

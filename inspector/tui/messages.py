@@ -49,7 +49,7 @@ class LockingScreen(Protocol):
 
 
 NO_FILTER = "filter not applied"
-"""What is said of a view over all turns that was opened from a table with a filter."""
+"""The remark on a view over all turns that was opened from a table with a filter."""
 
 
 @runtime_checkable

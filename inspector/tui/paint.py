@@ -1,7 +1,7 @@
 """Converts lines to Textual's strips, and has the app's themes. Colours and the `--ascii` option are used only here.
 
 No markup is parsed: the text of a span becomes a segment as it is. Roles that carry meaning also differ by weight,
-underline or reversal, so that a screen without colour says the same.
+underline or reversal, so a screen without colour shows the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The panes of the session screen: tabs, forms, search and copying, and the way from a fact to its bytes and back."""
+"""The panes of the session screen: tabs, forms, search and copying, and navigation between facts and their bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from inspector.report.lines.wire import FactChoice
 
 FILTERS = " · f finds the steps whose messages, answers or calls hold it"
-"""What to do about a text that a search does not find: it looks through what is shown."""
+"""The hint after a search without a match: a search covers only the displayed view."""
 
 
 class Panes(SessionPart):

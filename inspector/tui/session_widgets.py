@@ -206,7 +206,7 @@ class Tabs(Panel):
         return [spread_ends(self._fitting(trust, width), trust, width)]
 
     def _fidelity(self, step: int) -> Line:
-        """The fidelity of a step; named as the step's where its turn ends with another one."""
+        """The fidelity of a step, marked as that of the step if the turn ends with another fidelity."""
         if self.outline is None or not self.outline.view.steps:
             return ()
         view = self.outline.view

@@ -1,4 +1,4 @@
-"""The sheet for each tab and step: it chooses which function of `report.lines` makes it, and caches the last sheets.
+"""Makes the sheet for a tab and a step with a function of `report.lines`, and caches the last sheets.
 
 The modules that make sheets are imported when a tab is first opened, since the first frame needs only one of them.
 """
@@ -141,12 +141,12 @@ def _coming(viewpoint: Viewpoint) -> ResponseFacts | None:
 
 
 def _sends(viewpoint: Viewpoint) -> bool:
-    """Whether the step sends a request, so that the next answer is the answer to it."""
+    """Whether the step sends a request, which the next answer answers."""
     return any(isinstance(effect, Send) for effect in viewpoint.outline.view.steps[viewpoint.step].effects)
 
 
 def _answer_to_request(viewpoint: Viewpoint) -> ResponseFacts | None:
-    """The response to the request at hand: to the one that the step sends, else to the last one that was answered."""
+    """The response to the current request: the one that the step sends, else the last answered one."""
     first, second = (_coming, _answer) if _sends(viewpoint) else (_answer, _coming)
     return first(viewpoint) or second(viewpoint)
 
@@ -181,8 +181,8 @@ def at_hand(viewpoint: Viewpoint) -> Key:
 
 
 def _side(viewpoint: Viewpoint) -> Key:
-    """What the Merged tab depends on: side by side it opens at the current response's seam, so that counts too; the
-    merged text is laid out once for all responses."""
+    """The cache key of the Merged tab. The merged text is laid out once for all responses, but side by side the tab
+    opens at the current response's seam, so the key then includes the response."""
     return (viewpoint.form, *at_hand(viewpoint)) if viewpoint.form != "merged" else ()
 
 
@@ -251,7 +251,7 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
 
 
 def _comparison(viewpoint: Viewpoint) -> Key:
-    """What the Diff tab depends on, for each of its forms."""
+    """The cache key of the Diff tab, for each of its forms."""
     if viewpoint.against == "request":
         return (*at_hand(viewpoint), _sending_step(viewpoint))
     return (viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn,)

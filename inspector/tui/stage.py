@@ -1,7 +1,7 @@
 """A session with its runs, and the state that the parts of its screen share: the current run and step.
 
-It refers to no widget. Changes that the operator makes are saved in a store; those made before the store is open are
-saved when it opens.
+It refers to no widget. The operator's changes are saved in a store; changes made before the store is open are saved
+when it opens.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class SessionStage(Screen[None]):
         self.past_filter = False
         """Whether the table that it was opened from has a filter, which does not apply to a view over all turns."""
         self.known: Sequence[Line] = ()
-        """What is known of the session that its bytes do not say; the sheet of the verdict shows it."""
+        """Known facts about the session that its bytes do not show; the verdict in full has them."""
         self.greeting = ""
         """The note shown when the session was opened; any other note replaces it."""
         self.set_reactive(SessionStage.outline, self.run.outline)
@@ -286,7 +286,7 @@ class SessionPart:
         self.stage = stage
 
     def go_back(self, step: int | None) -> None:
-        """Goes to the step that a screen gave back; stays if it gave none."""
+        """Goes to the step that a closed screen returned; stays if it returned none."""
         if step is not None:
             self.stage.go(step, "")
 

@@ -82,7 +82,7 @@ class TextView(ScrollView, can_focus=True):
         return found is not None
 
     def show_line(self, index: int, role: Tone = Tone.PICKED) -> None:
-        """Scrolls to a line, or to its first row with the role, unless it is visible; what is picked, to its last row.
+        """Scrolls to a line, or to its first row with the role, unless it is visible; for a selection, to its last row.
 
         A quarter of the view stays above it.
         """
@@ -155,7 +155,7 @@ class TextView(ScrollView, can_focus=True):
         self._scroll_by(by * self.virtual_size.height)
 
     def _scroll_by(self, by: int) -> None:
-        """Scrolls, or says why nothing moves."""
+        """Scrolls, or shows a note why nothing scrolls."""
         if self.scroll_offset.y == (self.max_scroll_y if by > 0 else 0):
             edge = "this is the end of the view" if by > 0 else "this is the beginning of the view"
             steps = " · space goes to the next step" if "space" in self.screen.active_bindings else ""
@@ -237,7 +237,7 @@ class TextView(ScrollView, can_focus=True):
         self._height = self.size.height
 
     def _keep_picked(self, lost: int) -> None:
-        """Scrolls on if what is picked stood in the rows that were lost at the bottom, as to a long note."""
+        """Scrolls further if the selection was in rows that the view lost at the bottom, for example to a long note."""
         focus, below = self.sheet.focus, int(self.scroll_offset.y) + self.size.height
         if focus < len(self._ends):
             last = self._row_of(focus) + max(self._all_with(focus, Tone.PICKED), default=0)
@@ -281,19 +281,20 @@ class TextView(ScrollView, can_focus=True):
 
     @property
     def _pinned_rows(self) -> int:
-        """How many rows stay at the top while the rest is scrolled: the first lines of the sheet, if there is room."""
+        """The number of rows that stay at the top while the rest is scrolled: the first lines of the sheet, if there is
+        room."""
         lines = self.sheet.pinned
         rows = self._row_of(lines) if lines <= len(self._ends) else 0
         return rows if rows * PINNED <= self.size.height else 0
 
     @property
     def _first_row(self) -> int:
-        """The first row in sight that is not pinned; the first of all, where nothing is scrolled."""
+        """The first visible row that is not pinned; the first row if nothing is scrolled."""
         top = int(self.scroll_offset.y)
         return top + self._pinned_rows if top else 0
 
     def _row_at(self, y: int) -> int:
-        """The row that stands so many rows below the top of the view."""
+        """The row that is this many rows below the top of the view."""
         return y if y < self._pinned_rows else int(self.scroll_offset.y) + y
 
     def _row_of(self, line: int) -> int:

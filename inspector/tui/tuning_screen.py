@@ -193,7 +193,7 @@ class TuneScreen(Screen[int | None]):
         self._show_cell()
 
     def _widen(self) -> None:
-        """Widens the map to the columns that it needs, as long as the cell keeps enough beside it."""
+        """Widens the map to the columns that it needs, as long as enough room for the cell's details remains."""
         most = self.size.width - LEAST_CELL
         self.query_one("#tune-left").styles.min_width = (
             min(self._map.full_width + MARGIN, most) if self.has_class("-beside") else None)

@@ -47,7 +47,7 @@ FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
 
 
 MEANINGS = {BEST_VALUE: f"{BEST_VALUE}: {BEST_VALUE_MEANS}"}
-"""What a best cell is called in the legend, where its name does not say it."""
+"""The explanation of a best cell in the legend, if its name is not enough."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -258,7 +258,7 @@ class TuningTable:
         return [name for cell, _, name in self._named_cells() if cell == self.cell]
 
     def named_best(self) -> str:
-        """Which best cell the current cell is."""
+        """The name of the current cell among the best cells, if it is one."""
         return f"{' and '.join(self._best_names())}: {cell_name(self.tuning, self.cell, self.exact)}"
 
     def settings(self) -> Settings:

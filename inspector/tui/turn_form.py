@@ -1,7 +1,7 @@
 """The form that starts a live turn: a scenario that the app plays itself, or a real server, and the prompt.
 
 A scenario needs no key, no address and no second terminal, because the scripted provider starts and ends with the turn.
-The form remembers what was typed last, but never a credential.
+The form stores what was typed last, but never a credential.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         self._stories: Mapping[str, Story] = {}
         """The scenarios by name; empty until they are read."""
         self._api = self._shown_api = ""
-        """The wire format that the operator chose, and the one that the form showed last: a scenario that cannot be
-        told in the first has another one meanwhile."""
+        """The wire format that the operator chose, and the one that the form showed last: a scenario that the first
+        cannot express gets another one meanwhile."""
 
     def compose(self) -> ComposeResult:
         """A row for each field."""
@@ -242,7 +242,7 @@ def needs_cap(api: str) -> bool:
 
 
 def _in_force(settings: Settings) -> str:
-    """A limit with the value that holds while the field is empty."""
+    """A limit with the value that applies if the field is empty."""
     return f"continuation_max_attempts={settings.limits.continuation_max_attempts}"
 
 

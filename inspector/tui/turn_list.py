@@ -117,7 +117,8 @@ class TurnList(RowList):
             self._widest[name] = max(size, self._widest.get(name, 0))
 
     def relist(self, growing: bool = False) -> None:
-        """Lists the rows again; the cursor stays on its row. `growing`, while files are read: so do all listed rows."""
+        """Lists the rows again; the cursor stays on its row. With `growing` (while files are read) all listed rows stay
+        in place too."""
         here = self.current_row
         self._shared = turn_table.shared_names(self.rows)
         passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
@@ -140,7 +141,7 @@ class TurnList(RowList):
             self.show_cursor()
 
     def _in_place(self, rows: Sequence[TurnRow]) -> list[TurnRow]:
-        """The rows that are listed already, in their order, then the new ones."""
+        """The rows that are already listed, in their order, followed by the new ones."""
         places: dict[object, int] = {}
         for at, row in enumerate(self.shown):
             if isinstance(row, TurnRow):
@@ -151,7 +152,7 @@ class TurnList(RowList):
             row.session if self.by_file else (row.paths, row.number), places.get(row.paths, len(self.shown))))
 
     def choose(self, index: int) -> None:
-        """Moves the cursor to a row that the operator chose, also if it is there already."""
+        """Moves the cursor to a row that the operator chose, even if the cursor is already there."""
         self.chosen = True
         super().choose(index)
 
@@ -161,7 +162,7 @@ class TurnList(RowList):
         super().action_open()
 
     def narrow(self, text: str) -> str:
-        """Lists the rows that match an expression, or all; returns their number as text, or the mistake."""
+        """Lists the rows that match an expression, or all; returns their number as text, or the error."""
         try:
             self.filter = turn_rows.row_filter(text) if text.strip() else None
         except filters.FilterError as why:
@@ -333,7 +334,7 @@ class TurnCounts(AutoHeightPanel):
     groups: reactive[tuple[Sequence[Line], Sequence[Line]]] = reactive(((), ()), init=False, repaint=False)
 
     def make(self, width: int) -> Sequence[Line]:
-        """The groups, none of them broken, in the rows that there is room for."""
+        """The groups in the rows that there is room for; no group is broken across rows."""
         return flow_groups(*self.groups, width, max(1, self.app.size.height // HIGH))
 
 
@@ -372,7 +373,7 @@ def count_groups(
 
 
 def _sum_of_rows(counts: row_counts.RowCounts, rows: int, by_file: bool) -> Line:
-    """What the listed rows are: `217 turns in 3 sessions + 4 not read = 221 rows`."""
+    """The sum of the listed rows: `217 turns in 3 sessions + 4 not read = 221 rows`."""
     made = Span(counts.simulated_words, Tone.WARN)
     turns, sessions = (*_count_line(counts.turns, "turn"), made), _count_line(counts.sessions, "session")
     line = (*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)

@@ -152,7 +152,7 @@ def open_over_all(table: ReadingScreen, view: str) -> None:
 
 
 def _open_waiting(table: ReadingScreen) -> None:
-    """Opens the view that was wanted while the files were read, unless the table was left meanwhile."""
+    """Opens the view that was requested while files were read, unless the operator has left the table meanwhile."""
     view, table.waiting_view = table.waiting_view, ""
     if view and table.is_current:
         open_over_all(table, view)
@@ -184,7 +184,7 @@ def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
 
 
 def _turn_of(row: TurnRow | None, read: OpenSession) -> int | None:
-    """The turn of a row among those of all files as one session; None if that cannot be told."""
+    """The turn of a row in the session of all files; None if it cannot be identified."""
     recording = read.original.view.replay.case.recording
     turns = [number for number, turn in enumerate(recording.turns)
              if row is not None and recording.exchanges[turn.links[0].index].path in row.paths]

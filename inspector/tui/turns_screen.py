@@ -1,8 +1,8 @@
 """The table of turns: one row per turn of all inputs, worst first, from which each session opens.
 
-Without a path it lists what agents on this machine wrote, the sample sessions and the files that were opened before.
-Files are read one after the other in a thread; rows stay where they are until all are read. Only the rows stay in
-memory, not the sessions.
+Without a path it lists the transcripts that agents on this machine wrote, the sample sessions and recent files. Files
+are read one after the other in a thread; rows keep their places until all files are read. Only the rows stay in memory,
+not the sessions.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.set_timer(wait + 0.01, self._list_more)
 
     def _list_more(self) -> None:
-        """Lists the rows that have come, if it is time; once all is read, `finish` lists them."""
+        """Lists the new rows if enough time has passed; after the last file `finish` lists them."""
         began = time.monotonic()
         if self.is_attached and self.reading and began >= self._next_look:
             self.listed.relist(growing=True)
@@ -316,7 +316,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         return True
 
     def _narrow(self, text: str) -> str:
-        """Lists the rows that match an expression; returns their number as text, or the mistake."""
+        """Lists the rows that match an expression; returns their number as text, or the error."""
         said = self.listed.narrow(text)
         self._say_counts()
         self._follow_cursor()

@@ -32,6 +32,7 @@ PATIENCE = 3.0
 STALLED = 20.0
 """Seconds after which a process that takes no input is given up."""
 PING = 15.0
+"""Seconds between pings on a WebSocket; without an answer the browser counts as gone."""
 EXPIRED = 4001
 """The close code of a page whose token has expired: `page.js` says so."""
 NO_CURSOR = b"\x1b[?25l"

@@ -57,7 +57,7 @@ HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Server": "loop-inspector",
 }
-"""What every answer says, a refusal too."""
+"""The headers of every answer, also of a refusal."""
 
 
 def page(title: str) -> str:
@@ -140,7 +140,11 @@ Frame: TypeAlias = InputFrame | SizeFrame | PingFrame | FocusFrame
 
 
 def frame_of(text: str) -> Frame:
-    """Parses one frame. Raises: FrameError: our page never sends such a frame."""
+    """Parses one frame.
+
+    Raises:
+        FrameError: our page never sends such a frame.
+    """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -191,7 +195,7 @@ FRAMES: Mapping[str, Callable[[Any], Frame]] = {
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]{2,45}\]|[0-9A-Za-z._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
 LOCAL = "localhost"
 OWN_SITE = ("same-origin", "none")
-"""What Sec-Fetch-Site says of our own page, and of an address that was typed or opened from outside the browser."""
+"""Values of Sec-Fetch-Site for our own page, and for an address that was typed or opened from outside the browser."""
 
 
 class EntryRefusal(NamedTuple):
@@ -226,7 +230,7 @@ class Entrance:
     exposed: bool = False
     """Whether it listens beyond this machine: an address is then as good a Host as a loopback one."""
     name: str = ""
-    """The name that it listens on, if it is none of this machine's loopback names."""
+    """The name that it listens on, unless that is a loopback name."""
     encrypted: bool = False
     """Whether it has a certificate: its page is then one of https."""
     until: float = inf
@@ -296,7 +300,7 @@ RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...
     (_has_key, EntryRefusal(403, "the token is missing; open the address that the server printed")),
     (_in_time, EntryRefusal(403, "the token has expired; SIGUSR1 makes the server print an address with a new one")),
 )
-"""What must hold, in order, and the refusal where it does not."""
+"""Conditions in order, each with the refusal if it does not hold."""
 
 
 def _same(value: str | None, expected: str) -> bool:

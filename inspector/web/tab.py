@@ -42,7 +42,7 @@ def command(options: Sequence[str], paths: Sequence[str]) -> list[str]:
 WriteBytes = Callable[[bytes], Awaitable[None]]
 WriteText = Callable[[str], Awaitable[None]]
 _MODE = re.compile(rb"\x1b\[\?((?!2026)\d+)[hl]|\x1b\]11;[^\x1b]*\x1b\\")
-"""What sets a terminal up: a mode, but for that of one frame, and the colour around the cells."""
+"""Output that sets a terminal up: modes, except that of a single frame, and the colour around the cells."""
 
 
 class TabFiles(DownloadManager):

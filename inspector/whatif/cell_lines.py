@@ -16,7 +16,7 @@ from inspector.whatif.heat import word
 from loop_core.turn.trace import Fidelity
 
 GUESS = "a guess"
-"""What an answer is called that no model gave."""
+"""The word for an answer that no model gave."""
 
 
 def is_guess(end: End) -> bool:

@@ -30,7 +30,7 @@ class EditedInput(NamedTuple):
     """From 1."""
     input: TurnInput
     text: str
-    """What stands in its place."""
+    """The text in its place."""
 
 
 def edit_of(replay: Replay, text: str) -> TurnEdit:

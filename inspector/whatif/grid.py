@@ -1,4 +1,6 @@
-"""A grid of limits as a value: its axes, its cells, and the operator's request. These are the forms of an axis:
+"""A grid of limits as a value: its axes, its cells, and the operator's request.
+
+These are the forms of an axis:
 
     1..6                 every whole number
     64..512/64           in steps
@@ -37,7 +39,7 @@ SHORT = {name: short for name, short, _, _ in limit_usage(Turn("", Request("")))
 OLDER = {"tokens": TOKENS, "chars": "continuation_max_output_chars"}
 """Shorter names that may be typed too; they are not shown, since they do not bound the output of the whole turn."""
 NAMES = (*dict.fromkeys(guard.limit for guard in GUARDS), INITIAL)
-"""What may be an axis: every limit that a replay looks at, and the initial max_tokens."""
+"""The limits that may be an axis: all that a replay checks, and the initial max_tokens."""
 
 MOST_VALUES = 10_000
 MOST_CELLS = 100_000

@@ -1,4 +1,5 @@
 """The results of a grid as lines: first the conclusion, then the map, then what is enough for each turn and for all.
+
 Two answers have the same names everywhere: the smallest max_tokens that completes a turn, and the fewest output tokens
 for which it completes. Each states whether it rests on recorded answers or is a guess.
 """

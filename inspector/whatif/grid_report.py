@@ -47,7 +47,7 @@ def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, pat
 
 def _command(tuning: TunedGrid, settings: Settings, paths: Sequence[str]) -> str:
     run = one_line(command(paths, settings))
-    # Another max_tokens says as much; whoever reads the line shall see it.
+    # Another max_tokens implies it, but the command line should show it.
     return run + " --simulate" if tuning.grid.base.simulate and not run.endswith("--simulate") else run
 
 
@@ -120,7 +120,7 @@ def as_csv(tuning: TunedGrid) -> str:
 
 
 NO_FILE = "-"
-"""What `--csv` says where the output is to be written, and no file."""
+"""The value of `--csv` that stands for standard output."""
 
 
 def check(

@@ -130,7 +130,7 @@ def _end_worker(pid: int, source: int) -> None:
 
 
 Progress = Callable[[int, int], None]
-"""Told how many parts of the work are done, of how many."""
+"""Called with the number of finished parts of the work, and the number of all parts."""
 ALONE = 0.1
 """Seconds for which this process works by itself: most grids are done by then, and no other process is started."""
 
@@ -178,7 +178,7 @@ class TunedGrid:
     """Parts of the work that were done, of `parts`; fewer where it was cancelled."""
     parts: int
     case: Case | None = None
-    """What was run, to look between the values of the grid."""
+    """The turns of the run, for searches between the values of the grid."""
     findings: Sequence[tuple[ReportedFinding, ...]] = ()
     """What the recording shows of each turn."""
     caps: dict[tuple[int, ...], SmallestCap | None] = field(default_factory=dict, compare=False)

@@ -26,10 +26,10 @@ from loop_core.turn.trace import Fidelity
 
 GAP = 1
 HERE = "◀"
-"""Stands behind the cell of the cursor."""
+"""The mark after the cell of the cursor."""
 NOTHING: Mapping[int, str] = MappingProxyType({})
 LEAST_CAP_MARK, FEWEST_MARK, KNEE_MARK = "▾", MARKED, "◇"
-"""Stand behind the cells of the smallest max_tokens, of the fewest output tokens, and of the knee."""
+"""The marks after the cells of the smallest max_tokens, of the fewest output tokens, and of the knee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Plane:
     wide: int
     """Columns of the screen that a cell takes."""
     many: int
-    """Cells that stand beside each other."""
+    """Cells next to each other."""
 
     @property
     def rows(self) -> Axis:
@@ -257,7 +257,7 @@ SHOWS: Mapping[str, _Shown] = {
     "segments": _Shown(lambda tuned: tuned.segments, lambda end: end.segments,
                        "responses that the answers are made of"),
 }
-"""What a map may show."""
+"""The measures that a map can show."""
 
 
 def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:

@@ -35,7 +35,7 @@ COLUMN = 10
 FILE, FILE_MOST = 11, 31
 """Least and most columns of the file of a turn, which stands between its number and the policies."""
 ROOMY = 21
-"""Columns in which every decision stands in full."""
+"""The width in columns at which every decision is written in full."""
 ROLES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}
 
 

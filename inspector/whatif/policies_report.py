@@ -74,7 +74,7 @@ CELLS: Table[Cell] = Table((
     Column("first_difference", lambda cell: None if cell.step is None else cell.step + 1),
     Column("complete", lambda cell: cell.complete),
 ))
-"""What a policy did with a turn."""
+"""The decision of a policy about a turn."""
 
 
 class CellOfTurn(NamedTuple):

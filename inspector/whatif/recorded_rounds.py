@@ -1,4 +1,5 @@
 """Raises limits that a grid does not vary to what its recording used, because the recorded loop evidently allowed that.
+
 Otherwise such a limit could end a turn and pass for the effect of a budget: under the default of 10 rounds of tools, a
 turn recorded with 13 rounds would stop at the tenth.
 """

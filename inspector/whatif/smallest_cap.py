@@ -1,8 +1,10 @@
 """Finds the smallest max_tokens with which a turn completes, or with which as many turns complete as in any cell of a
-grid. This differs from the budget that completes a turn for the fewest output tokens (`inspector.whatif.smallest`),
-because a small max_tokens may complete a turn in many continuations. The search uses the largest values of the other
-limits, then the strictest ones of the grid that are enough. The result is exact to the token: with one token less not
-all of the turns complete. It needs simulation, because over a recording alone max_tokens changes no answer.
+grid.
+
+This differs from the budget that completes a turn for the fewest output tokens (`inspector.whatif.smallest`), because a
+small max_tokens may complete a turn in many continuations. The search uses the largest values of the other limits, then
+the strictest ones of the grid that are enough. The result is exact to the token: with one token less not all of the
+turns complete. It needs simulation, because over a recording alone max_tokens changes no answer.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
 
 
 _Cells = Iterable[tuple[tuple[int, int, int], int]]
-"""What is spent in each cell, and the cell."""
+"""The cost of each cell, and the cell."""
 
 
 def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:

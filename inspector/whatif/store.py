@@ -1,7 +1,9 @@
 """Saves the operator's work on a session: branches, marks, notes, breakpoints; values that can be computed are not
-saved. Each session has one file in our data folder, named by the hash of the files that were read. It is append-only
-JSON Lines: a header with the version, then acts (`docs/branches.md`). An act is one write at the end of the file, under
-a lock, so two programs on one session do not mix their lines; each reads what the other wrote before it writes. A cut
+saved.
+
+Each session has one file in our data folder, named by the hash of the files that were read. It is append-only JSON
+Lines: a header with the version, then acts (`docs/branches.md`). An act is one write at the end of the file, under a
+lock, so two programs on one session do not mix their lines; each reads what the other wrote before it writes. A cut
 line is left in place, reported and ignored. A file of a newer version is not changed. The first part locks an open file
 on each system.
 """
@@ -153,13 +155,17 @@ class Store:
     """The saved data of one session, and its file; data that cannot be written lasts as long as the program."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file, if it exists. Raises: NewerError: the file is of a newer version."""
+        """Reads the file, if it exists.
+
+        Raises:
+            NewerError: the file is of a newer version.
+        """
         self.path = path
         self.kept = StoredActs()
         self.notices: list[str] = []
-        """What could not be read or written, a line each, each once."""
+        """The problems of reading and writing, one line each, without repetitions."""
         self.lost: list[Act] = []
-        """What could not be written: it holds as long as the program runs."""
+        """Acts that could not be written; they hold as long as the program runs."""
         self.failure = ""
         """Why, the last time."""
         self.unkept: dict[str, str] = {}

@@ -1,5 +1,7 @@
 """Runs one turn in all cells of a grid: one run (a stem) for all cells that differ only in limits, and a lookup for
-each cell. The first part derives from one run under the laxest limits how the turn ends under stricter ones.
+each cell.
+
+The first part derives from one run under the laxest limits how the turn ends under stricter ones.
 """
 
 from __future__ import annotations
@@ -326,9 +328,11 @@ class Sweep:
         return stated and total is not None and total < stem.least_total
 
     def _simulated_stem(self, group: Group) -> Stem:
-        """The stem under one budget. An answer that a budget does not cut is the same under every larger budget and
-        needs no further run. An answer that was recorded cut is used unchanged under the budget of its recording;
-        results for other budgets do not apply there.
+        """The stem under one budget.
+
+        An answer that a budget does not cut is the same under every larger budget and needs no further run. An answer
+        that was recorded cut is used unchanged under the budget of its recording; results for other budgets do not
+        apply there.
         """
         initial, total = self._initial(group), self._total(group)
         bounded = total is not None and (initial is None or total < initial)

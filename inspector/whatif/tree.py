@@ -34,7 +34,7 @@ class Branch:
     """One run compared with another: by default with the run that it was made from."""
 
     name: str
-    """What was changed, as an operator would say it: `attempts=5`, `attempts=5 from step 7`."""
+    """The change in an operator's words: `attempts=5`, `attempts=5 from step 7`."""
     original: View
     """The other run."""
     view: View
@@ -240,7 +240,7 @@ def _line(node: Node) -> list[Node]:
 
 
 # -- The steps of two turns, aligned: of one turn in two runs, or of any two turns ------------------------------------
-# Two runs of one turn look at the same responses, so a step stands beside a step of the other run by the responses
+# Two runs of one turn evaluate the same responses, so a step is paired with a step of the other run by the responses
 # that came before it. Two different turns are aligned by the longest sequences of moves that they have in common.
 
 
@@ -264,7 +264,7 @@ class EqualSteps(NamedTuple):
 
 
 SMALL = 2_000
-"""Steps up to which two turns are searched for common sequences; longer ones stand beside each other as they come."""
+"""Steps up to which two turns are searched for common sequences; longer ones are paired in order."""
 
 
 def move_key(step: Step) -> tuple[Any, ...]:

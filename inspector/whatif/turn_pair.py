@@ -33,14 +33,14 @@ from inspector.whatif.turn_contents import Contents, content_lines, contents_of,
 from loop_core.turn.trace import Fidelity
 
 LABEL = 12
-"""Columns of a fact's name: the value of the left turn stands beside it in half of the width."""
+"""The width in columns of a fact's name; half of the width remains for the value of the left turn."""
 
 
 class TurnSide(NamedTuple):
     """One of two turns."""
 
     name: str
-    """What stands over its column: the run, or the file and the turn."""
+    """The heading of its column: the run, or the file and the turn."""
     view: View
     turn: TurnFacts
 
@@ -211,7 +211,7 @@ FACTS = (
     ("calls", _calls),
     ("text", lambda side: (Span(f"{len(side.turn.joined_text.text):,} characters"),)),
 )
-"""What is said of both turns, what changed first: its name, and how it is told."""
+"""The facts about both turns, changed ones first: the name of each, and the function that words it."""
 
 
 WHOLE: Mapping[str, tuple[Callable[[Contents], object], str]] = {

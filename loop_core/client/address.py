@@ -33,7 +33,7 @@ FRAMING = frozenset({"content-length", "transfer-encoding"})
 """Headers that say where a request ends."""
 _HARMLESS = frozenset({"api-version", "alt"})  # Azure's and Gemini's: shown, since they say which API was asked
 SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
-"""What headers and parameters are called that say who asks."""
+"""Names of headers and URL parameters that carry credentials."""
 
 
 class Signer(Protocol):
@@ -61,7 +61,7 @@ class Server:
     """The base URL; empty for the provider's own. It may hold a password."""
     key: str = field(default="", repr=False)
     profile: str | None = None
-    """Who speaks; None: found from the address and what is answered."""
+    """The name of the server's profile; None: found by the address and the answers."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Further headers."""
     sign: Signer | None = field(default=None, repr=False)
@@ -140,7 +140,8 @@ def is_unencrypted(url: str) -> bool:
 def refuse_plain(server: Server) -> None:
     """Refuses a server that would receive credentials as plain text, unless the operator named its host.
 
-    Raises: CallerError: it is such a server.
+    Raises:
+        CallerError: it is such a server.
     """
     base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()

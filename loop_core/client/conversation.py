@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from loop_core.client.transport import AsyncLive
 
 Prompt = str | Request | Messages
-"""What is asked: a text of the user, a history, or a whole request with whatever else its API takes."""
+"""A prompt: a text of the user, a history, or a whole request with any other fields of its API."""
 
 
 def ask(
@@ -127,7 +127,7 @@ class Answer:
 
     def __init__(self, trace: Trace, chat: _Chat, number: int) -> None:
         self.trace = trace
-        """Every step of the turn, with what was asked, heard, decided and run."""
+        """Every step of the turn: its requests, answers, decisions and tool runs."""
         self._chat, self._number = chat, number
 
     def __repr__(self) -> str:
@@ -351,7 +351,11 @@ class _Chat:
         return _Chat(server, declared, Toolbox(runs), Plan(limits or Limits(), chosen), max_tokens, line, observer)
 
     def opening(self, prompt: Prompt) -> Request:
-        """The first request. Raises: CallerError: the prompt makes no request, or one of another API."""
+        """The first request.
+
+        Raises:
+            CallerError: the prompt makes no request, or one of another API.
+        """
         given = prompt if isinstance(prompt, Request) else Request(self.server.api, messages_of(prompt), stream=True)
         if given.api != self.server.api:
             raise CallerError(f"a request of {given.api} was given for a server of {self.server.api}")

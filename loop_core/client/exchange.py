@@ -43,9 +43,9 @@ from loop_core.wire.profiles import ProfileChoice, choose, native_reading
 MOST_BYTES = 256 * 1024 * 1024
 """A longer answer is given up."""
 LONGEST_MARK = 32
-"""Bytes that no mark of an end (`Decoder.closing`) exceeds."""
+"""The largest size in bytes of an end mark (`Decoder.closing`)."""
 LINE_END = 10
-"""Stands in no mark, so that none is begun by a piece that ends with it, as events do."""
+"""No end mark contains it, so a piece that ends with it, as events do, does not end inside a mark."""
 UNREADABLE = "decode"
 """The type of the error that stands for a body which is not an answer of its format."""
 AT_ONCE = 4_096
@@ -68,7 +68,7 @@ class LiveResponse:
     """Where each piece of the body ends, and after how many milliseconds it was there."""
     ms: float
     problem: str = ""
-    """What went wrong on the way, in words."""
+    """A description of what went wrong with the connection."""
     may_have_arrived: bool = True
     """Whether the request may have reached the server; False if no connection was made."""
 
@@ -79,8 +79,10 @@ class LiveResponse:
 
 
 class Observer:
-    """Receives everything that a live source sends and receives, to record or show it. This base class does nothing. If
-    several tasks share a source, their events interleave; the number of the exchange tells them apart.
+    """Receives everything that a live source sends and receives, to record or show it.
+
+    This base class does nothing. If several tasks share a source, their events interleave; the number of the exchange
+    tells them apart.
     """
 
     def on_request(self, ask: LiveRequest) -> None:
@@ -152,7 +154,7 @@ class Observers(Observer):
 NOTICEABLE = 2.0
 """Seconds of silence that are named where something ends an answer after them."""
 CONTEXT = 64
-"""Bytes before a piece that are looked at, where credentials are searched in it."""
+"""Bytes before a piece that are searched for credentials together with it."""
 
 
 class ResponseReader:
@@ -206,7 +208,7 @@ class ResponseReader:
             end, problem = TransportEnd.ABORTED, f"more than {MOST_BYTES:,} bytes came"
         body, request = b"".join(self._body), self.ask.request
         chosen = self._speaker
-        # Behind an address that nobody knows the answer itself may show whose server it is.
+        # If the address is unknown, the answer itself may show whose server it is.
         if self._server.profile is None and chosen.profile.name == "generic":
             chosen = choose(self._server.api, self.ask.url, self._headers, body, request.model)
         response = self._mask.response(self._close_decoder(chosen, body, end))

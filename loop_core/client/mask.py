@@ -36,7 +36,7 @@ class Mask:
                                           for half in (secret[: len(secret) // 2], secret[len(secret) // 2 :]))))
         self._secrets = self._in_texts if halves else _forms(long)
         self._inside = frozenset(b"".join(self._secrets))
-        """The bytes that stand in a secret; an event ends with a line end, which does not."""
+        """The bytes that occur in secrets; the line end at the end of an event is not among them."""
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:

@@ -63,7 +63,9 @@ def outgoing(turn: Turn, send: Send) -> Request:
     """The request that a `Send` effect asks for: the history so far and the new messages.
 
     Where the server keeps the history, the request names the last response by its id and holds only new messages.
-        Raises: CallerError: a continuation token or the last response's id is needed, and there is no usable one.
+
+    Raises:
+        CallerError: a continuation token or the last response's id is needed, and there is no usable one.
     """
     changes: dict[str, Any] = {}
     if turn.evaluation is not None and is_chained(turn.request):
@@ -256,7 +258,7 @@ class HttpRequest:
     headers: tuple[tuple[str, str], ...]
     content: bytes
     request: Request
-    """What it asks for; `read` takes it with the answer."""
+    """The request that it sends; `read` takes it together with the answer."""
 
 
 def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:

@@ -1,6 +1,7 @@
-"""Finds the part of an arriving answer that can no longer change, and so may be shown. Pure. The text of a continuation
-is kept back until its seam is decided, because it may repeat or replace earlier text or be left out. An answer is also
-kept back while it may still become a word that asks for nothing to be shown.
+"""Finds the part of an arriving answer that can no longer change, and so may be shown.
+
+Pure. The text of a continuation is kept back until its seam is decided, because it may repeat or replace earlier text
+or be left out. An answer is also kept back while it may still become a word that asks for nothing to be shown.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class ShownText(Observer):
         self._joining = PendingSeam((), Segment(""), policy.seam)
         self._answers = 1
         self._given: list[str] = []
-        """What was given of the answer at hand."""
+        """The parts of the current answer that were shown."""
         self._more = False
         """Something was given before it."""
         self._decoder, self._found = following(api)

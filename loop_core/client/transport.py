@@ -78,7 +78,8 @@ def _certificates() -> Any:
 def _without_credentials(client: _Client) -> _Client:
     """A client that was handed in.
 
-    Raises: CallerError: it would send credentials of its own, which could neither be masked nor kept from plain http.
+    Raises:
+        CallerError: it would send credentials of its own, which could neither be masked nor kept from plain http.
     """
     if client.auth is not None or any(SECRET_NAME.search(name) for name in client.headers):
         raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")
@@ -219,7 +220,7 @@ FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
 )
-"""What httpx raises -> how the bytes ended, and in which words; the first that fits."""
+"""Exceptions of httpx -> how the bytes ended, and a description; the first that fits is used."""
 _NEVER_LEFT = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
 
 

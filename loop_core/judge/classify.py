@@ -96,13 +96,13 @@ class Correction(NamedTuple):
 
 
 Rule = Callable[[JudgeCase, StopReason], Correction | None]
-"""What was received and the reason as tightened so far -> a correction."""
+"""A function from a response and its reason so far to a correction."""
 
 FAILING = frozenset({
     Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL,
     Stop.CANCELLED, Stop.INTERRUPTED, Stop.PAUSED,
 })
-"""What a native word must say to outrank the mapped one; an end, a call or an unknown word changes nothing."""
+"""The reasons with which a native word outranks the mapped one; an end, a call or an unknown word does not."""
 
 
 def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -386,8 +386,8 @@ def _readings(calls: Sequence[ToolCall]) -> tuple[tuple[ToolCall, Arguments], ..
 
 
 def _promotes(response: ChatResponse, request: Request | None) -> bool:
-    """Whether the calls under `end_turn` are complete: each is closed, and its payload whole. Schemas are not
-    considered: a call that its schema refuses is a call too, and gets its error.
+    """Whether the calls under `end_turn` are complete: closed, with a whole payload. Schemas are not considered, since
+    a call that its schema refuses is a call too, and gets its error.
     """
     tools: Mapping[str, Tool] = {tool.name: tool for tool in request.tools} if request else {}
     calls = [call for call in response.tool_calls if not is_phantom(call)]

@@ -54,7 +54,7 @@ SILENT = frozenset({Ending.EMPTY_ANSWER, Ending.REASONING_ONLY})
 INVISIBLE = frozenset({
     "message.annotations", "mcp_list_tools", "additional_tools", "fallback", "cachePoint", "citationsContent",
 })
-"""Types of parts that are kept and show nothing by themselves; any other is visible, also one that nobody knows."""
+"""Types of opaque parts that are not visible by themselves; all other parts count as visible, also unknown ones."""
 _FIELDS = ".fields"
 """Ends the type of a part that only extends the one before it."""
 OUTPUTS = ("result", "results", "outputs", "output")
@@ -228,7 +228,8 @@ STOP_FIELDS: tuple[tuple[str, ...], ...] = (
 )
 """Where the formats take stop strings."""
 HITS = ("stop_reason", "matched_stop")
-"""Fields in which servers of chat completions name the string that was hit (vLLM, SGLang); a token's number is none."""
+"""Fields in which servers of chat completions name the stop string that was hit (vLLM, SGLang); a token's number is not
+one."""
 
 
 def stop_strings(request: Request | None) -> tuple[str, ...]:

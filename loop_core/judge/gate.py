@@ -19,7 +19,7 @@ from loop_core.judge.classify import Judgement
 from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
-"""What to do about a call that the budget cut (Zoo Code's analysis, fix 3)."""
+"""The advice about a call that the budget cut (Zoo Code's analysis, fix 3)."""
 
 
 class Admission(StrEnum):
@@ -182,6 +182,7 @@ def _describe_parsing(reading: Arguments) -> str:
 LONGEST_MARK = 200
 """A longer text is not a name of anything, and may well be worded otherwise when it comes again."""
 SHOWN_CHARS = 80
+"""Characters of an argument in the name of a held call, which the model reads."""
 
 DistinctArguments = Mapping[str, Any]
 """Argument -> value, for the arguments that tell a call from others of its tool."""

@@ -1,6 +1,8 @@
 """Finds two signs in a text: a tool call that a server's parser left there as markup, and an end in the middle of a
-sentence. Such markup is only reported, never read as a call. It counts only outside code blocks, because texts explain
-these formats; and if the tools of the request are known, it must name one of them.
+sentence.
+
+Such markup is only reported, never read as a call. It counts only outside code blocks, because texts explain these
+formats; and if the tools of the request are known, it must name one of them.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -29,7 +31,7 @@ class CallMark(NamedTuple):
     name_pattern: str | None = None
     """Searched behind the opening, up to `until`, where the opening has no name: group 1 is the name."""
     until: str = ""
-    """What ends the search; empty: nothing but its length."""
+    """The mark that ends the search; empty: only its length does."""
 
 
 def _opens(pattern: str) -> str:
@@ -61,8 +63,8 @@ CALL_MARKS: tuple[CallMark, ...] = (
     CallMark("Command", _opens(r"<\|START_ACTION\|>\s*(?=[{\[])"), _JSON_NAME),
     CallMark("Gemma", _opens(r"<start_function_call>\s*call:NAME\s*(?=\{|$)")),
 )
-"""What opens a call in the text of a model, by the models that write it so (their chat templates; vLLM's and SGLang's
-tool parsers name the same marks)."""
+"""The marks that open a call in the text of a model, with the models that write them (from their chat templates; vLLM's
+and SGLang's tool parsers name the same marks)."""
 
 
 class Leak(NamedTuple):
@@ -293,7 +295,7 @@ def _particle(text: str, end: int) -> Sign | None:
 
 
 SIGNS: tuple[Callable[[str, int], Sign | None], ...] = (_comma, _fence, _bracket, _function_word, _particle)
-"""What may show it; the first that does is reported."""
+"""Functions that find such a sign; the first sign is reported."""
 
 
 def stops_in_the_middle(text: str) -> Sign | None:
@@ -314,7 +316,7 @@ THINKING_MARKS: Mapping[str, str] = {
     "<|START_THINKING|>": "<|END_THINKING|>",  # Command
     "<|channel|>analysis<|message|>": "<|end|>",  # gpt-oss
 }
-"""What opens a model's reasoning -> what closes it, by their chat templates."""
+"""The marks that open a model's reasoning -> the marks that close it, from the models' chat templates."""
 
 
 def only_thinks(text: str) -> Sign | None:

@@ -190,7 +190,7 @@ def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
     tokens, assumed = _tokens(evaluation, send, truncated)
     chars = len(evaluation.response.text or "")
     counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
-    # An answer without any part may well have cost nothing; one with parts did, and nobody said how much.
+    # An answer without any part may have cost nothing; one with parts did cost tokens, whose number is unknown.
     if tokens is None and evaluation.response.parts:
         counts["uncounted"] = spent.uncounted + 1
     # The truncated answer counts as well as its continuations: ZeroClaw RFI 2309 bounds their total. An answer that is

@@ -88,6 +88,7 @@ class Limits:
 
 
 MOST = 1_000_000_000
+"""So large that it limits nothing."""
 RANGES: Mapping[str, tuple[int, int]] = {
     "continuation_max_attempts": (0, 1_000),
     "continuation_max_total_completion_tokens": (1, MOST),
@@ -148,7 +149,7 @@ class Spend(NamedTuple):
     output_chars: int = 0
     """Visible characters of every response of the turn."""
     uncounted: int = 0
-    """Responses with output whose tokens nobody counted and no cap stands for: `output_tokens` is a lower bound."""
+    """Responses with output for which neither a count nor a cap is known: `output_tokens` is then a lower bound."""
 
 
 class Guard(NamedTuple):
@@ -165,7 +166,9 @@ class Guard(NamedTuple):
 
 def least_cap(request: Request) -> int:
     """The smallest output cap with which a request can be sent: the format's minimum, and more than the request's
-    thinking budget. A request whose own cap is smaller is sent unchanged.
+    thinking budget.
+
+    A request whose own cap is smaller is sent unchanged.
     """
     least = format_entry(request.api).least_cap
     thinking = request.extra.get("thinking") if request.extra else None
@@ -260,7 +263,9 @@ def _number(name: str, value: str | int | None) -> int | str | None:
 
 def bound_result(part: ToolResultPart, limits: Limits, amount: int) -> ToolResultPart:
     """The result, cut to `max_tool_result_chars` and to what is left of `context_guard_chars`, with a note about the
-    cut. `amount` is the number of characters that the turn's results hold so far.
+    cut.
+
+    `amount` is the number of characters that the turn's results hold so far.
     """
     room = limits.context_guard_chars - amount
     if room <= 0:

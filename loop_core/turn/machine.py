@@ -203,7 +203,7 @@ def signal_of(turn: Turn) -> Signal:
     """The signal that the policy derives from the current response.
 
     Raises:
-        TransitionError: there is none.
+        TransitionError: the turn has no response.
     """
     evaluation = turn.evaluation
     if evaluation is None:

@@ -20,13 +20,13 @@ _END, _RUN, _STUCK = Signal.END_TURN, Signal.TOOL_CALL, Signal.STUCK
 
 _WITHOUT_A_WORD = "the format has no word for calls: their presence is the word"
 # Gemini says STOP, Responses `completed` and Ollama `stop` over calls. A loop that followed the word alone would never
-# run a tool there, so no seed can have meant it.
+# run a tool there, so no source can have meant it.
 WORDLESS_FORMATS: tuple[Promotion, ...] = (
     Promotion("gemini_generate", Stop.END_TURN, True, _WITHOUT_A_WORD),
     Promotion("openai_responses", Stop.END_TURN, True, _WITHOUT_A_WORD),
     Promotion("ollama_chat", Stop.END_TURN, True, _WITHOUT_A_WORD),
 )
-"""Promotions for complete calls that every loop over these formats needs, whatever its seed says about other
+"""Promotions for complete calls that every loop over these formats needs, whatever its source says about other
 formats."""
 
 # -- ZeroClaw (RFI 2309) -----------------------------------------------------------------------------------------------
@@ -53,8 +53,8 @@ ZEROCLAW_WORDS: Words = MappingProxyType({
 })
 """The provider mapping table of the document, row by row."""
 
-# In the seed's table every other word of these four formats is Unknown. It says nothing about other formats, so for
-# them the engine's own table holds.
+# In the table of ZeroClaw RFI 2309 every other word of these four formats is Unknown. It says nothing about other
+# formats, so for them the engine's own table holds.
 ZEROCLAW_UNLISTED: Mapping[str, Stop] = MappingProxyType({
     "openai_chat": Stop.UNKNOWN,
     "anthropic_messages": Stop.UNKNOWN,
@@ -93,7 +93,7 @@ ZEROCLAW_RFI = Policy(
         "ZeroClaw RFI 2309, state diagram: MaxTokens leads to ContinuePending, whole calls or not",
         "ZeroClaw RFI 2309, partial tool-call policy: never execute what is incomplete; ask once for its re-emission",
         "ZeroClaw RFI 2309: the continuation hint is system-side; the four limits",
-        "its hint of four points is the engine's own; how it merges is not told, so seams are decided as by strict",
+        "its hint of four points is the engine's own; it names no way to merge texts: seams are decided as by strict",
     ),
     reads=ReasonSource.MAPPED,
     words=ZEROCLAW_WORDS,
@@ -186,7 +186,7 @@ ZOO_BEFORE = replace(
         "Zoo Code's analysis, root cause 1: processToolCalls() handles finish_reason tool_calls only",
         "Zoo Code's analysis, root cause 2: nothing is cleaned up when the stream ends; calls stay partials for ever",
         "Zoo Code's analysis, problem: without nativeArgs the user sees an invalid tool call",
-        "told of its OpenAI-compatible handlers; other formats are read alike",
+        "it describes the OpenAI-compatible handlers; other formats are read alike",
         "Zoo-Code#1221: what is finalized runs with what a partial-JSON parser read of it",
     ),
     promotions=WORDLESS_FORMATS,
@@ -236,7 +236,7 @@ PI_REASONS: Mapping[Stop, Stop] = MappingProxyType({
     Stop.CONTEXT_WINDOW_EXCEEDED: Stop.ERROR,
     Stop.UNKNOWN: Stop.ERROR,
 })
-"""The same, for formats whose words the seed does not name."""
+"""The same, for formats whose words the source does not name."""
 
 PI_PRESENCE = replace(
     UNCONTINUED,
@@ -293,7 +293,7 @@ BOTNEXUS = replace(
         "BotNexus PR 1676: AgentLoopRunner, FinishReason == ToolUse and calls present; the arguments are not looked at",
         "BotNexus PR 1676: StripNonExecutableToolCalls, from the calls and from the content",
         "BotNexus PR 1676, posture decision: each provider's mapping, and what it promotes",
-        "a cut call reaches ToolUse by the promotion of a missing reason: the seed's proof has this gap",
+        "a cut call reaches ToolUse by the promotion of a missing reason: the proof in that document has this gap",
     ),
     words=BOTNEXUS_WORDS,
     promotions=BOTNEXUS_PROMOTIONS,
@@ -313,7 +313,7 @@ def preset(name: str) -> Policy:
     """The preset with this name.
 
     Raises:
-        CallerError: there is none.
+        CallerError: there is no preset with this name.
     """
     if name not in POLICIES:
         raise CallerError(f"unknown policy {name!r}; expected one of {', '.join(POLICIES)}")

@@ -269,7 +269,9 @@ def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int
 
 def _marks(text: str, segment: str, start: int, mark: str) -> tuple[tuple[int, int], ...]:
     """The tags of our prompt from `start` on: opening ones at the beginning of the segment, and closing ones without an
-    opening one. Tags of that name that belong to the answer are balanced, and stay.
+    opening one.
+
+    Tags of that name that belong to the answer are balanced, and stay.
     """
     if has_tags(text, mark) or f"{mark}>" not in segment:
         return ()

@@ -48,8 +48,9 @@ class _JoinedSegments(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
-    """Joins segments by adding the last one to the join of all others. The result is cached, because a turn asks for it
-    several times after each answer.
+    """Joins segments by adding the last one to the join of all others.
+
+    The result is cached, because a turn asks for it several times after each answer.
     """
     # Segments are only ever appended, so all joins but the last are in the cache.
     if 1 < len(segments) <= _DEEP:

@@ -92,7 +92,7 @@ class RunTools(NamedTuple):
     """
 
     released: tuple[Verdict, ...]
-    """The calls that the gate released: the only ones that anybody may run."""
+    """The calls that the gate released; no other call may be run."""
     answers: tuple[CallAnswer, ...] = ()
     """The answers to the other calls of the batch; the machine adds them to the results of the released calls."""
 
@@ -107,7 +107,9 @@ class RunTools(NamedTuple):
 
     def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
         """The results of the whole batch: the results of the released calls, with the ready-made answers to the others
-        between them. If `results` already has one result for every call, as a recording does, it is returned unchanged.
+        between them.
+
+        If `results` already has one result for every call, as a recording does, it is returned unchanged.
         """
         # A recorded agent answered every call, also those that this policy would not run.
         if len(results) > len(self.released):

@@ -80,11 +80,11 @@ class Toolbox:
             return tool_result(call, _whole(_text(tool(verdict.arguments))))
         except ToolError as why:
             return tool_result(call, _whole(f"Failed: {why}"), is_error=True)
-        # The one broad `except` of the engine: a tool is somebody else's code, what it raises cannot be listed, and the
-        # model is told of it as of any other result.
+        # The only broad `except` of the engine: a tool is the caller's code and may raise anything, and the model
+        # receives the error as a result.
         except BaseException as why:
-            # `asyncio.CancelledError` is no Exception, but out of a plain function it cancels nothing: the task that
-            # asked would seem to be cancelled, and a group of tasks would say nothing of it.
+            # `asyncio.CancelledError` is no `Exception`, but raised by a plain function it cancels nothing: the caller's
+            # task would seem to be cancelled, and a task group would hide it.
             if not isinstance(why, Exception) and type(why).__name__ != "CancelledError":
                 raise
             # Not `{why}`: its `__str__` is the tool's code too, and may raise.
@@ -165,7 +165,7 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
 
-    # Its call returns a coroutine that nobody awaits: the tool would seem to succeed and do nothing.
+    # Its call returns a coroutine that is never awaited: the tool would seem to succeed and do nothing.
     if inspect.iscoroutinefunction(function):
         raise CallerError(f"{name}: a tool is a plain function, and this is a coroutine function")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):

@@ -294,7 +294,7 @@ class StepIdentity(NamedTuple):
     spend: Spend
     terminal: str | None
     sends: tuple[tuple[Any, ...], ...]
-    """Of each request: place, ordinal, method, cap."""
+    """Place, ordinal, method and cap of each request."""
     runs: tuple[tuple[Any, ...], ...]
     ends: tuple[str, ...]
     live_answer: tuple[Any, ...] | None

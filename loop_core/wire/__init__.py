@@ -30,7 +30,7 @@ def wire(api: str) -> Format:
     """The format with this id.
 
     Raises:
-        CallerError: there is none.
+        CallerError: there is no format with this id.
     """
     if api not in FORMATS:
         raise CallerError(f"unknown API {api!r}; expected one of {', '.join(FORMATS)}")

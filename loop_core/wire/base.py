@@ -62,7 +62,7 @@ STRETCH = 32_768
 """Bytes of a stream that are split into frames at a time: the frames of a long one need not all be held at once."""
 
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
-"""What reading a frame of the wrong shape raises: the provider's fault, and never ours to crash on."""
+"""The exceptions that reading a frame of the wrong shape raises; they are reported and never crash the program."""
 _JSON_MARKS = (b"{", b"}", b'"', b"[[")
 """One is in a frame that is JSON, or a piece of it; words such as `ping` or `[HEARTBEAT]` hold no answer."""
 _UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is not valid JSON")}
@@ -87,9 +87,9 @@ class Decoder:
     binary_framing: ClassVar[type[Framing] | None] = None
     """How a body that is not text is framed, if the format has such."""
     closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
-    """Marks of which one has to come before `saw_done` can be set: until then nobody has to ask for it."""
+    """Marks, one of which must arrive before `saw_done` can be set; until then it need not be checked."""
     reads_on: ClassVar[bool] = False
-    """Whether events behind the end mark are still read: a second end or an error there may be the stricter one."""
+    """Whether events after the end mark are still read: a second end or an error there may be the stricter one."""
 
     def __init__(
         self,

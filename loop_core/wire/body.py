@@ -1,5 +1,7 @@
-"""Helpers for request bodies that all formats share: reading fields of any type, and checks before writing. A body is
-JSON as Python values. The last section writes JSON text in which some values stay exactly as they were received.
+"""Helpers for request bodies that all formats share: reading fields of any type, and checks before writing.
+
+A body is JSON as Python values. The last section writes JSON text in which some values stay exactly as they were
+received.
 """
 
 from __future__ import annotations
@@ -108,7 +110,11 @@ def opaque(part: OpaquePart, api: str) -> Any:
 
 
 def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
-    """The JSON object of a block that is kept verbatim. Raises: EncodeError: it is not an object."""
+    """The JSON object of a block that is kept verbatim.
+
+    Raises:
+        EncodeError: it is not an object.
+    """
     value = opaque(part, api)
     if not isinstance(value, dict):
         raise EncodeError(f"the opaque {part.type} is not a JSON object", api=api, what="opaque")
@@ -125,8 +131,10 @@ def content(part: ToolResultPart, api: str) -> Any:
 
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:
-    """The arguments of a call as an object, for formats that do not send them as a string. Raises: EncodeError: they
-    are not an object. A call that was cut has no place in a history.
+    """The arguments of a call as an object, for formats that do not send them as a string.
+
+    Raises:
+        EncodeError: they are not an object. A call that was cut has no place in a history.
     """
     try:
         value = json.loads(call.arguments or "{}")
@@ -138,8 +146,10 @@ def arguments(call: ToolCall, api: str) -> dict[str, Any]:
 
 
 def object_text(call: ToolCall, api: str) -> str | None:
-    """The arguments as JSON text for a whole body, character for character; None if there are none. Raises:
-    EncodeError: they are not JSON, or are a JSON string.
+    """The arguments as JSON text for a whole body, character for character; None if there are none.
+
+    Raises:
+        EncodeError: they are not JSON, or are a JSON string.
     """
     text = call.arguments
     if text is None:
@@ -185,7 +195,8 @@ PROMPT_LOSES: Mapping[str, str] = {
 def prompt_of(messages: Sequence[Message], api: str) -> str:
     """The texts of the messages in one prompt, so that an answer continues the last one.
 
-    Raises: EncodeError: a message holds something other than text.
+    Raises:
+        EncodeError: a message holds something other than text.
     """
     only_text(messages, api)
     # The text of an answer so far stands right behind its prompt: the model goes on with it.
@@ -194,8 +205,10 @@ def prompt_of(messages: Sequence[Message], api: str) -> str:
 
 
 def only_text(messages: Iterable[Message], api: str) -> None:
-    """Raises for messages with images or other blocks, in a format that takes only text. Raises: EncodeError: a message
-    has such a block.
+    """Raises for messages with images or other blocks, in a format that takes only text.
+
+    Raises:
+        EncodeError: a message has such a block.
     """
     for message in messages:
         for part in message.parts:
@@ -204,8 +217,10 @@ def only_text(messages: Iterable[Message], api: str) -> None:
 
 
 def no_calls(request: Request, api: str, why: str) -> None:
-    """Raises for a request with tools, calls or results, in a format without tools. Raises: EncodeError: the request
-    has some.
+    """Raises for a request with tools, calls or results, in a format without tools.
+
+    Raises:
+        EncodeError: the request has some.
     """
     if request.tools or any(message.tool_calls or message.results for message in request.messages):
         raise EncodeError(why, api=api, what="tools")

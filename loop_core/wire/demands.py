@@ -1,8 +1,9 @@
-"""The checks that a server makes of a request, as rows: the members of its body, and rules over several members. A path
-such as `messages[].role` names a member. `[]` selects all elements of a list, `[name=value]` those elements (or the
-single object) whose member has this value, `[!name]` those without this member. `inspector.provider.checks` applies the
-rows, for the scripted provider. The last section finds calls and results that do not match, in formats whose results
-are in the message after the call.
+"""The checks that a server makes of a request, as rows: the members of its body, and rules over several members.
+
+A path such as `messages[].role` names a member. `[]` selects all elements of a list, `[name=value]` those elements (or
+the single object) whose member has this value, `[!name]` those without this member. `inspector.provider.checks` applies
+the rows, for the scripted provider. The last section finds calls and results that do not match, in formats whose
+results are in the message after the call.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Demands:
     """All checks of a server on a request."""
 
     members: tuple[Member, ...] = ()
-    """The first one that is not met is told."""
+    """The first one that is not met is reported."""
     rules: tuple[Rule, ...] = ()
     """The same, once every field is as it has to be."""
     telling: Telling = Telling.DOTS

@@ -1,5 +1,6 @@
-"""Splits Amazon's binary event stream (`application/vnd.amazon.eventstream`) into frames, and writes frames. It checks
-lengths and both checksums and reads headers; it does not look into payloads. A frame is, big-endian:
+"""Splits Amazon's binary event stream (`application/vnd.amazon.eventstream`) into frames, and writes frames.
+
+It checks lengths and both checksums and reads headers; it does not look into payloads. A frame is, big-endian:
 
     u32 total length | u32 headers length | u32 CRC32 of those 8 bytes | headers | payload | u32 CRC32 of all before it
 
@@ -32,6 +33,7 @@ _FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 """Bytes of the value by header type: booleans, integers, timestamp, uuid."""
 _LENGTHED = (6, 7)
 _STRING = 7
+"""Header types whose value follows its length: byte arrays (6) and strings (7)."""
 
 
 class _Kind(NamedTuple):
@@ -39,7 +41,7 @@ class _Kind(NamedTuple):
 
     name: str
     message: str | None = None
-    """The text of an error that stands in a header."""
+    """The text of an error, from a header."""
 
 
 class _Head(NamedTuple):
@@ -48,7 +50,7 @@ class _Head(NamedTuple):
     total: int
     width: int
     checksum: int
-    """Of everything before the payload; the message's checksum goes on from it."""
+    """The checksum of everything before the payload, from which the message's checksum is continued."""
     kind: _Kind
 
 
@@ -226,7 +228,9 @@ def _read_kind(block: bytes) -> _Kind:
 
 def reseal(data: bytes, before: bytes) -> bytes:
     """Computes new checksums for a stream in which bytes were replaced by as many others; `before` is the stream before
-    that. A frame whose checksum was wrong before keeps it, so that the damage stays visible.
+    that.
+
+    A frame whose checksum was wrong before keeps it, so that the damage stays visible.
     """
     if data == before or len(data) != len(before):
         return data

@@ -1,8 +1,10 @@
 """Reads the errors that providers report: an error body of any shape becomes a `ProviderError` and a mapped stop
-reason. Shapes and marks are tables. The reason is `error` unless the message names a content filter or the context
-length. Whether an error is retryable follows from its type and code, else from the HTTP status. The later sections map
-stop words to reasons, keep a failure that a later word would hide, and read rate-limit headers into a `Quota` (ZeroClaw
-RFI 2309 `quota_metadata`).
+reason.
+
+Shapes and marks are tables. The reason is `error` unless the message names a content filter or the context length.
+Whether an error is retryable follows from its type and code, else from the HTTP status. The later sections map stop
+words to reasons, keep a failure that a later word would hide, and read rate-limit headers into a `Quota` (ZeroClaw RFI
+2309 `quota_metadata`).
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ FATAL_WORDS: frozenset[str] = frozenset({
     "invalid_request_error", "billing_error", "permission_error", "not_found_error", "memory_precondition_failed_error",
     "accessdeniedexception", "resourcenotfoundexception", "validationexception", "modelerrorexception",
 })
-"""What fails again however often it is sent, though a 4xx status says otherwise (429 and `insufficient_quota`)."""
+"""Codes of errors that fail again however often the request is sent, although the status says otherwise (429 and
+`insufficient_quota`)."""
 
 
 def read_error(body: Any, status: int | None = None) -> ProviderError | None:
@@ -168,7 +171,7 @@ def mapped_reason(stop: Stop, raw: str, detail: str | None, rule: str, at: At | 
 
 
 PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
-"""What a later word takes back; one that says cut, filtered or failed stays."""
+"""Reasons that a later word replaces; cut, filtered and failed stay."""
 
 
 def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> StopReason:

@@ -21,7 +21,7 @@ class Prefill(StrEnum):
     """How a server can be asked to continue the text of a response."""
 
     NONE = "none"
-    """It cannot, or that is not known: ask in a message."""
+    """It cannot, or this is unknown: a message asks for the rest."""
     PLAIN = "plain"
     """An assistant message at the end of the history."""
     PREFIX = "prefix"
@@ -88,7 +88,7 @@ class Profile(NamedTuple):
     contexts: tuple[tuple[str, int], ...] = ()
     """Patterns of models whose context size is documented."""
     lies: tuple[str, ...] = ()
-    """What it is known to say wrongly, each with its source."""
+    """Known wrong statements of this server, each with its source."""
 
 
 # -- A wire format ---------------------------------------------------------------------------------------------------
@@ -165,16 +165,16 @@ class Format(NamedTuple):
     # -- writing ------------------------------------------------------------------------------------------------
     encode: Encode
     loses: Mapping[str, str]
-    """What a response cannot carry -> why: `encode` refuses it, or leaves it out."""
+    """The values of a response that the format cannot carry -> why; `encode` refuses them or leaves them out."""
     encode_request: Callable[[Request], dict[str, Any]]
     """The body that the provider expects for a request; what it cannot carry is an `EncodeError`."""
     asking_loses: Mapping[str, str]
-    """What a request loses when it is encoded -> why."""
+    """The values of a request that are lost when it is encoded -> why."""
     path: Callable[[Request], str]
     """Where the request goes, below the version of the API."""
     home: Home
     provider: str
-    """The provider's well-known name in the conventions of OpenTelemetry, where nobody knows who answered."""
+    """The provider's well-known name in the conventions of OpenTelemetry, used if the server is unknown."""
     reduced: Callable[[Tool], Tool] = as_is
     """The tool with a schema that the provider takes; what cannot be said is left out, so that it allows more."""
     history: str = "messages"
@@ -199,7 +199,7 @@ class Format(NamedTuple):
     rules: Mapping[str, tuple[str, ...]] = {}
     """Rule of the decoder -> the facts that it goes by, as provenance names them."""
     word_paths: tuple[tuple[str | int, ...], ...] = ()
-    """Where the stop word stands in a whole body, as logs keep it; empty where no path is this format's own."""
+    """The path of the stop word in a whole body, as logs keep it; empty if no path is specific to this format."""
     joints: Mapping[str, str] = {}
     """Fact -> what the decoder puts between its pieces."""
     played_in: str = ""

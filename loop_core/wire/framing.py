@@ -1,6 +1,7 @@
-"""Splits the bytes of a body into frames: the interface of every framing, and the framings of text. These are
-server-sent events, whole bodies, and JSON text sequences, in which each text is between a record separator and a line
-break (RFC 7464).
+"""Splits the bytes of a body into frames: the interface of every framing, and the framings of text.
+
+These are server-sent events, whole bodies, and JSON text sequences, in which each text is between a record separator
+and a line break (RFC 7464).
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ _ERROR = "error"
 
 
 class SSE:
-    """An incremental splitter of server-sent events: `feed` returns the complete frames, `flush` the rest at the end. A
-    frame extends from the first byte of its first line to the end of its last line, without the line break.
+    """An incremental splitter of server-sent events: `feed` returns the complete frames, `flush` the rest at the end.
+
+    A frame extends from the first byte of its first line to the end of its last line, without the line break.
     """
 
     __slots__ = ("_name", "_names", "_offset", "_pending", "_prefix", "_scanned", "single")

@@ -1,7 +1,8 @@
-"""Finds the places of JSON values in bytes: a value inside a text, and consecutive values. The first half finds a value
-by its JSON pointer, where the exact characters matter (arguments sent as an object, byte provenance). It skips values
-with the standard library's C scanner, so a look-up costs one pass over the text before the value; decoders avoid it for
-frequent events. The second half holds framings that return one frame for each value.
+"""Finds the places of JSON values in bytes: a value inside a text, and consecutive values.
+
+The first half finds a value by its JSON pointer, where the exact characters matter (arguments sent as an object, byte
+provenance). It skips values with the standard library's C scanner, so a look-up costs one pass over the text before the
+value; decoders avoid it for frequent events. The second half holds framings that return one frame for each value.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ _SHORT = re.compile(rb'(?:"[^"\\]*"|-?[0-9]+|null|true|false)(?=\s*[,}\]])')
 
 def _nearest(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str | int, ...]]:
     """Where the search for `path` can begin, and the rest of the path: at the value of its last key, if that key occurs
-    once. A key inside a string would have its quotation marks escaped, so it is not mistaken for a key.
+    once.
+
+    A key inside a string would have its quotation marks escaped, so it is not mistaken for a key.
     """
     for number in range(len(path) - 1, -1, -1):
         key = path[number]
@@ -112,7 +115,8 @@ def path_of(text: str) -> tuple[str | int, ...]:
 
 
 _MANY = 16
-"""From this index on, the items of an array are noted: whoever looks one up will look up its neighbours."""
+"""From this index on, the places of all items of an array are cached, because neighbouring items are usually looked up
+next."""
 
 
 @lru_cache(maxsize=4)
@@ -214,8 +218,9 @@ class JSONArray:
         return [(payload, None, start, end) for payload, _, start, end in self.values(data)]
 
     def values(self, data: bytes) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
-        """The values of `feed` one by one; with the option to parse, the parsed value is in the place of the name. All
-        values must be taken before the next bytes are fed.
+        """The values of `feed` one by one; with the option to parse, the parsed value is in the place of the name.
+
+        All values must be taken before the next bytes are fed.
         """
         self._buffer += data
         while not self.closed and (self._start >= 0 or self._begin()):

@@ -1,6 +1,7 @@
-"""OpenAI's legacy completions, `POST /v1/completions`, which other servers implement too. A choice holds a text in
-place of a chat completion's message or delta. Everything else is as in Chat Completions, whose decoder reads it:
-reasons, usage, filters, errors, several choices.
+"""OpenAI's legacy completions, `POST /v1/completions`, which other servers implement too.
+
+A choice holds a text in place of a chat completion's message or delta. Everything else is as in Chat Completions, whose
+decoder reads it: reasons, usage, filters, errors, several choices.
 """
 
 from __future__ import annotations

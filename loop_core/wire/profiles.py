@@ -49,7 +49,7 @@ def profile_named(name: str, model: str | None = None) -> ProfileChoice:
     """The profile with this name, for any format.
 
     Raises:
-        CallerError: there is none.
+        CallerError: there is no profile with this name.
     """
     if name not in PROFILES:
         raise CallerError(f"unknown profile {name!r}; expected one of {', '.join(sorted(PROFILES))}")

@@ -1,6 +1,8 @@
-"""Maps the values of a format's JSON to facts of the response, with their bytes. A format states what it reads as rows
-of a pattern and a fact. `find` walks over one JSON text and returns every value that a row names, with its bytes; it
-skips all others with the standard library's C scanner. `watching` does the same for a stream.
+"""Maps the values of a format's JSON to facts of the response, with their bytes.
+
+A format states what it reads as rows of a pattern and a fact. `find` walks over one JSON text and returns every value
+that a row names, with its bytes; it skips all others with the standard library's C scanner. `watching` does the same
+for a stream.
 
 Facts of one value: `id`, `model`, `native.NAME` (a word beside the stop reason), `stop_reason` and `error` (where no
 evidence tells of them already), `usage.input_tokens` and its siblings. Facts that may come in pieces: `text`,

@@ -328,4 +328,4 @@ SERVERS: tuple[Profile, ...] = (
 GENERIC = Profile(
     "generic", tuple(FORMATS), cap_source="an unknown server",
 )
-"""Speaks for every server without a row."""
+"""The profile of every server without a row."""

@@ -1,6 +1,8 @@
 """Describes how the scripted provider plays a server of a format: its stop words at the end of an answer, and their
-places in its frames. A format's package holds this description in its module `serving`, also for a small format of the
-same servers (`Format.played_in`). It is loaded only to write a dialect or to play a server, not to read an answer.
+places in its frames.
+
+A format's package holds this description in its module `serving`, also for a small format of the same servers
+(`Format.played_in`). It is loaded only to write a dialect or to play a server, not to read an answer.
 """
 
 from __future__ import annotations
@@ -135,7 +137,7 @@ ONLY_TEXT: Mapping[str, str] = {
 """The faults that have no meaning in a format whose answers are text alone -> why."""
 
 Says = Mapping[Moment, Spelling | None]
-"""What is said at each moment; None if nothing is known of how."""
+"""The spelling of each ending; None if it is unknown."""
 
 
 class CallFraming(StrEnum):
@@ -167,7 +169,7 @@ class StopPlace(NamedTuple):
     """The objects that may hold it, in a body or an event."""
     keys: tuple[str, ...]
     null: bool = False
-    """Whether it is null where there is none; else it is left out."""
+    """Whether an absent stop reason is null; else it is left out."""
     events: frozenset[str] = frozenset()
     """Events that are themselves the reason: without it they do not come."""
 
@@ -268,12 +270,12 @@ class TokenCount(NamedTuple):
     inner: Callable[[Body], Any] = _itself
     """The body -> the request that is counted."""
     optional: frozenset[str] = frozenset()
-    """What a request may lack that is only counted."""
+    """The members that a request may lack if only its tokens are counted."""
 
 
 PeerWord = str | tuple[str, str]
-"""What another library says of a native word, or says without and with calls; empty if it does not speak with this
-provider, or what it says is not known."""
+"""The words of other libraries for a native word, or without and with calls; empty if a library does not support this
+provider, or its word is unknown."""
 PeerWords = tuple[PeerWord, ...]
 """One for each library, in the order of `inspector.provider.dialects.PEERS`."""
 PEER_ABSENT = "(absent)"
@@ -297,16 +299,17 @@ class Serving:
 
     own: OwnServer
     base: str
-    """What follows a server's address in the base URL of the official SDK."""
+    """The path behind the address in the base URL of the official SDK."""
     client: str
     """Python that makes the client; `{base}` is the base URL."""
     says: Mapping[Moment, Spelling]
-    """The words at each moment; a moment that is not here cannot be told. A batch is cut as its first call is."""
+    """The words for each ending; an ending that is not here cannot be expressed. A cut batch is spelled like its first
+    call."""
     text: Callable[[str | None, Event], tuple[Event, str]]
     """The object that holds the text of a delta, and under which key; it may raise what a lookup raises."""
     stop_place: StopPlace
     call_form: CutCallForm = CutCallForm.PREFIX
-    """What is sent of a cut call."""
+    """The part of a cut call that is sent."""
     calls: CallFraming = CallFraming.PIECES
     answer_id: str = ""
     """How the id of an answer is spelled; empty if it has none."""
@@ -319,7 +322,7 @@ class Serving:
     calls_last: bool = False
     """A whole body holds its calls behind its text."""
     counts_early: bool = False
-    """A stream that fails or is lost has told the tokens of its request."""
+    """Whether a failed or lost stream has already reported the tokens of its request."""
     counts_all: bool = False
     """Usage always counts thinking and the cache apart, were it none."""
     ends_without: bool = False
@@ -338,7 +341,7 @@ class Serving:
     stopped_field: str = ""
     """The field beside it that repeats the string."""
     unknown: str = "{}"
-    """How a stop word that nobody knows is spelled."""
+    """The spelling of an unknown stop word."""
     errors: Mapping[int, str] = field(default_factory=lambda: OPENAI_ERRORS)
     """HTTP status -> the type of an error."""
     error_body: Callable[[RequestRefusal], Event] = openai_error
@@ -356,7 +359,7 @@ class Serving:
     demands_of: tuple[tuple[re.Pattern[str], Demands], ...] = ()
     """What the server demands where a path that fits asks for another maker's model; the first that fits."""
     json_shape: Callable[[Body], JSONShape | None] = _nothing
-    """What of a request no reader takes (`Request.extra`) -> the JSON that the text is to be."""
+    """A function from the other fields of a request (`Request.extra`) to the JSON that the answer's text must be."""
     follows: Callable[[Body], str | None] = _nothing
     """The answer that a request goes on from, where the server keeps it under another name than `previous_id`."""
     count: TokenCount | None = None

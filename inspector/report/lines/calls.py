@@ -154,6 +154,7 @@ def names_by_fate(opinions: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
 
 CUT = "▌"
 RECEIVED_SHOWN = 4_000
+"""Characters of received arguments and results that are shown."""
 
 
 def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> LineSheet:

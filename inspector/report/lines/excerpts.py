@@ -52,7 +52,7 @@ class Excerpt(NamedTuple):
     """The deciding bytes and their surroundings."""
 
     title: str
-    """What was read there: the rules, or the held call."""
+    """The meaning of these bytes: the rules that read them, or the held call."""
     where: str
     """The response, the bytes and the JSON pointer."""
     rows: tuple[ExcerptRow, ...]

@@ -111,7 +111,7 @@ RULE_MEANS: Mapping[SeamRule, str] = {
     SeamRule.CONCAT: "joins the answers as they were sent",
     SeamRule.OVERLAP: "leaves out every repetition, also one that is chance",
 }
-"""What each rule does where an answer goes on."""
+"""The effect of each seam rule."""
 
 
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:

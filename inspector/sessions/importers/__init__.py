@@ -29,7 +29,7 @@ class AgentFolder(NamedTuple):
 
 
 class Words(StrEnum):
-    """Whose stop words a format stores."""
+    """The owner of the stop words that a format stores: the provider, the recorder, or nobody."""
 
     PROVIDER = "the provider's"
     RECORDER = "the recorder's"
@@ -53,7 +53,7 @@ class FileFormat(NamedTuple):
 
     module: str
     title: str
-    """What people call its files."""
+    """The name of its files, for people."""
     expects: str
     """How such a file begins, in words, for the message about a file that no importer accepts."""
     keeps: Keeps
@@ -330,6 +330,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 """The message about a file in no known format."""
 CERTAIN = 100
+"""The result of `sniff` after which no further importer is tried."""
 HEAD = 1 << 16
 """The number of bytes at the beginning of a file by which its format is recognised."""
 

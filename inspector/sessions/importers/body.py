@@ -53,7 +53,7 @@ def _explain(data: bytes, path: str) -> str:
 
 
 def _explain_json(value: Any) -> str:
-    """A description of JSON that no API sends; empty if it is nothing known either."""
+    """A description of a known kind of JSON that no API sends; empty for any other."""
     if isinstance(value, dict):
         if "error" in value or value.get("type") == "error":
             return "an error body, which several APIs share: expected `--api ID` to say whose it is"
@@ -66,7 +66,7 @@ def _explain_json(value: Any) -> str:
 
 
 def _is_conversation(value: dict[str, Any]) -> bool:
-    """Whether it holds answers too, as no request for one model: some program's own session."""
+    """Whether a list of messages holds several answers of a model, as a program's own session does."""
     messages = value.get("messages")
     return isinstance(messages, list) and "model" not in value and any(
         isinstance(message, dict) and message.get("role") == "assistant" for message in messages)

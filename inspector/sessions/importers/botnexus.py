@@ -1,7 +1,7 @@
 """Sessions of BotNexus: `sessions.sqlite` (older `sessions.db`), and `<id>.jsonl` of its file store.
 
 No stop word, usage, model or cap is kept. A call is two rows, its start and its result; the text of the same answer is
-written behind them, after they have run. BotNexus writes a crash sentinel before it calls the model and removes it
+written after them, once the calls have run. BotNexus writes a crash sentinel before it calls the model and removes it
 after the turn, so a sentinel that is left shows that the agent died in that turn. Source: sytone/botnexus
 `src/gateway`: `SqliteSessionStore.cs`, `FileSessionStore.cs`, `StreamingSessionHelper.cs`.
 """
@@ -87,7 +87,7 @@ class _Reader(DialogueReader):
         return key if isinstance(key, str) else self.session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message, the start or the result of a call, or the mark of a crash."""
+        """Reads a message, the start or the result of a call, or a crash sentinel."""
         value = line.value
         # the file store's names become the columns'
         value.update({column: value[name] for name, column in _LINES.items() if name in value})
@@ -162,7 +162,7 @@ class _Reader(DialogueReader):
                 or known_text(value.get("tool_args")) is None)
 
     def _close_turn(self, session: str) -> None:
-        """The end of a turn whose crash sentinel was left: its last answer is not known to be whole."""
+        """Ends a turn whose crash sentinel is still there: its last answer may be incomplete."""
         number, before = self.crashes.pop(session, (0, None))
         if not number:
             return

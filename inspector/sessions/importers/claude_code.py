@@ -3,9 +3,8 @@
 
 The rows form a tree (`parentUuid`). Each content block of an answer is a row, with the answer's message id. Rows that
 no request contained (hooks, snapshots, progress) are skipped. A row of the agent about a failure is a failed answer, or
-says how the answer before it ended. The format is undocumented and its fields change, so rows of another shape are
-counted and reported. A row that names no parent, as in the stream, follows the row before it. `claude_rows` reads
-single rows.
+shows how the answer before it ended. The format is undocumented and changes, so rows of an unknown shape are counted
+and reported. A row that names no parent, as in the stream, follows the row before it. `claude_rows` reads single rows.
 """
 
 from __future__ import annotations
@@ -188,7 +187,7 @@ class _Session(TranscriptReader):
 
     def _user(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
         value = line.value
-        # The summary continues the conversation in the user's name, but nobody typed it: it begins no turn.
+        # The summary continues the conversation in the user's name, but the user did not type it: it begins no turn.
         if value.get("isCompactSummary") is True:
             self.remarks["hold the summary of a compacted history"] += 1
             return where
@@ -335,7 +334,8 @@ def _caller(value: dict[str, Any]) -> str | None:
 
 
 def _strip_signatures(part: ResponsePart) -> ResponsePart:
-    """A part with a short stand-in for its token, equal for equal tokens: a signature takes a third of its text."""
+    """A part with its signature replaced by a short value that is equal for equal signatures, because a signature is a
+    third as long as its text."""
     if type(part) is not ReasoningPart or not (part.signature or part.data):
         return part
     return part._replace(signature=part.signature and f"{hash(part.signature)}",
@@ -343,7 +343,8 @@ def _strip_signatures(part: ResponsePart) -> ResponsePart:
 
 
 def _stands_in(parts: list[ResponsePart], part: ResponsePart) -> bool:
-    """Whether a part is among those of earlier rows; a call stands in each row at another place."""
+    """Whether a part is equal to one of earlier rows; the place of a call, which differs from row to row, is
+    ignored."""
     if type(part) is not ToolCall:
         return part in parts
     return any(type(other) is ToolCall and other._replace(at=part.at) == part for other in parts)

@@ -55,7 +55,7 @@ _STATUS = re.compile(r"API Error:?\s*(?:\(?([1-5][0-9]{2})\b)?")
 
 
 def loop_end(value: dict[str, Any]) -> str | None:
-    """The end of the agent's loop that a record reports; None if it says nothing of it."""
+    """The end of the agent's loop that a record reports; None if it reports none."""
     if value.get("subtype") in ENDED:
         return str(value["subtype"])
     content = value.get("content")
@@ -68,7 +68,7 @@ def loop_end(value: dict[str, Any]) -> str | None:
 
 
 def hook_stop(value: dict[str, Any]) -> str | None:
-    """The hook that ended the turn before the model was asked again; None if it says nothing."""
+    """The hook that ended the turn before the model was asked again; None if no hook did."""
     noted = object_of(value.get("attachment"))
     if noted.get("type") != STOPPED:
         return None
@@ -76,9 +76,10 @@ def hook_stop(value: dict[str, Any]) -> str | None:
 
 
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
-    """Reads the stop word and the usage of one row: the last word is used, but one that says cut is never taken back.
+    """Reads the stop word and the usage of one row.
 
-    Of the counts the largest are used, since they only grow.
+    The last word is used, but a word for a cut is never replaced. The largest counts are used, because counts only
+    grow.
     """
     word = message.get("stop_reason")
     pointer = At(at.part, at.start, at.end, "/message/stop_reason")

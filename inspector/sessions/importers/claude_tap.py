@@ -177,8 +177,8 @@ def _restore(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
     """A record with what was taken out of it.
 
     Raises:
-        ValueError: it is none, or there is no room for it.
-        LookupError: what was taken out is not in the file.
+        ValueError: it is not a record, or is too large.
+        LookupError: a value that was taken out is not in the file.
     """
     mark = object_of(payload).get(RECORD)
     record = payload.get("record") if isinstance(mark, dict) else payload

@@ -372,7 +372,7 @@ class _Rollout(TranscriptReader):
         return TreePlace(answer)
 
     def _rolled_back(self, turns: int, place: TreePlace) -> TreePlace:
-        """The last turns were taken back: what follows goes on from before them."""
+        """Withdraws the last turns: the next rows continue from before them."""
         self.open = None
         if turns < 1 or not self.starts:
             return place

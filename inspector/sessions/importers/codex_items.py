@@ -42,7 +42,7 @@ _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
 
 
 def abort_of(payload: Mapping[str, Any]) -> tuple[str, str]:
-    """What the event of an aborted turn says, and the mark of its row."""
+    """The reason in the event of an aborted turn, and the mark for its row."""
     reason = payload.get("reason")
     said = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
     return said, ENDED.get(str(reason), "ended")

@@ -123,7 +123,7 @@ class _Session(ChatReader):
         return known_text(object_of(value.get("data")).get("parentToolCallId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message, a result, or something that Copilot notes."""
+        """Reads a message, a result, or another event of Copilot."""
         data, kind = object_of(line.value.get("data")), line.value.get("type")
         if kind == "user.message":
             self.resumed = False
@@ -219,8 +219,8 @@ class _Session(ChatReader):
 
 
 def _ends_loop(place: TreePlace) -> bool:
-    """Whether the end of an answer ends Copilot's loop: it is noted after every answer, and one that calls nothing is
-    the last."""
+    """Whether the event at the end of an answer also ends Copilot's loop. The event follows every answer; an answer
+    without calls is the last of its turn."""
     return place.answer is not None and not place.answer.calls and not any(row.mark for row in place.rows())
 
 

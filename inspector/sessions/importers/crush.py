@@ -127,7 +127,7 @@ def _result(data: dict[str, Any]) -> ToolResultPart:
 
 
 def _end(answer: TranscriptAnswer, data: dict[str, Any], at: At) -> None:
-    """The recorder's word; an error is read by its message."""
+    """The stop reason for the recorder's word; that of an error is read from its message."""
     word = data.get("reason")
     if not isinstance(word, str) or not word:
         return

@@ -65,7 +65,7 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _copy(path: str, copy: str) -> None:
-    """Copies the file and its log; again where the agent wrote meanwhile."""
+    """Copies the file and its log; repeats it if the agent wrote meanwhile."""
     try:
         for _ in range(_TRIES):
             if not os.path.exists(path):
@@ -189,7 +189,8 @@ def record_of(
 
 
 def _verbatim(value: Any) -> bytes:
-    """A column that holds JSON; as text where it holds none, so that the row is read as far as it goes."""
+    """The verbatim JSON of a column; a column that is not JSON becomes a JSON string, so that the rest of the row can
+    be read."""
     # Verbatim, not parsed and written anew: arguments of a call must keep their spelling, or a cut could be lost.
     data = str(value).encode("utf-8", "replace")
     try:

@@ -184,7 +184,7 @@ class _Session(ChatReader):
         return self.say(line, place, typed or said, own=not typed or bool(results))
 
     def _call(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """A call of the stream belongs to the answer before, unless something was said since."""
+        """Reads a call of the stream. It belongs to the answer before it, unless a message came between."""
         value = line.value
         answer = place.answer if place.since is None else None
         if answer is None:

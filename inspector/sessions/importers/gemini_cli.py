@@ -94,7 +94,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _whole(data: bytes) -> dict[str, Any]:
-    """The object that the bytes are; an empty one if they are none."""
+    """The JSON object in the bytes; an empty object if they are not one."""
     try:
         return object_of(loads(data))
     except ValueError:
@@ -120,7 +120,7 @@ class _Chat(ChatReader):
         return self.options.api or API
 
     def header(self, value: dict[str, Any]) -> None:
-        """What the file says of the whole chat."""
+        """Reads the header, which concerns the whole chat."""
         self.model = known_text(object_of(value.get("meta")).get("model")) or self.model
         self.title = known_text(value.get("summary")) or self.title
         self.session_id = known_text(value.get("sessionId")) or self.session_id
@@ -193,7 +193,7 @@ class _Chat(ChatReader):
         answer.stop = recorder_reason(row.stop, row.detail, pointer_at(at, "content"), word, "gemini_cli.stop_reasons")
 
     def _note(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
-        """What the screen said: how an answer ended, that the user stopped it, or that a request failed."""
+        """Reads a screen note: how an answer ended, that the user stopped it, or that a request failed."""
         told = text.lstrip("\u26a0\ufe0f ✕\t").strip()  # the marks that the screen puts before a note
         answer = place.answer
         if told in STOPS:
@@ -235,7 +235,7 @@ class _Lines(_Chat):
     row_word = ("a record", "records")
 
     def fold(self, data: bytes) -> Iterator[Piece]:
-        """The records as they stand in the end: a message once, in its first place, with its last version."""
+        """The final records: each message once, at its first place, with its last version."""
         order: Order = []
         live: dict[str, int] = {}
         for piece, last in _records(data):

@@ -152,7 +152,7 @@ def _end(base: RawExchange, answer: SocketAnswer, cut: bool) -> TransportEnd:
 
 
 def _chunks(answer: SocketAnswer) -> tuple[Chunk, ...]:
-    """When each message came; empty if the recorder does not say it of all."""
+    """The arrival time of each message; empty if the recorder does not give all of them."""
     found: list[Chunk] = []
     end = 0
     for _, data, when in answer.frames:
@@ -171,7 +171,7 @@ def _since(start: float | None, when: float | None) -> float | None:
 
 
 def _moment(when: float | None) -> str | None:
-    """A time that counts from 1970, as the rest of the program writes it; a smaller one counts from elsewhere."""
+    """A time in seconds since 1970, as ISO text; a smaller number has another origin and gives None."""
     if when is None or not 1e9 < when < 1e14:
         return None
     seconds = when / 1000 if when > _SECONDS else when
@@ -244,7 +244,7 @@ def _entries(data: bytes, reading: FileReading) -> tuple[list[Any], str | None]:
 
 
 def _take_cut(reading: FileReading, number: int, rest: str, room: Room | None) -> None:
-    """What was written of the entry that a cut file ends in: its request, and the beginning of its answer."""
+    """Reads the part of the last entry of a cut file: its request, and the beginning of its answer."""
     try:
         entry = traffic.parse_beginning(rest)
     except ValueError:
@@ -271,7 +271,7 @@ def _whole(text: str | None) -> bool:
 
 
 def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange | str:
-    """An entry, or why it is none."""
+    """The exchange of an entry, or the reason why there is none."""
     try:
         request, response = entry["request"], entry["response"]
         content = response.get("content") or {}

@@ -132,7 +132,7 @@ class _Log(DialogueReader):
             self.reading.skipped.append(Skipped(self.samples, f"{name}: {why or 'no object'}"))
 
     def _about(self, head: dict[str, Any]) -> None:
-        """What the log says of the whole run."""
+        """Reads the facts about the whole run."""
         run = object_of(head.get("eval"))
         task, model, status = (known_text(each) or "?" for each in (
             run.get("task"), run.get("model"), head.get("status", "started")))
@@ -209,7 +209,7 @@ class _Log(DialogueReader):
                                       word, "inspect.stop_reasons" if row else "unknown_word")
 
     def summarise(self) -> None:
-        """The samples, and whose words the stop reasons are."""
+        """Adds notices about the samples, and about the source of the stop words."""
         super().summarise()
         own = sum(answer.word is None and answer.stop is not None for answer in self.answers)
         if own:

@@ -40,7 +40,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Raises: these formats cannot be read.
+    """Always raises, because these formats cannot be read.
 
     Raises:
         UnreadableError: always; the line names the format.
@@ -104,7 +104,7 @@ def _expectations(formats: list[FileFormat]) -> str:
 
 
 def _kind(head: bytes, path: str) -> str:
-    """What a file is, by its beginning."""
+    """The kind of a file, by its beginning."""
     if head.startswith(SQLITE):
         from inspector.sessions.importers.database import schema
 
@@ -193,7 +193,7 @@ def formats_text() -> str:
 
 
 def _read_formats() -> Iterator[tuple[str, FileFormat]]:
-    """The formats that are read; those that are only named are none."""
+    """The formats that can be read, without those that are only named."""
     return ((name, row) for name, row in IMPORTERS.items() if name != "known")
 
 

@@ -88,7 +88,7 @@ class _Trajectory(ChatReader):
         """The number of requests that the run states."""
 
     def about(self, data: bytes) -> None:
-        """What the file says of the whole run: the model, the cap, the outcome."""
+        """Reads the facts about the whole run: the model, the cap, the outcome."""
         try:
             info = object_of(object_of(loads(data)).get("info"))
         except ValueError:
@@ -125,7 +125,8 @@ class _Trajectory(ChatReader):
         return self._user(line, place, extra)
 
     def summarise(self) -> None:
-        """Adds how many answers the file lacks: of one without a usable command it may hold the complaint alone."""
+        """Reports how many answers the file lacks: it may hold only the complaint about an answer without a usable
+        command."""
         super().summarise()
         if self.requests > len(self.answers):
             self.reading.notices.append(f"the run made {self.requests:,} requests, and the file has the answers to "

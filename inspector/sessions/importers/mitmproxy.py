@@ -137,7 +137,7 @@ def _text(value: Any) -> str:
 def _take(
     reading: FileReading, number: int, flow: Any, shaken: dict[str, dict[str, Any]], room: Room | None
 ) -> None:
-    """Adds what a flow holds. `shaken`: the flows so far that opened a WebSocket, by id."""
+    """Adds the exchanges of a flow. `shaken` has the earlier flows that opened a WebSocket, by id."""
     kind = _text(flow.get("type", "http"))
     socket = flow.get("websocket")
     about = flow.get("metadata") or {}
@@ -171,7 +171,7 @@ def _message(message: list[Any]) -> dict[str, Any]:
 
 
 def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | str:
-    """One exchange, or why it is none."""
+    """One exchange, or the reason why there is none."""
     request, response = flow["request"], flow.get("response")
     asked = _headers(request.get("headers"))
     sent = _body(request.get("content"), asked, room)

@@ -96,7 +96,7 @@ MOST = 50_000
 def tree(data: bytes, path: str) -> Iterator[bytes]:
     """A session's file with its messages, their parts and the sessions that it started; or a message with its parts.
 
-    Each stands in a folder named by what it belongs to: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`.
+    The folder of each is named after its owner: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`.
     """
     value = _object(data)
     if "type" in value and not {"messageID", "sessionID"} & value.keys():

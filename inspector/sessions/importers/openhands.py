@@ -207,7 +207,7 @@ class _Events(ChatReader):
         super().settle()
 
     def state(self, data: bytes) -> None:
-        """What the state of a version 1 conversation says: the model, the cap, and the counts of each answer."""
+        """Reads the state of a version 1 conversation: the model, the cap, and the counts of each answer."""
         try:
             state = object_of(loads(data))
         except ValueError:

@@ -322,7 +322,7 @@ class _Traces(ChatReader):
         return after
 
     def _new_messages(self, line: TranscriptLine, place: TreePlace, tail: list[SpanMessage]) -> TreePlace:
-        """What was added to the history before an answer, as its span or the spans of tools hold it."""
+        """Adds the messages that are new in the history before an answer, from its span or the spans of tools."""
         results = tuple(part for message in tail for part in message.results)
         if not results and place.answer is not None and place.since is None:
             results = tuple(self.tools[call.id] for call in place.answer.calls if call.id in self.tools)
@@ -353,7 +353,7 @@ class _Traces(ChatReader):
             answer.stop = error_reason(answer.error, at, kind or "status ERROR")
 
     def settle(self) -> None:
-        """Also what came of the last calls, as the spans of tools hold it."""
+        """Also adds the results of the last calls, from the spans of tools."""
         for answer in self.answers:
             parts = [self.tools[call.id] for call in answer.calls if call.id in self.tools]
             missing = tuple(part for part in parts if part.call_id not in answer.results)

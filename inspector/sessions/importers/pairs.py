@@ -213,7 +213,7 @@ def _score(value: Any) -> int:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """The JSON texts of the single pairs, and where each stands."""
+    """The JSON texts of the single pairs, each with its place."""
     stripped = text.lstrip()
     start = len(text) - len(stripped)
     if stripped[:1] == "{":
@@ -287,7 +287,7 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
 
 
 def _about(raw: RawExchange, value: dict[str, Any]) -> None:
-    """What either side says of the HTTP exchange."""
+    """The facts about the HTTP exchange that either side holds."""
     url = value.get("url") or value.get("uri")
     if isinstance(url, str):
         raw.url = url

@@ -297,7 +297,7 @@ class _Session(TranscriptReader):
         return TreePlace(self.add(answer))
 
     def summarise(self) -> None:
-        """Whose words the stop reasons are, what was assumed, the labels, and the session's title."""
+        """Adds notices about the source of the stop words, assumptions and labels, and the session's title."""
         notices = self.reading.notices
         if self.answers:
             notices.insert(0, "stop reasons are pi's own words for the providers', which are not in the file")

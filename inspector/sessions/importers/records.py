@@ -21,6 +21,7 @@ from loop_core.json_parser import from_json_prefix
 from loop_core.wire.json_values import byte_span
 
 _LINES = 8
+"""Lines at the beginning of a file that are parsed for `sniff`."""
 
 
 class FileHead(NamedTuple):
@@ -186,7 +187,7 @@ def whole_object(data: bytes) -> dict[str, Any]:
     """The object that a file contains, even if it is cut.
 
     Raises:
-        UnreadableError: it is none.
+        UnreadableError: it is not an object.
     """
     value = partial(data.removeprefix(b"\xef\xbb\xbf"))
     if not isinstance(value, dict):
@@ -201,6 +202,7 @@ def whole_object(data: bytes) -> dict[str, Any]:
 
 _LOCAL = b"PK\x03\x04"
 _HEADER = 30
+"""Bytes of a local file header before the name (PKWARE APPNOTE, section 4.3.7)."""
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 
 

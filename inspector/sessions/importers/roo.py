@@ -266,7 +266,7 @@ class _Reader(DialogueReader):
             answer.stop = error_reason(answer.error, at, failure[:200])
 
     def settle(self) -> None:
-        """A call that the agent could not parse is malformed, and did not run; then what other records show."""
+        """Marks calls that the agent could not parse as malformed and not run; then infers other ends."""
         self._add_empty_answer(self.number + 1)
         for answer in self.answers:
             _reject(answer)
@@ -334,7 +334,7 @@ def _object(data: bytes | None) -> Any:
 
 
 def _spoken(screen: bytes) -> Iterator[bytes]:
-    """The rows of the screen as messages: between two requests, what the model said is one answer.
+    """The rows of the screen as messages: the model's texts between two requests are one answer.
 
     A row that is not a message remains as its kind alone, so that it is counted.
     """

@@ -112,7 +112,7 @@ def count(value: Any) -> int | None:
 
 
 def load_json(value: Any) -> Any:
-    """The JSON in a string; the value itself if it is none."""
+    """The parsed JSON of a string; the value itself if it is not a JSON text."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)

@@ -115,7 +115,7 @@ class _Trajectory(ChatReader):
         """The number of requests that the run states."""
 
     def about(self, data: bytes) -> None:
-        """What the file says of the whole run: the model, the cap, the outcome."""
+        """Reads the facts about the whole run: the model, the cap, the outcome."""
         try:
             run = object_of(loads(data))
         except ValueError:
@@ -141,7 +141,7 @@ class _Trajectory(ChatReader):
             self.outcome = (steps[-1]["action"], redact.text(steps[-1]["observation"]))
 
     def settle(self) -> None:
-        """Adds the result of the last command, which only the steps contain, and what the run says of its end."""
+        """Adds the result of the last command, which only the steps contain, and the outcome of the run."""
         last = self.last.answer
         call = unanswered_call(self.last)
         # An empty output is what the steps have of a command without any result.

@@ -41,6 +41,7 @@ _ANEW = "bodies were stored as values (parsed_body): their JSON was written anew
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Control characters, which YAML does not allow as they are."""
 _DEPTH = 100
+"""The bound on nesting: later code walks over the values recursively."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -172,7 +173,7 @@ class _Document:
 
 
 def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange | str:
-    """One exchange, or why it is none."""
+    """One exchange, or the reason why there is none."""
     request, response = value["request"], value["response"]
     raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()  # Ruby's symbols: `:post`

@@ -144,7 +144,7 @@ class _Chat(ChatReader):
     unit, key, row_word = "request", "requestId", ("a request", "requests")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """What the user asked for, the rounds of answers, and how the request ended."""
+        """Reads a request: the user's message, the rounds of answers, and how it ended."""
         value, message = line.value, line.value.get("message")
         text = message if isinstance(message, str) else known_text(object_of(message).get("text")) or ""
         result = object_of(value.get("result"))
@@ -197,7 +197,7 @@ class _Chat(ChatReader):
     def _round(
         self, line: TranscriptLine, turn: dict[str, Any], number: int, results: dict[str, Any], place: TreePlace
     ) -> TreePlace:
-        """One answer of the model, and what came of its calls."""
+        """Adds one answer of the model, and the results of its calls."""
         answer = self._begin(line, place, f"round {number}", turn)
         path = ("result", "metadata", "toolCallRounds", number)
         thought = text_of(object_of(turn.get("thinking")).get("text"))
@@ -252,7 +252,7 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
 
 
 def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolResultPart:
-    """The result of a call, whether its request holds it or the next one does."""
+    """The result of a call, from its own request or from the next one."""
     return ToolResultPart(key, name, _text_of_result(results.get(key or "")), False)
 
 

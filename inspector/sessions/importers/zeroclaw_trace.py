@@ -71,7 +71,7 @@ class _Trace(ChatReader):
         return known_text(object_of(value.get("zeroclaw")).get("session_key")) or _turn_id(value, _facts(value))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A request, an answer, or what came of a call."""
+        """Reads a request, an answer, or the result of a call."""
         facts, event = _facts(line.value), _event(line.value)
         if event in ("llm_request", "llm_response"):
             place = self._turn(line, facts, place)

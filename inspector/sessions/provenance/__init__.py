@@ -1,4 +1,5 @@
-"""Which bytes of a response became which fact: a second decoding that keeps the frames, for displayed responses.
+"""Finds which bytes of a response became which fact, by a second decoding that keeps the frames. It is done only for
+displayed responses.
 
 The format's table says which values may be a fact, and the response has each fact's value. The pieces that form exactly
 this value are its bytes. Places are byte ranges of the decoded body; that of a string includes its quotes.

@@ -1,4 +1,4 @@
-"""Finds the pieces of text in the bytes that, in order, form exactly the texts of a response.
+"""Finds pieces of text in the bytes that, in their order, form exactly the texts of a response.
 
 A text is assigned to the first group of pieces that forms it, else to pieces of several groups. Unused pieces with the
 same text are repetitions. A text that no pieces form has none. This part knows no wire format.

@@ -288,7 +288,7 @@ class TranscriptReader:
         return self.reading
 
     def forget_places(self) -> None:
-        """Frees what only further rows would need: none comes any more."""
+        """Frees the data that only further rows would need, after the last row."""
         self.places.clear()
 
     def take_rows(self, lines: TranscriptRows) -> None:
@@ -336,7 +336,7 @@ class TranscriptReader:
         raise NotImplementedError
 
     def settle(self) -> None:
-        """After all rows are read: a format decides how each answer ended, then come the turns that the user ended."""
+        """Decides how each answer ended, after all rows are read; then marks the turns that the user ended."""
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]
 
@@ -344,7 +344,7 @@ class TranscriptReader:
         """Adds the notices about the whole file."""
 
     def look_ahead(self, data: bytes) -> bool:
-        """Examines added rows; False if they change the meaning of rows that were read for good."""
+        """Examines added rows; False if they change the meaning of rows that are not read again."""
         return True
 
     def common(self) -> object:

@@ -170,8 +170,8 @@ class TranscriptAnswer:
         self.after.append(row)
 
     def forget(self) -> None:
-        """Frees what only its own exchange needs. Answers form cycles, and the collector is paused while a recording is
-        read."""
+        """Frees the data that only its own exchange needs. Answers form cycles, and the collector is paused while a
+        recording is read."""
         self.rows.clear()
         self.next.clear()
         if not self.is_dropped:  # the request after a failed attempt is that before it (`_request`)
@@ -199,7 +199,7 @@ class TranscriptAnswer:
 
     @property
     def open(self) -> bool:
-        """Whether a later row may still tell how the answer ended, because none has yet."""
+        """Whether a later row may still show how the answer ended, because no row has yet."""
         return self.stop is None and not any(row.mark == "ended" for row in self.after)
 
     @property
@@ -212,7 +212,8 @@ class TranscriptAnswer:
     def exchange(
         self, path: str, recorder: str, profile: Profile, evidence: tuple[Evidence, ...], steered: bool = False
     ) -> Exchange:
-        """The decoded exchange; `stop` must be known by now. `steered`: words beside results are said within a turn."""
+        """The decoded exchange; `stop` must be known by now. With `steered`, a user's text beside results belongs to
+        the same turn."""
         stop = self.stop or unrecorded_reason(self.word_at)
         told = reason_finding(stop, next((each.message for each in self.findings if each.rule == STOPPED), ""))
         findings = tuple(self.findings)
@@ -246,7 +247,7 @@ class TranscriptAnswer:
         return unseen or (not steered and any(row.results for row in rows))
 
     def _refusals(self) -> Mapping[str, str]:
-        """Id of a call that did not run -> why, by its result."""
+        """The calls that did not run: from id to the reason in the result."""
         denied = {part.call_id for row in self.after if row.denied for part in row.results}
         return {key: why for key, part in self.results.items()
                 if (why := why_refused(part, key in denied)) is not None} or EMPTY

@@ -1,7 +1,8 @@
-"""Anthropic Messages: `POST /v1/messages`, also as hosted on Vertex. This module holds the `Format`, and encodes a
-`ChatResponse` as the bytes that the Messages API would send, whole or as an event stream. The stop word is that of the
-response; a stream without one ends without `message_delta`. A response that the format cannot carry raises
-`EncodeError`.
+"""Anthropic Messages: `POST /v1/messages`, also as hosted on Vertex.
+
+This module holds the `Format`, and encodes a `ChatResponse` as the bytes that the Messages API would send, whole or as
+an event stream. The stop word is that of the response; a stream without one ends without `message_delta`. A response
+that the format cannot carry raises `EncodeError`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Decodes Anthropic Messages, an event stream or a whole body, into a `ChatResponse`. This module handles the order of
-events (`message_start`, blocks, `message_delta`, `message_stop`) and the running totals of usage; `table` reads the
-blocks. It does not decide whether a call may run: a closed block stays closed under any reason. The first section
-handles fallback blocks.
+"""Decodes Anthropic Messages, an event stream or a whole body, into a `ChatResponse`.
+
+This module handles the order of events (`message_start`, blocks, `message_delta`, `message_stop`) and the running
+totals of usage; `table` reads the blocks. It does not decide whether a call may run: a closed block stays closed under
+any reason. The first section handles fallback blocks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Anthropic Messages as data: stop words, content blocks and their parts, paths, fields that cannot be carried, and how
-its JSON is recognised. Events are read in `decode`. Sources: the anthropic SDK 2.12.0 (types/stop_reason.py,
-types/content_block.py and their beta twins), the API documentation, and the rows of the project's stop-reason facts
-that name this API.
+its JSON is recognised.
+
+Events are read in `decode`. Sources: the anthropic SDK 2.12.0 (types/stop_reason.py, types/content_block.py and their
+beta twins), the API documentation, and the rows of the project's stop-reason facts that name this API.
 
 The later sections convert between the other fields about the end of a message and flat words, and read content blocks.
 """

@@ -1,7 +1,8 @@
-"""Bedrock Converse and ConverseStream: `POST /model/{id}/converse` and `/converse-stream`. This module holds the
-`Format`, and encodes a `ChatResponse` as Converse sends it: a whole body, or frames of the binary event stream. The
-stop word is that of the response; a stream without one ends without `messageStop`. A response that the format cannot
-carry raises `EncodeError`.
+"""Bedrock Converse and ConverseStream: `POST /model/{id}/converse` and `/converse-stream`.
+
+This module holds the `Format`, and encodes a `ChatResponse` as Converse sends it: a whole body, or frames of the binary
+event stream. The stop word is that of the response; a stream without one ends without `messageStop`. A response that
+the format cannot carry raises `EncodeError`.
 """
 
 from __future__ import annotations

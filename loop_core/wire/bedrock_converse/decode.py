@@ -1,4 +1,5 @@
 """Decodes Bedrock Converse into a `ChatResponse`: the binary event stream, its events as JSON lines, or a whole body.
+
 This module handles the order of events: usage comes after the stop reason, and exceptions are frames. `eventstream`
 checks lengths and checksums. The first section converts content blocks to parts.
 """
@@ -40,7 +41,7 @@ from loop_core.wire.json_values import NDJSON, slice_of
 # `reasoningContent`, …); in a stream only some begin with a `contentBlockStart`, the others with their first delta.
 
 _INNER = {"toolUse": "input", "reasoningContent": "text"}
-"""Where the characters stand inside a delta of this kind; a text delta is the characters."""
+"""The path of the characters inside a delta of this kind; a text delta is the characters themselves."""
 
 
 class GrowingBlock:

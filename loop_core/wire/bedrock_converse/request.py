@@ -1,5 +1,7 @@
-"""Decodes the body of a Converse request into a `Request`, and encodes it again. Decoding raises nothing for a recorded
-body: an unknown block is kept as an opaque part, a malformed message is skipped. The second half encodes.
+"""Decodes the body of a Converse request into a `Request`, and encodes it again.
+
+Decoding raises nothing for a recorded body: an unknown block is kept as an opaque part, a malformed message is skipped.
+The second half encodes.
 """
 
 from __future__ import annotations

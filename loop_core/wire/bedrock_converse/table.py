@@ -116,7 +116,8 @@ _BLOCK: tuple[tuple[str, str], ...] = (
     ("call.arguments", "/toolUse/input"),
 )
 _HOLDERS: tuple[str, ...] = ("", "/metadata")
-"""What stands beside the message stands in a body, in a frame that says so by its name, or in a line's only member."""
+"""Fields beside the message are in a whole body, in the frame of the event that has their name, or in a line's only
+member."""
 
 STREAM_READS = tuple(FactRow(fact, place, _INDEX, event) for event, fact, place in _EVENTS)
 """What a stream adds piece by piece."""

@@ -75,14 +75,14 @@ STOP_REASONS: Mapping[str, StopRow] = {**CONVERSE_WORDS, **MESSAGES_WORDS, **MAK
 
 LOSES: Mapping[str, str] = MESSAGES_LOSES
 REASON = "stop_reason"
-"""What Mistral calls the finish reason of a choice."""
+"""Mistral's name for the finish reason of a choice."""
 
 
 class TextShape(NamedTuple):
     """A model maker's text answer: where its fields are in a body or in a chunk."""
 
     holder: str
-    """The list whose first item holds text and reason; empty if they stand in the body itself."""
+    """The list whose first item holds text and reason; empty if the body itself holds them."""
     text: str
     reason: str
     input_tokens: str = ""
@@ -128,7 +128,7 @@ READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
     FactRow("call.name", "/tool_calls/*/name"),
     FactRow("call.arguments", "/tool_calls/*/parameters"),
 )))
-"""Of whole bodies: what a chunk holds stands in base64, where no value has bytes of its own."""
+"""For whole bodies only: a chunk holds base64, in which no value has bytes of its own."""
 
 
 # -- Bytes -> `ChatResponse` -----------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ MEMBERS: tuple[Member, ...] = (
     *(member for member in MESSAGES_MEMBERS if member.path not in ("model", "stream")),
 )
 ELSEWHERE = frozenset({"model", "stream"})
-"""Members of a Messages request that stand in the address."""
+"""Members of a Messages request that are in the URL here."""
 
 NOVA_MEMBERS: tuple[Member, ...] = (
     Member("schemaVersion", "string", among=("messages-v1",)),

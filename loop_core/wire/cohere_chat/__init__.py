@@ -1,6 +1,8 @@
-"""Cohere's chat: `POST /v2/chat`, and the responses of `/v1/chat`. This module holds the `Format` and everything but
-the decoder. It encodes a `ChatResponse` as version 2 sends it, whole or as events. It decodes requests of both versions
-(version 1 has a history and a single new message) and encodes those of version 2.
+"""Cohere's chat: `POST /v2/chat`, and the responses of `/v1/chat`.
+
+This module holds the `Format` and everything but the decoder. It encodes a `ChatResponse` as version 2 sends it, whole
+or as events. It decodes requests of both versions (version 1 has a history and a single new message) and encodes those
+of version 2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Gemini generateContent (Gemini API and Vertex AI): whole, as server-sent events, or as a streamed array. This module
-holds the `Format`, and encodes a `ChatResponse` as one JSON body or as server-sent events. Decoding these bytes gives
-the same response, except for what `LOSES` lists. Verbatim JSON (arguments, parts that are not interpreted) is written
-unchanged.
+"""Gemini generateContent (Gemini API and Vertex AI): whole, as server-sent events, or as a streamed array.
+
+This module holds the `Format`, and encodes a `ChatResponse` as one JSON body or as server-sent events. Decoding these
+bytes gives the same response, except for what `LOSES` lists. Verbatim JSON (arguments, parts that are not interpreted)
+is written unchanged.
 """
 
 from __future__ import annotations

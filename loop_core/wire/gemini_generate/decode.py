@@ -1,6 +1,7 @@
-"""Decodes Gemini generateContent into a `ChatResponse`: server-sent events, the streamed array, or one JSON body. This
-module handles the order of chunks, finish reasons, token counts and blocked prompts; `parts` reads the parts. It does
-not decide whether a call may run: a call that arrived whole is closed under any reason.
+"""Decodes Gemini generateContent into a `ChatResponse`: server-sent events, the streamed array, or one JSON body.
+
+This module handles the order of chunks, finish reasons, token counts and blocked prompts; `parts` reads the parts. It
+does not decide whether a call may run: a call that arrived whole is closed under any reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Converts the parts of a candidate's content to parts of the response, in order of arrival. This module decides which
-pieces belong together: text after text, values of one streamed call, a signature and what it signs. A part that is
-neither text, thought nor function call (executableCode, inlineData, toolCall, …) is kept verbatim, because it must be
-sent back unchanged. Finish reasons are read in `decode`. The first section assembles arguments that Vertex AI streams
-value by value (`functionCall.partialArgs`).
+"""Converts the parts of a candidate's content to parts of the response, in order of arrival.
+
+This module decides which pieces belong together: text after text, values of one streamed call, a signature and what it
+signs. A part that is neither text, thought nor function call (executableCode, inlineData, toolCall, …) is kept
+verbatim, because it must be sent back unchanged. Finish reasons are read in `decode`. The first section assembles
+arguments that Vertex AI streams value by value (`functionCall.partialArgs`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Gemini Interactions: `POST /v1beta/interactions`, whole or as server-sent events, kept by the server or not. This
-module holds the `Format`, and encodes a `ChatResponse` as the Interactions API sends it. The status is that of the
+"""Gemini Interactions: `POST /v1beta/interactions`, whole or as server-sent events, kept by the server or not.
+
+This module holds the `Format`, and encodes a `ChatResponse` as the Interactions API sends it. The status is that of the
 response; a stream without one ends without its last interaction object. A response that the format cannot carry raises
 `EncodeError`.
 """

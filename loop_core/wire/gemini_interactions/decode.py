@@ -1,4 +1,5 @@
 """Decodes Gemini Interactions, an event stream or a whole body, into a `ChatResponse`: each step is read into parts.
+
 This module decides what of a step becomes a part and what stays verbatim, which status counts (that of the last
 interaction object, never of an unfinished one), and reads usage.
 """

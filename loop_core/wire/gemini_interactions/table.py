@@ -46,14 +46,14 @@ DELTAS = frozenset({"step.delta", "content.delta"})
 STOPS = frozenset({"step.stop", "content.stop"})
 
 CONTENTS = frozenset({"text", "image", "audio", "video", "document", "file"})
-"""Kinds of content, which stand in a step of output or input."""
+"""Kinds of content, which are in steps of output or input."""
 OUTPUT = "model_output"
 CALL = "function_call"
 THOUGHT = "thought"
 NOTES = "text.annotations"
 """Our name for the annotations of the text before it."""
 INSIDE = f"{OUTPUT}."
-"""What our name of a content that is not text begins with."""
+"""The prefix of our type name for a content that is not text."""
 
 LOSES: Mapping[str, str] = {
     "call.form": "a stream sends arguments as text and a whole body as an object, whatever they were before",

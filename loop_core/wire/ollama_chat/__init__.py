@@ -1,6 +1,8 @@
-"""Ollama's own chat endpoint, `/api/chat`: newline-delimited JSON, or one JSON object. This module holds the `Format`
-and everything but the decoder. It encodes a `ChatResponse`; decoding these bytes gives the same response, except for
-what `LOSES` lists. It decodes the body of a request (malformed messages and tools are skipped) and encodes it again.
+"""Ollama's own chat endpoint, `/api/chat`: newline-delimited JSON, or one JSON object.
+
+This module holds the `Format` and everything but the decoder. It encodes a `ChatResponse`; decoding these bytes gives
+the same response, except for what `LOSES` lists. It decodes the body of a request (malformed messages and tools are
+skipped) and encodes it again.
 """
 
 from __future__ import annotations

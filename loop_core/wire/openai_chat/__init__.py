@@ -1,6 +1,8 @@
-"""OpenAI Chat Completions and the servers that speak it. This module holds the `Format`, and encodes a `ChatResponse`,
-whole or as an event stream. Decoding these bytes gives the same response, except for what `LOSES` lists. Verbatim JSON
-(object arguments, blocks that are not interpreted) is written unchanged.
+"""OpenAI Chat Completions and the servers that speak it.
+
+This module holds the `Format`, and encodes a `ChatResponse`, whole or as an event stream. Decoding these bytes gives
+the same response, except for what `LOSES` lists. Verbatim JSON (object arguments, blocks that are not interpreted) is
+written unchanged.
 """
 
 from __future__ import annotations
@@ -247,7 +249,7 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
         yield _event({**head, "choices": [], **last})
     if error is not None:
         begun = bool(response.parts or raw is not None or response.refusal or last)
-        # An error stands alone; where no chunk has told of the response before, it does.
+        # An error is a body of its own; if no chunk described the response before, it holds that description.
         yield _event({**head, **error} if not begun and (response.id or response.model) else error)
     if response.saw_done or (raw and error is None):  # a failed stream mostly ends without the mark
         yield b"data: [DONE]\n\n"

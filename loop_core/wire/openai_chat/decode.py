@@ -1,7 +1,8 @@
-"""Decodes Chat Completions, whole or streamed, into a `ChatResponse`, for OpenAI and the servers that imitate it. This
-module chooses the choice that is read, maps the stop reason, and reads the fields beside the choices (usage, errors,
-words of routers and filters). `choice` reads messages, and `calls` assembles calls. The first section makes one answer
-of several choices.
+"""Decodes Chat Completions, whole or streamed, into a `ChatResponse`, for OpenAI and the servers that imitate it.
+
+This module chooses the choice that is read, maps the stop reason, and reads the fields beside the choices (usage,
+errors, words of routers and filters). `choice` reads messages, and `calls` assembles calls. The first section makes one
+answer of several choices.
 """
 
 from __future__ import annotations
@@ -67,9 +68,10 @@ def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
 
 
 def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, StopRow]) -> tuple[StopReason, str | None]:
-    """The mapped stop reason, and the earlier word if a contradiction replaced it. Of several choices, the first that
-    is not cleanly finished decides. A cut or a failure that was reported before a clean word outranks it, and so do a
-    refusal (whose reason is `stop`) and a filter that removed something.
+    """The mapped stop reason, and the earlier word if a contradiction replaced it.
+
+    Of several choices, the first that is not cleanly finished decides. A cut or a failure that was reported before a
+    clean word outranks it, and so do a refusal (whose reason is `stop`) and a filter that removed something.
     """
     if not read:
         return map_word(None, None), None

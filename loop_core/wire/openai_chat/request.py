@@ -1,5 +1,6 @@
-"""Decodes the body of a Chat Completions request into a `Request`, and encodes it again. Fields are read in all their
-spellings; malformed ones are skipped and raise nothing. The second half encodes.
+"""Decodes the body of a Chat Completions request into a `Request`, and encodes it again.
+
+Fields are read in all their spellings; malformed ones are skipped and raise nothing. The second half encodes.
 """
 
 from __future__ import annotations

@@ -71,8 +71,7 @@ BESIDE: frozenset[str] = frozenset({
     "role", "name", "id", "model", "object", "logprobs", "token_ids", "provider_specific_fields", "extra_content",
     "metadata", "provider_metadata", "padding", "channel",
 })
-"""Fields of a message that are not part of what it says; any other text, list or object that is not read may be the
-answer."""
+"""Fields of a message that hold no part of the answer; any other unread text, list or object may be the answer."""
 
 LOSES: Mapping[str, str] = {
     "server": "Chat Completions does not show the calls that a provider runs itself",

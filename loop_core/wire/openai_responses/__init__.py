@@ -1,6 +1,8 @@
-"""OpenAI Responses, and the servers that imitate it. This module holds the `Format`, and encodes a `ChatResponse`,
-whole or streamed. Ids and times that a response does not hold are constants. A response that the format cannot express
-raises `EncodeError`, for example an open call whose status and whose response's status say that it is whole.
+"""OpenAI Responses, and the servers that imitate it.
+
+This module holds the `Format`, and encodes a `ChatResponse`, whole or streamed. Ids and times that a response does not
+hold are constants. A response that the format cannot express raises `EncodeError`, for example an open call whose
+status and whose response's status say that it is whole.
 """
 
 from __future__ import annotations

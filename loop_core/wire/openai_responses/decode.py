@@ -1,7 +1,8 @@
-"""Decodes OpenAI Responses, whole or streamed, into a `ChatResponse`. This module reads events and decides how a
-response ended: if the last event's type, its status and its reason disagree, the strictest counts. The final `response`
-object replaces what earlier events brought; a call that it leaves out is kept as unfinished. `items` reads the items;
-`table` has the stop words.
+"""Decodes OpenAI Responses, whole or streamed, into a `ChatResponse`.
+
+This module reads events and decides how a response ended: if the last event's type, its status and its reason disagree,
+the strictest counts. The final `response` object replaces what earlier events brought; a call that it leaves out is
+kept as unfinished. `items` reads the items; `table` has the stop words.
 """
 
 from __future__ import annotations

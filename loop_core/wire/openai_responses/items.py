@@ -1,5 +1,7 @@
-"""Converts output items to parts of the response. `decode` reads the events that bring items, and decides how a
-response ends. An item that is not interpreted keeps its verbatim JSON.
+"""Converts output items to parts of the response.
+
+`decode` reads the events that bring items, and decides how a response ends. An item that is not interpreted keeps its
+verbatim JSON.
 """
 
 from __future__ import annotations
@@ -200,8 +202,9 @@ def _differ(
 
 
 def _agreed_payload(item: GrowingItem, word: str | None, field: str) -> tuple[str | None, str | None]:
-    """The payload of a call, and a second text of it if its pieces, their repetition and the final item disagree. Such
-    a call stays open, because nothing shows which text the model meant.
+    """The payload of a call, and a second text of it if its pieces, their repetition and the final item disagree.
+
+    Such a call stays open, because nothing shows which text the model meant.
     """
     pieces = "".join(item.pieces.get((field, 0), ()))
     final = item.finals.get((field, 0))

@@ -1,5 +1,6 @@
-"""Decodes the body of a Responses request into a `Request`, and encodes it again. Malformed input items, tools and
-options are skipped; items that are not interpreted are kept as JSON.
+"""Decodes the body of a Responses request into a `Request`, and encodes it again.
+
+Malformed input items, tools and options are skipped; items that are not interpreted are kept as JSON.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def _message(item: Mapping[str, Any]) -> Message:
                              string(item.get("id")))
         return Message(Role.ASSISTANT, (part,))
     if kind in CLIENT_ITEMS or kind in SERVER_ITEMS:
-        # In a history an output stands beside every call, the client's own included: it does not say who ran it.
+        # In a history every call has an output, the client's own included, so an output does not show who ran the call.
         server = kind in SERVER_ITEMS or runs_itself(item, frozenset())
         call = ToolCall(call_id(item) or string(item.get("id")), SERVER_ITEMS.get(kind) or CLIENT_ITEMS[kind],
                         _json(item), True, CallKind.SERVER if server else CallKind.CUSTOM, ArgsForm.OBJECT,
