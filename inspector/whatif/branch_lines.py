@@ -11,18 +11,7 @@ from inspector.config.settings import settings_of
 from inspector.replay import Replay
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import change_line
-from inspector.report.lines.spans import (
-    Line,
-    LineSheet,
-    Span,
-    Tone,
-    count_of,
-    field,
-    join_groups,
-    more,
-    safe,
-    text_of,
-)
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, join_groups, more, safe, text_of
 from inspector.report.lines.steps import detail, end_words
 from inspector.report.made_runs import fidelity_of
 from inspector.whatif.branch_report import live_sources, made_up

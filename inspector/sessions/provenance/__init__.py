@@ -19,15 +19,7 @@ from typing import Any, NamedTuple
 from inspector.sessions.provenance.pieces import FactText, Frame, Supply, TextPiece, frames
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError
-from loop_core.values import (
-    At,
-    CallKind,
-    ChatResponse,
-    ExchangePart,
-    ReasoningPart,
-    TextPart,
-    ToolCall,
-)
+from loop_core.values import At, CallKind, ChatResponse, ExchangePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.json_values import byte_span, path_of
 from loop_core.wire.reads import FactValue
