@@ -259,7 +259,7 @@ def replay_of_turns(
     loaded = Recording((source,), exchanges, tuple(records))
     verdicts = tuple(admit_all(each.response.tool_calls, each.judgement, each.ask.request.tools) for each in heard)
     case = Case(loaded, tuple(each.judgement for each in heard), verdicts)
-    return Replay(case, settings, Trace(tuple(steps)), tuple(runs), ends=tuple(run.end for run in runs))
+    return Replay(case, settings, Trace(tuple(steps)), tuple(runs))
 
 
 def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Exchange:

@@ -75,8 +75,7 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
     turn, first = steps[-1].turn, len(old.trace.steps)
     record = TurnRecord(turn.id, NAME, (), turn.request.messages[-1].text if turn.request.messages else "")
     run = TurnRun(record, first, first + len(steps), 1, len(steps) - 1, steps)
-    replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run),
-                    ends=(*old.ends, run.end))
+    replay = Replay(old.case, settings, Trace((*old.trace.steps, *steps)), (*old.turns, run))
     none = TurnVerdict(0, "NOT SENT", "∅", "-", Severity.WARNING, "nothing was sent", None, sure=False)
     facts = TurnFacts(
         run, turn.state, turn.terminal or "", turn.notice, turn.spend, *turn.joined_answer(), none)

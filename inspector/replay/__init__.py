@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from inspector.config.settings import Settings, live_limits
@@ -103,16 +104,19 @@ class TurnRun:
         return self.made is other.made and (self.record is other.record or not isinstance(self.made, StepMaker))
 
 
+_END = attrgetter("end")
+
+
 class StepsOfTurns(Sequence[Step]):
     """The steps of all turns of a replay, in order; some of them are made on access."""
 
-    __slots__ = ("_ends", "_turns")
+    __slots__ = ("_turns",)
 
-    def __init__(self, turns: Sequence[TurnRun], ends: Sequence[int]) -> None:
-        self._turns, self._ends = turns, ends
+    def __init__(self, turns: Sequence[TurnRun]) -> None:
+        self._turns = turns
 
     def __len__(self) -> int:
-        return self._ends[-1]
+        return self._turns[-1].end if self._turns else 0
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
@@ -125,7 +129,7 @@ class StepsOfTurns(Sequence[Step]):
         return self._at(places) if isinstance(places, int) else tuple([self._at(place) for place in places])
 
     def _at(self, place: int) -> Step:
-        turn = self._turns[bisect_right(self._ends, place)]
+        turn = self._turns[bisect_right(self._turns, place, key=_END)]
         return turn.steps[place - turn.first]
 
     def __iter__(self) -> Iterator[Step]:
@@ -152,8 +156,6 @@ class Replay:
     """The step, from 0, at which `settings` begin to hold."""
     earlier: tuple[Stretch, ...] = ()
     """The settings of the steps before `since`, in order; empty if `since` is 0."""
-    ends: Sequence[int] = ()
-    """The step after the last one of each turn, ascending, for binary search."""
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -183,7 +185,7 @@ class Replay:
 
     def turn_at(self, step: int) -> int:
         """The index of the turn of a step."""
-        return min(bisect_right(self.ends, step), len(self.ends) - 1)
+        return min(bisect_right(self.turns, step, key=_END), len(self.turns) - 1)
 
     def place_in(self, other: Replay, step: int) -> int:
         """The step of another run in the same turn and as far from the turn's beginning as a step of this run."""
@@ -211,7 +213,6 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
     if before is not None and before.settings == settings:
         # A file that is followed grows at its end, so the turns at the beginning are replayed once only.
         turns += before.turns[: _same_turns(before, case)]
-    ends = [turn.end for turn in turns]
     # A followed file grows by a few turns, which are kept: a maker for each growth would hold all cases of the file.
     maker = StepMaker(case, settings) if case.long and not turns else None
 
@@ -219,15 +220,14 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
         for record in case.recording.turns[len(turns) :]:
             stop_if_asked()
             steps = tuple(play_runs(case, record, seen_by_loop(case, record), settings))
-            turn = place_steps(record, steps, ends[-1] if ends else 0)
+            turn = place_steps(record, steps, turns[-1].end if turns else 0)
             if maker is not None:
                 maker.keep(record, steps, 1)
                 turn = replace(turn, made=maker)
             turns.append(turn)
-            ends.append(turn.end)
             yield turn
 
-    return Replay(case, settings, Trace(StepsOfTurns(turns, ends)), turns, ends=ends), play_turns()
+    return Replay(case, settings, Trace(StepsOfTurns(turns)), turns), play_turns()
 
 
 def _same_turns(before: Replay, case: Case) -> int:
@@ -253,10 +253,10 @@ def join_runs(
     case: Case, settings: Settings, turns: Sequence[TurnRun], since: int = 0, earlier: tuple[Stretch, ...] = ()
 ) -> Replay:
     """The runs of all turns, in order."""
-    turns, ends = tuple(turns), tuple([turn.end for turn in turns])
+    turns = tuple(turns)
     made = any(isinstance(turn.made, StepMaker) for turn in turns)
-    steps = StepsOfTurns(turns, ends) if made else tuple(chain.from_iterable([turn.steps for turn in turns]))
-    return Replay(case, settings, Trace(steps), turns, since, earlier, ends)
+    steps = StepsOfTurns(turns) if made else tuple(chain.from_iterable([turn.steps for turn in turns]))
+    return Replay(case, settings, Trace(steps), turns, since, earlier)
 
 
 def place_steps(record: TurnRecord, steps: tuple[Step, ...], first: int) -> TurnRun:

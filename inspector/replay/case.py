@@ -88,25 +88,24 @@ class Case:
 
 LONG = 20_000
 """The number of exchanges from which a recording is long."""
+_NOTHING = Recording((), (), ())
 
 
 def open_case(recording: Recording, before: Case | None = None, long_from: int = LONG) -> Case:
-    """Judges every response once. Judgements of responses that `before` has at the same position are reused."""
-    brought = {
-        given.path: {name: value for act in given.acts if act.kind == "limits" for name, value in act.value.items()}
-        for given in recording.inputs
-        if any(act.kind == "limits" for act in given.acts)
-    }
-    cancels = {(given.path, act.entry): act.value
-               for given in recording.inputs for act in given.acts if act.kind == "cancel"}
+    """Judges every response once; those that `before` has at the same position are reused."""
+    acts = [(given.path, act) for given in recording.inputs for act in given.acts]
+    brought: dict[str, dict[str, int]] = {}
+    for path, act in acts:
+        if act.kind == "limits":
+            brought.setdefault(path, {}).update(act.value)
+    cancels = {(path, act.entry): act.value for path, act in acts if act.kind == "cancel"}
     # A cancellation changes the judgement of an answer that is already read, so nothing is reused then.
-    known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else None
-    same = common_beginning(known.recording.exchanges, recording.exchanges) if known else 0
+    known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else Case(_NOTHING, (), ())
+    same = common_beginning(known.recording.exchanges, recording.exchanges)
     alike = dict[Judgement, Judgement]()  # one object for equal judgements: answers that end alike are judged alike
     read = (_judge(each, cancels) for each in recording.exchanges[same:])
-    judged = (*(known.judgements[:same] if known else ()), *(alike.setdefault(each, each) for each in read))
-    verdicts = (*(known.verdicts[:same] if known else ()),
-                *map(gate_exchange, recording.exchanges[same:], judged[same:]))
+    judged = (*known.judgements[:same], *(alike.setdefault(each, each) for each in read))
+    verdicts = (*known.verdicts[:same], *map(gate_exchange, recording.exchanges[same:], judged[same:]))
     unasked = {given.path: why for given in recording.inputs if (why := _why_unasked(given))}
     return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels,
                 long=len(recording.exchanges) >= long_from, may_follow=_may_follow(recording))
@@ -210,11 +209,9 @@ def case_beside(
     case: Case, exchanges: tuple[Exchange, ...], judged: tuple[Judgement, ...],
     verdicts: tuple[tuple[Verdict, ...], ...],
 ) -> Case:
-    """The case with some exchanges replaced by others in the same positions."""
-    loaded = case.recording._replace(exchanges=exchanges)
-    return Case(loaded, judged, verdicts, case.limits_by_path, root=case.root or case, live_runs=case.live_runs,
-                silent=case.silent, end_causes=case.end_causes, cancels=case.cancels, long=case.long,
-                may_follow=case.may_follow)
+    """The case with other exchanges in the same places."""
+    return replace(case, recording=case.recording._replace(exchanges=exchanges), judgements=judged, verdicts=verdicts,
+                   root=case.root or case, measures={}, by_profile={}, sources={})
 
 
 # -- A recorded turn as a source -------------------------------------------------------------------------------------
@@ -262,10 +259,9 @@ def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
     if case.long:
         return _recorded_source(case, record, links)
     where = (record.live_run, links[0].index, len(links))
-    found = case.sources.get(where)
-    if found is None:
-        found = case.sources[where] = _recorded_source(case, record, links)
-    return found
+    if where not in case.sources:
+        case.sources[where] = _recorded_source(case, record, links)
+    return case.sources[where]
 
 
 def _recorded_source(case: Case, record: TurnRecord, links: Sequence[Link]) -> RecordedSource:
@@ -311,9 +307,8 @@ def _after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
         return NotRecorded(UNCLEAR)
     last = case.recording.exchanges[link.index]
     why = case.end_causes.get(last.path, "")
-    if why and any(each.path == last.path and each.entry > last.entry for each in case.recording.exchanges):
-        why = ""
-    return NotRecorded(why)
+    later = why and any(each.path == last.path and each.entry > last.entry for each in case.recording.exchanges)
+    return NotRecorded("" if later else why)
 
 
 def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
@@ -331,9 +326,7 @@ def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
     return replace(answer, anchor=anchor_of_hint(asked), mark=mark_of_hint(asked))
 
 
-_ASKED_ON = frozenset({
-    TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE,
-})
+_ASKED_ON = frozenset({TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE})
 
 
 def asked_by(case: Case, link: Link) -> tuple[Method, str]:

@@ -9,23 +9,13 @@ exchanges of the case, so that every view shows them like the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from inspector.config.settings import Settings, TurnEdit
-from inspector.replay import (
-    Replay,
-    TurnRun,
-    count_used,
-    join_runs,
-    place_steps,
-    plan_of,
-    play_runs,
-    resume_step,
-    run,
-)
+from inspector.replay import Replay, TurnRun, count_used, join_runs, place_steps, plan_of, play_runs, resume_step, run
 from inspector.replay.case import (
     LIVE,
     TURN_PLACES,
@@ -91,18 +81,28 @@ def start_of(replay: Replay, since: int) -> BranchStart:
     given = [step.event for step in before if step.run == number and isinstance(step.event, ProviderResponse)]
     if any(answer.recut is not None or answer.synthetic for answer in given):
         raise CallerError(f"step {since + 1}: what came before it is SIMULATED; a live run goes on from what was heard")
-    links = turn.record.links
-    # Each run used some answers at the front; what is left begins with those of the run in question.
-    for earlier_run in range(number):
-        steps = [step for step in turn.steps if step.run == earlier_run]
-        links = links[count_used(replay.case, turn.record, links, replay.settings, steps) :]
+    runs = _runs_of(replay.case, turn, turn.record.links, replay.settings)
+    links = next(links for of_run, _, _, links in runs if of_run == number)
     answers = sum(step.run == number and step.signal is Signal.PROVIDER_RESPONSE for step in before)
     count = 0
     while answers:
         answers -= links[count].index not in replay.case.silent
         count += 1
     earlier = turn.record.links[: len(turn.record.links) - len(links)]
-    return BranchStart(turn, before, number, links[:count], links[count:], earlier)
+    return BranchStart(turn, before, number, tuple(links[:count]), tuple(links[count:]), earlier)
+
+
+def _runs_of(
+    case: Case, turn: TurnRun, links: Sequence[Link], settings: Settings
+) -> Iterator[tuple[int, int, int, Sequence[Link]]]:
+    """The runs of a turn over these links: number, first step, the step after the last, and the links from it on."""
+    steps, first, number = turn.steps, 0, 0
+    while first < len(steps) and links:
+        ends = (index for index in range(first, len(steps)) if steps[index].run != steps[first].run)
+        end = len(steps) if turn.runs == 1 else next(ends, len(steps))
+        yield number, first, end, links
+        links = links[count_used(case, turn.record, links, settings, steps[first:end]) :]
+        first, number = end, number + 1
 
 
 def _with_cap(step: Step, cap: int) -> Step:
@@ -171,7 +171,6 @@ def _links(answers: BranchAnswers, offset: int, start: BranchStart) -> list[Link
 
 def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str | None) -> Case:
     """The case with the responses of a live run after its exchanges, and with `record` in place of its turn."""
-    root = case.root
     exchanges = answers.exchanges if profile is None else tuple(spoken_by(each, profile) for each in answers.exchanges)
     judged = tuple(judge_exchange(each) for each in exchanges)
     verdicts = tuple(gate_exchange(each, reading) for each, reading in zip(exchanges, judged, strict=True))
@@ -179,14 +178,13 @@ def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str |
     links = (*record.remainder, *record.links)
     opened = case.recording.exchanges[links[0].index].path if links else ""
     brought = {exchanges[0].path: case.limits_by_path[opened]} if opened in case.limits_by_path else {}
-    return Case(
-        case.recording._replace(exchanges=(*case.recording.exchanges, *exchanges), turns=tuple(
-            record if turn.id == record.id else turn for turn in case.recording.turns)),
-        (*case.judgements, *judged), (*case.verdicts, *verdicts), {**case.limits_by_path, **brought}, case.measures,
-        None if root is None else _with(root, answers, record, None), {}, case.live_runs,
-        case.silent | {offset + position for position in answers.silent},
-        end_causes=case.end_causes, cancels=case.cancels, long=case.long, may_follow=case.may_follow,
-    )
+    turns = tuple(record if turn.id == record.id else turn for turn in case.recording.turns)
+    return replace(
+        case, recording=case.recording._replace(exchanges=(*case.recording.exchanges, *exchanges), turns=turns),
+        judgements=(*case.judgements, *judged), verdicts=(*case.verdicts, *verdicts),
+        limits_by_path={**case.limits_by_path, **brought},
+        root=None if case.root is None else _with(case.root, answers, record, None), by_profile={}, sources={},
+        silent=case.silent | {offset + position for position in answers.silent})
 
 
 # -- Reruns ----------------------------------------------------------------------------------------------------------
@@ -223,7 +221,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
         first = turns[-1].end
     earlier = tuple(stretch for stretch in parent.stretches if stretch.since < since)
     if same:
-        return Replay(case, settings, parent.trace, parent.turns, since, earlier, parent.ends)
+        return Replay(case, settings, parent.trace, parent.turns, since, earlier)
     return join_runs(case, settings, turns, since, earlier)
 
 
@@ -252,10 +250,7 @@ def _either(keeps: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[
 def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[Step, ...]:
     """Runs a turn again whose settings change before its step `start`."""
     steps, record = old.steps, old.record
-    links = seen_by_loop(case, record)
-    first, number = 0, 0
-    while first < len(steps):
-        end = len(steps) if old.runs == 1 else _end_of_run(steps, first)
+    for number, first, end, links in _runs_of(case, old, seen_by_loop(case, record), settings):
         if end > start:
             at = max(first, start)
             ran = run(case, record, links, settings, number, steps[at - 1] if at > first else None)
@@ -263,8 +258,6 @@ def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[St
                 return (*steps[:at], *ran)
             rest = links[count_used(case, record, links, settings, [*steps[first:at], *ran]) :]
             return (*steps[:at], *ran, *play_runs(case, record, rest, settings, number + 1))
-        links = links[count_used(case, record, links, settings, steps[first:end]) :]
-        first, number = end, number + 1
     return steps
 
 
@@ -278,18 +271,13 @@ def edit_step(replay: Replay, edit: TurnEdit) -> int:
     if turn is None:
         raise CallerError(f"turn {edit.turn}: this run has the turns 1 to {len(replay.turns):,}")
     given = input_of(replay.case, turn.record, str(edit.input))
-    steps, links, first = turn.steps, seen_by_loop(replay.case, turn.record), 0
-    while first < len(steps) and links:
-        end = _end_of_run(steps, first)
+    for _, first, end, links in _runs_of(replay.case, turn, seen_by_loop(replay.case, turn.record), replay.settings):
         if links[0].index == given.exchange:
             return turn.first + first
         number = round_of(links, given.exchange)
-        for at in range(first, end):
-            before = steps[at].before
-            if isinstance(steps[at].event, ToolResults) and before is not None and before.spend.tool_steps == number:
-                return turn.first + at
-        links = links[count_used(replay.case, turn.record, links, replay.settings, steps[first:end]) :]
-        first = end
+        for at, step in enumerate(turn.steps[first:end], turn.first + first):
+            if isinstance(step.event, ToolResults) and step.before and step.before.spend.tool_steps == number:
+                return at
     raise CallerError(f"input {edit.input} of turn {edit.turn}, {given.what}: this run ends before it is given")
 
 
@@ -321,7 +309,3 @@ def _same(one: Step, other: Step) -> bool:
         return False
     return _OF_TURN(left) == _OF_TURN(right) and _OF_STEP(one) == _OF_STEP(other) and (
         left.request is right.request or _OF_REQUEST(left.request) == _OF_REQUEST(right.request))
-
-
-def _end_of_run(steps: Sequence[Step], first: int) -> int:
-    return next((index for index in range(first, len(steps)) if steps[index].run != steps[first].run), len(steps))

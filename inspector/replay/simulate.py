@@ -12,18 +12,16 @@ prefill lost) costs no tokens: the budget applies only to known output.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from inspector.replay.case import has_unrecorded_answer, judge_response
 from inspector.replay.known import AnswerShare, KnownOutput, is_cut, known_output, opening, take
-from inspector.replay.token_counts import impossible
-from inspector.replay.tokens import TokenMeasure, measure, splitter, under_cap
+from inspector.replay.tokens import TokenMeasure, believed, measure, splitter, under_cap
 from inspector.sessions.reasons import inference_of, is_recorders
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
-from loop_core.judge.classify import Judgement
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.loop import RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, Recut, RequestPlace, RunTools, Send, Turn
@@ -35,7 +33,6 @@ from loop_core.values import (
     Evidence,
     Message,
     ReasoningPart,
-    Request,
     ResponsePart,
     Stop,
     StopReason,
@@ -44,7 +41,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, deltas, wire
-from loop_core.wire.base import StopRow
+from loop_core.wire.format import Profile
 from loop_core.wire.reads import Pieces
 
 RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})
@@ -63,19 +60,22 @@ class SimulatedTurn:
     source: RecordedSource
     measure: Callable[[int], TokenMeasure]
     """The tokens of the recorded answer at a position; asked only for answers that a budget changes."""
-    judge: Callable[[ChatResponse, Request], Judgement]
-    """The judge, which already knows the server's profile."""
+    profile: Profile
+    """The server's: its stop words, the word for a cut by the cap, whether thinking counts under the cap."""
     caps: tuple[int | None, ...]
     """The output cap of the request of each recorded answer; None if it had none."""
     budget_changed: bool
     """Whether the initial max_tokens differs from the recorded one; if not, recorded answers are used unchanged."""
-    words: Mapping[str, StopRow] | None = None
-    """The stop words of the profile."""
-    word_at_cap: str | None = None
-    """The end-of-turn word by which this server is known to report a cut by the cap; None if no such word is known."""
-    thinking_counts: bool = True
-    """Whether thinking counts under the cap."""
     _known: dict[int, KnownOutput] = field(default_factory=dict)
+
+    @property
+    def word_at_cap(self) -> str | None:
+        """The end-of-turn word by which this server is known to report a cut by the cap; None if none is known."""
+        return self.profile.at_cap.get(self.source.answers[0][2].response.api)
+
+    def _used(self, response: ChatResponse) -> int | None:
+        """The output tokens of a recorded answer that count under the cap; None if they are not known."""
+        return under_cap(believed(response), self.profile.reasoning_under_cap)
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The recorded answer if the budget would not change it; else the known output, cut again."""
@@ -128,9 +128,9 @@ class SimulatedTurn:
         return found
 
     def _by_key(self, turn: Turn) -> int | None:
-        """The position at which the answer of this round begins; None if the recording has no such round."""
-        key = (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries)
-        return next((position for position, own in enumerate(self._keys()) if own == key), None)
+        """The position that the answer of this round began at; None if the recording has no such round."""
+        keys, key = self._keys(), (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries)
+        return keys.index(key) if key in keys else None
 
     def _of(self, first: int) -> KnownOutput:
         if first not in self._known:
@@ -144,8 +144,7 @@ class SimulatedTurn:
         if not self.budget_changed:
             return True
         answer = self.source.answers[position][2]
-        believed = answer.response.usage if impossible(answer.response) is None else None
-        used = under_cap(believed, self.thinking_counts)
+        used = self._used(answer.response)
         # A cut answer would be longer under a larger cap and shorter under a smaller one.
         if is_cut(answer) or self._surely_cut(position):
             return cap is not None and cap == (self.caps[position] or used)
@@ -182,7 +181,7 @@ class SimulatedTurn:
         body, lost = made
         recut = Recut(output.basis.value, output.note, send.max_tokens, taken.tokens, body, lost, taken.apart,
                       not taken.ended)
-        response = decode(output.last.api, body, http_status=output.last.http_status, words=self.words)
+        response = decode(output.last.api, body, http_status=output.last.http_status, words=self.profile.words)
         stop = response.stop_reason
         seen = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized in FINISHED else None))
         # A word that stands for one that was not recorded is nobody's: what told the end is said in its place.
@@ -192,7 +191,7 @@ class SimulatedTurn:
         stop = stop._replace(raw=None if stands else stop.raw, evidence=(*origin, *stop.evidence, seen))
         response = replace(response, stop_reason=stop)
         # Judged with the cap of this request: "usage equals the cap" is evidence of a cut.
-        judged = self.judge(response, replace(turn.request, max_tokens=send.max_tokens))
+        judged = judge_response(response, replace(turn.request, max_tokens=send.max_tokens), self.profile)
         if send.method is Method.PREFILL:
             return ProviderResponse(response, judged, None, send.method, send.stripped, False, None, recut)
         return ProviderResponse(response, judged, recut=recut)
@@ -220,17 +219,17 @@ class SimulatedTurn:
         return None
 
     def _cut(self, api: str) -> StopReason:
-        """The stop reason of a budget cut, as this recording reports one (perhaps without any word, or with the word
-        for a finished answer); else as the server is known to report it; else the format's first word."""
-        own = [place for place, answer in enumerate(self.source.answers) if answer[2].response.api == api]
-        for place in own:
-            answer = self.source.answers[place][2]
+        """The stop reason of a budget cut: as this recording reports it, which may be by no word at all or by one that
+        says that the answer is finished; else as the server is known to report it; else the format's first word."""
+        own = [(place, answer) for place, (_, _, answer) in enumerate(self.source.answers)
+               if answer.response.api == api]
+        for _, answer in own:
             stop = answer.response.stop_reason
             if stop.normalized is Stop.MAX_TOKENS and stop.raw and stop.detail is None:
                 return StopReason(Stop.MAX_TOKENS, stop.raw)
             if answer.judgement.cap_reached and not stop.raw:
                 return INTERRUPTED
-        lies = (self.source.answers[place][2].response.stop_reason.raw for place in own if self._ends_at_cap(place))
+        lies = (answer.response.stop_reason.raw for place, answer in own if self._ends_at_cap(place))
         word = next(lies, self.word_at_cap)
         return StopReason(Stop.MAX_TOKENS, cut_word(api)) if word is None else StopReason(Stop.END_TURN, word)
 
@@ -239,9 +238,8 @@ class SimulatedTurn:
         response = self.source.answers[position][2].response
         if response.stop_reason.normalized is not Stop.END_TURN or not response.stop_reason.raw:
             return False
-        believed = None if response.other_choices or impossible(response) is not None else response.usage
-        used = under_cap(believed, self.thinking_counts)
-        return used is not None and used == self.caps[position]
+        used = self._used(response)
+        return not response.other_choices and used is not None and used == self.caps[position]
 
     def _surely_cut(self, position: int) -> bool:
         """Whether an answer was cut though its word denies it: it ends at the cap with this server's word for that."""
@@ -300,10 +298,8 @@ def _with_prefix(parts: tuple[ResponsePart, ...], prefix: str, quotes: bool) -> 
     place = next((place for place, part in enumerate(parts) if type(part) is TextPart), None)
     if place is None and quotes and not any(type(part) is ToolCall for part in parts):
         return (*parts, TextPart(prefix))
-    if place is None or not prefix:
-        return parts
-    text = TextPart(prefix + parts[place].text)  # type: ignore[union-attr]
-    return (*parts[:place], text, *parts[place + 1 :])
+    return tuple(TextPart(prefix + part.text) if at == place and type(part) is TextPart else part
+                 for at, part in enumerate(parts))
 
 
 # -- what is sent ----------------------------------------------------------------------------------------------------
@@ -313,16 +309,16 @@ PLAIN = "what only the recorded response could carry"
 
 def _spellings(parts: tuple[ResponsePart, ...], ended: bool) -> Iterator[tuple[tuple[ResponsePart, ...], str]]:
     """Variants of the parts that a format may be able to express, best first, each with its losses."""
-    calls = [place for place, part in enumerate(parts) if type(part) is ToolCall and part.kind is not CallKind.SERVER]
+    calls = [(place, part) for place, part in enumerate(parts)
+             if type(part) is ToolCall and part.kind is not CallKind.SERVER]
     if ended or not calls:
         yield parts, ""
     else:
-        last = calls[-1]
-        call = parts[last]
+        place, call = calls[-1]
+        before, after = parts[:place], parts[place + 1 :]
         for closed in (True, False):
-            cut = call._replace(closed=closed, status=None) if type(call) is ToolCall else call
-            yield (*parts[:last], cut, *parts[last + 1 :]), ""
-        parts = (*parts[:last], *parts[last + 1 :])
+            yield (*before, call._replace(closed=closed, status=None), *after), ""
+        parts = (*before, *after)
         yield parts, "the cut call"
     yield tuple(_plain(parts)), PLAIN
 
@@ -347,13 +343,16 @@ def _usage(output: KnownOutput, share: AnswerShare, first: ChatResponse | None) 
 
 
 def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:
-    lost = f"; {recut.lost} could not be carried" if recut.lost else ""
-    apart = f"; ESTIMATED, {recut.between}" if recut.apart is not None else ""
-    apart += f"; cut by the budget, over which this server says {word!r}" if recut.cut and word else ""
-    if not recut.cut and output.last.stop_reason.raw is None and word:
-        apart += f"; the provider's word was not recorded, and {word!r} stands for it"
-    tokens = f"{recut.tokens:,} of {output.tokens:,} known tokens"
-    return f"{tokens}, boundaries by {recut.basis} ({recut.note}){lost}{apart}"
+    told = [f"{recut.tokens:,} of {output.tokens:,} known tokens, boundaries by {recut.basis} ({recut.note})"]
+    if recut.lost:
+        told.append(f"{recut.lost} could not be carried")
+    if recut.apart is not None:
+        told.append(f"ESTIMATED, {recut.between}")
+    if recut.cut and word:
+        told.append(f"cut by the budget, over which this server says {word!r}")
+    elif word and output.last.stop_reason.raw is None:
+        told.append(f"the provider's word was not recorded, and {word!r} stands for it")
+    return "; ".join(told)
 
 
 # -- Simulation over recorded exchanges: finds what their bodies tell of tokens, and hands it to the engine's source -
@@ -372,12 +371,7 @@ def simulated_source(
             memo[index] = tokens_of(exchanges[index])
         return memo[index]
 
-    return SimulatedTurn(
-        source, of, lambda response, request: judge_response(response, request, profile),
-        tuple(_cap(exchanges[index]) for index in indices), budget_changed,
-        profile.words, profile.at_cap.get(source.answers[0][2].response.api),
-        profile.reasoning_under_cap,
-    )
+    return SimulatedTurn(source, of, profile, tuple(_cap(exchanges[index]) for index in indices), budget_changed)
 
 
 def tokens_of(exchange: Exchange) -> TokenMeasure:

@@ -20,13 +20,7 @@ from inspector.sessions.reasons import is_unreadable, missing_response, unreadab
 from inspector.sessions.recording import NOT_READ, Exchange, Options, RawExchange, TurnRecord
 from loop_core.errors import CallerError, DecodeError
 from loop_core.formats import FORMATS
-from loop_core.values import (
-    ChatResponse,
-    Finding,
-    Request,
-    Severity,
-    TransportEnd,
-)
+from loop_core.values import ChatResponse, Finding, Request, Severity, TransportEnd
 from loop_core.wire import decode_response, wire
 from loop_core.wire.format import Profile
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
@@ -68,12 +62,8 @@ def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact
 
 def answer_texts(response: ChatResponse) -> Iterator[str]:
     """The texts of an answer that may arrive in pieces."""
-    for said in (response.text, response.reasoning_content, response.refusal):
-        if said:
-            yield said
-    for call in (*response.tool_calls, *response.server_calls):
-        if call.arguments:
-            yield call.arguments
+    calls = (call.arguments for call in (*response.tool_calls, *response.server_calls))
+    yield from filter(None, (response.text, response.reasoning_content, response.refusal, *calls))
 
 
 def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list[SpelledPiece]]:
@@ -86,13 +76,13 @@ def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list
         return {}
     found: dict[str, list[SpelledPiece]] = {}
     for fact in read.facts:
-        made = found.setdefault(fact, [])
-        first = 0
-        for start, end in [(each.start, each.end) for each in read.of(fact)]:
+        made, first = found.setdefault(fact, []), 0
+        for each in read.of(fact):
             # A piece of a JSON string is recorded with its quotes, a piece of another format without.
-            quoted = body[start : start + 1] == b'"' and end - start >= 2
-            plain, at = redact.unescape(body[start + quoted : end - quoted])
-            made.append(SpelledPiece(first, plain, [start + quoted + place for place in at]))
+            quoted = body[each.start : each.start + 1] == b'"' and each.end - each.start >= 2
+            start = each.start + quoted
+            plain, at = redact.unescape(body[start : each.end - quoted])
+            made.append(SpelledPiece(first, plain, [start + place for place in at]))
             first += len(plain)
     return found
 
@@ -232,24 +222,22 @@ def build(
     headers = redact.headers(raw.headers, shapes=not raw.clean, counts=counts)
     body = raw.body if raw.clean else _reseal(redact.body(raw.body, counts), raw.body)
     chosen = _profile(raw, api, url, headers, body, request, options)
-    if not raw.recorded:
-        response = missing_response(raw, api, headers, request)
-    else:
-        try:
-            response = _decode(api, body, raw.status, headers, request, chosen.profile, raw.end)
-        except DecodeError as why:
-            problem = f"not a response of {api}: {why}"
-            if raw.end is TransportEnd.CUT:
-                raw.recorded, body = False, b""  # too little was recorded to decode anything
-                response = missing_response(raw, api, headers, request)
-            elif _asks_a_model(raw, api, request):
-                response = unreadable_response(raw, api, body, problem)
-            else:
-                return UnbuiltExchange(problem, undecodable=True)
-        silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
-        if silent and not traffic.by_content(body):
-            what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
-            return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
+    try:
+        response = (_decode(api, body, raw.status, headers, request, chosen.profile, raw.end) if raw.recorded else
+                    missing_response(raw, api, headers, request))
+    except DecodeError as why:
+        problem = f"not a response of {api}: {why}"
+        if raw.end is TransportEnd.CUT:
+            raw.recorded, body = False, b""  # too little was recorded to decode anything
+            response = missing_response(raw, api, headers, request)
+        elif _asks_a_model(raw, api, request):
+            response = unreadable_response(raw, api, body, problem)
+        else:
+            return UnbuiltExchange(problem, undecodable=True)
+    silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
+    if silent and not traffic.by_content(body):
+        what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
+        return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
     if raw.problem:
         # The connection's end is not in the body, so the recorder's word is added to the decoded response.
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, raw.problem)
@@ -319,12 +307,8 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
 
 def _asks(raw: RawExchange) -> bool:
     """Whether the request looks like one to a model, whatever its path."""
-    text = raw.request_text
-    return (
-        raw.method == "POST"
-        and text is not None
-        and any(f'"{name}"' in text for name in ("messages", "contents", "input"))  # chat formats, Gemini, Responses
-    )
+    text = raw.request_text or ""  # chat formats, Gemini, Responses
+    return raw.method == "POST" and any(f'"{name}"' in text for name in ("messages", "contents", "input"))
 
 
 def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None) -> tuple[Any, Request | None]:
@@ -346,12 +330,7 @@ def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None)
 
 
 def _profile(
-    raw: RawExchange,
-    api: str,
-    url: str,
-    headers: tuple[tuple[str, str], ...],
-    body: bytes,
-    request: Request | None,
+    raw: RawExchange, api: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes, request: Request | None,
     options: Options,
 ) -> ProfileChoice:
     name, model = options.profile or raw.profile, request.model if request else None

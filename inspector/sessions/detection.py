@@ -145,8 +145,8 @@ def _shapes() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
 
 
 @cache
-def _context() -> tuple[Any, tuple[str, ...]]:
-    return _compile("|".join(f"(?:{pattern})" for _, pattern in CONTEXTS)), tuple(kind for kind, _ in CONTEXTS)
+def _context() -> Any:
+    return _compile("|".join(f"(?:{pattern})" for _, pattern in CONTEXTS))
 
 
 @cache
@@ -205,8 +205,8 @@ ESCAPES = re2.compile(rb"\\/|\\u00[2-7]")
 
 def spans(data: bytes) -> list[CredentialSpan]:
     """The places of credentials in a text as UTF-8, in order, without overlaps."""
-    known = _either().search(data) is not None
-    found = [*(_of_forms(data) if known else ()), *(_of_contexts(data) if known else ()), *_of_this_machine(data)]
+    known = (*_of_forms(data), *_of_contexts(data)) if _either().search(data) is not None else ()
+    found = [*known, *_of_this_machine(data)]
     if len(found) < 2:
         return found
     merged: list[CredentialSpan] = []
@@ -250,11 +250,10 @@ def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
 
 
 def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
-    pattern, kinds = _context()
     at = 0
-    while (match := pattern.search(data, at)) is not None:
+    while (match := _context().search(data, at)) is not None:
         last = match.lastindex
-        said, test = TESTS[kinds[(last - 1) // 3]]  # each pattern has three groups
+        said, test = TESTS[CONTEXTS[(last - 1) // 3][0]]  # each pattern has three groups
         start, end = match.span(last)
         groups = (match.group(number) or b"" for number in (last - 2, last - 1, last))
         name, quote, value = (group.decode("utf-8", "replace") for group in groups)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from hashlib import sha256
 from operator import attrgetter
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from inspector.sessions import intake, redact
 from inspector.sessions import open as opening
@@ -44,12 +44,8 @@ _BLOCK = 4 << 20
 _RAW = attrgetter(*(field.name for field in fields(RawExchange)))
 
 
-class FileState(NamedTuple):
-    """The state of one file; zeros if it does not exist."""
-
-    size: int
-    modified_ns: int
-    inode: int
+FileState = tuple[int, int, int]
+"""Size, time of change and inode of one file; zeros if it does not exist."""
 
 
 def states_of(paths: Sequence[str]) -> dict[str, FileState]:
@@ -66,8 +62,8 @@ def _state(path: str) -> FileState:
     try:
         seen = os.stat(path)
     except OSError:
-        return FileState(0, 0, 0)
-    return FileState(seen.st_size, seen.st_mtime_ns, seen.st_ino)
+        return 0, 0, 0
+    return seen.st_size, seen.st_mtime_ns, seen.st_ino
 
 
 class FollowedFile:
@@ -116,10 +112,9 @@ class FollowedFile:
             return None
         if not self._is_unchanged(file):
             return None
-        if self._size < HEAD:  # with more bytes the format may turn out to be another
-            file.seek(0)
-            if choose(file.read(HEAD), self.path) != self._format:
-                return None
+        file.seek(0)
+        if self._size < HEAD and choose(file.read(HEAD), self.path) != self._format:
+            return None  # with more bytes the format turns out to be another
         file.seek(self._size)
         return self._take(file, growth)
 
@@ -216,14 +211,11 @@ class FollowedSession:
         self, exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]
     ) -> list[Exchange]:
         """Counts the credentials across the seams of new turns; rows of an agent stay as they are."""
-        same = 0
-        for (record, _), turn in zip(self._turns, turns, strict=False):
-            if record != turn or turn.links[-1].index >= self._same:
-                break
-            same += 1
-        del self._turns[same:]
+        changed = (at for at, ((record, _), turn) in enumerate(zip(self._turns, turns, strict=False))
+                   if record != turn or turn.links[-1].index >= self._same)
+        del self._turns[next(changed, min(len(self._turns), len(turns))) :]
         path = exchanges[0].path
-        for turn in turns[same:]:
+        for turn in turns[len(self._turns) :]:
             self._turns.append((turn, Counter()))
             mask_seams(exchanges, [turn], {path: self._turns[-1][1]})
         for _, found in self._turns:
@@ -291,7 +283,9 @@ class TranscriptGrowth:
         if self._whole:
             return None
         reader, lines, closed = self.reader, self._lines, len(self._marks)
-        before = _copies(vars(reader)), _copies(vars(lines)), [_values(each) for each in reader.answers[closed:]]
+        open_answers = [(each, _copies({name: getattr(each, name) for name in _SLOTS}))
+                        for each in reader.answers[closed:]]
+        before = _copies(vars(reader)), _copies(vars(lines))
         shut, whole = self._closed, reader.reading
         reading = reader.reading = replace(
             whole, exchanges=list(shut.exchanges), answers=list(shut.answers), acts=list(shut.acts),
@@ -309,18 +303,15 @@ class TranscriptGrowth:
         reader.answers = [*every[:closed], *reader.answers]
         reader.report(lines)
         reading.masked = lines.masked.copy()
-        self._restore(before)
+        # The effect of ending the file early on the answers and their reader is undone.
+        vars(reader).update(before[0])
+        vars(lines).update(before[1])
+        for answer, values in open_answers:
+            for name, value in values.items():
+                setattr(answer, name, value)
         self._common = common
         self._close(reading)
         return reading
-
-    def _restore(self, before: tuple[dict[str, Any], dict[str, Any], list[list[Any]]]) -> None:
-        """Undoes the effect of ending the file early on the answers and their reader."""
-        vars(self.reader).update(before[0])
-        vars(self._lines).update(before[1])
-        for answer, values in zip(self.reader.answers[len(self._marks) :], before[2], strict=True):
-            for name, value in zip(_SLOTS, values, strict=True):
-                setattr(answer, name, value)
 
     def _close(self, reading: FileReading) -> None:
         """Closes the first open answers, with the results that were just made."""
@@ -387,11 +378,6 @@ def _end_of_lines(data: bytes, but: int) -> int:
 
 def _copies(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value.copy() if isinstance(value, (list, dict, set)) else value for name, value in values.items()}
-
-
-def _values(answer: TranscriptAnswer) -> list[Any]:
-    given = (getattr(answer, name) for name in _SLOTS)
-    return [value.copy() if isinstance(value, (list, dict)) else value for value in given]
 
 
 def _mark(answer: TranscriptAnswer) -> tuple[int, ...]:

@@ -13,23 +13,14 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from itertools import groupby
 from typing import NamedTuple
 
 from inspector.sessions.recording import Exchange
 from inspector.sessions.traffic import host_of
 from loop_core.json_parser import from_json
 from loop_core.judge.classify import cut_at_cap
-from loop_core.values import (
-    ArgsForm,
-    CallKind,
-    Message,
-    OpaquePart,
-    Request,
-    Role,
-    Stop,
-    ToolCall,
-    ToolResultPart,
-)
+from loop_core.values import ArgsForm, CallKind, Message, OpaquePart, Request, Role, Stop, ToolCall, ToolResultPart
 
 
 class ItemKind(Enum):
@@ -117,24 +108,16 @@ class HistoryTree:
     def step(self, node: int, key: int) -> int:
         """The node after an item."""
         edge = node << 32 | key
-        found = self._edges.get(edge)
-        if found is None:
-            found = self._edges[edge] = len(self._edges) + 1
-        return found
+        return self._edges.setdefault(edge, len(self._edges) + 1)
 
     def key(self, value: Hashable) -> int:
         """The number of a value."""
-        found = self._keys.get(value)
-        if found is None:
-            found = self._keys[value] = len(self._keys)
-        return found
+        return self._keys.setdefault(value, len(self._keys))
 
     def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an assistant's text and calls, equal to that of the item in a later history."""
-        return self.key(
-            (ItemKind.ASSISTANT, self._squeeze(text),
-             tuple([(call.id, call.name, self.arguments(call)) for call in calls]))
-        )
+        said = tuple([(call.id, call.name, self.arguments(call)) for call in calls])
+        return self.key((ItemKind.ASSISTANT, self._squeeze(text), said))
 
     def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an assistant's text and calls without call ids, which some clients drop or rename."""
@@ -145,15 +128,13 @@ class HistoryTree:
         raw = call.arguments or ""
         if self._exact:
             return raw
-        found = self._parsed.get(raw)
-        if found is None:
+        if raw not in self._parsed:
             try:
                 # Clients parse arguments and write them again, with other white space and order of keys.
-                found = json.dumps(from_json(raw.encode()), sort_keys=True) if raw.strip() else "{}"
+                self._parsed[raw] = json.dumps(from_json(raw.encode()), sort_keys=True) if raw.strip() else "{}"
             except (ValueError, TypeError):  # a lone surrogate is not text to the parser
-                found = raw.strip()
-            self._parsed[raw] = found
-        return found
+                self._parsed[raw] = raw.strip()
+        return self._parsed[raw]
 
     def _number(self, messages: tuple[Message, ...], kind: ItemKind) -> int:
         found = self._seen.get(messages)
@@ -165,16 +146,10 @@ class HistoryTree:
         text = "".join(message.text for message in messages)
         if kind is ItemKind.ASSISTANT:
             return self.answer_key(text, [call for message in messages for call in message.tool_calls])
-        results = tuple(
-            (part.call_id, part.text_key if self._exact else squeeze(part.text))
-            for message in messages for part in message.results
-        )
-        others = tuple(
-            (part.type, _CACHE_MARK.sub("", part.json))
-            for message in messages
-            for part in message.parts
-            if type(part) is OpaquePart
-        )
+        results = tuple((part.call_id, part.text_key if self._exact else squeeze(part.text))
+                        for message in messages for part in message.results)
+        others = tuple((part.type, _CACHE_MARK.sub("", part.json))
+                       for message in messages for part in message.parts if type(part) is OpaquePart)
         return self.key((kind, self._squeeze(text), results, others))
 
     def _squeeze(self, text: str) -> str:
@@ -188,18 +163,12 @@ def _leading(messages: tuple[Message, ...]) -> int:
 
 def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Message, ...]]]:
     """The messages of each item, and its kind."""
-    run: list[Message] = []
-    kind: ItemKind | None = None
-    for message in messages:
-        now = _kind(message)
+    for kind, run in groupby(messages, key=_kind):
         # Clients split an answer, or join results, as they like; two messages of a user are never one.
-        if kind is not None and (now is not kind or now not in (ItemKind.ASSISTANT, ItemKind.RESULTS)):
+        if kind in (ItemKind.ASSISTANT, ItemKind.RESULTS):
             yield kind, tuple(run)
-            run = []
-        kind = now
-        run.append(message)
-    if kind is not None:
-        yield kind, tuple(run)
+        else:
+            yield from ((kind, (message,)) for message in run)
 
 
 def _kind(message: Message) -> ItemKind:
@@ -303,7 +272,7 @@ def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[
     if len(stated) == 1:  # a converter's default says nothing
         return dict.fromkeys(group, 0.0), False
     moments = {index: moment_of(exchanges[index].started) for index in group}
-    known = all(moment is not None for moment in moments.values())  # one unknown may be anywhere
+    known = None not in moments.values()  # one unknown may be anywhere
     return {index: moment or 0.0 for index, moment in moments.items()}, known
 
 

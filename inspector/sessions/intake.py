@@ -15,7 +15,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import IO
 
@@ -139,11 +139,10 @@ def file_bytes(path: str, start: bytes = b"") -> bytes:
 
 def standard_input() -> bytes:
     """The bytes of standard input, and one byte more than the maximum if it is longer."""
-    pieces, size = [], 0
-    while size <= most() and (piece := sys.stdin.buffer.read(min(PIECE, most() + 1 - size))):
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)
+    found = bytearray()
+    while len(found) <= most() and (piece := sys.stdin.buffer.read(min(PIECE, most() + 1 - len(found)))):
+        found += piece
+    return bytes(found)
 
 
 def _drain(file: IO[bytes], start: bytes) -> bytes:
@@ -200,10 +199,8 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
     `room` bounds what is unpacked of all bodies together; a body that does not fit is dropped.
     """
     # The bytes come first: recorders may keep a header of a body that they have unpacked.
-    if data[:2] == b"\x1f\x8b":
-        pieces = _inflate(data, 31)  # 15 bits of history in gzip's wrapper (zlib.h, inflateInit2)
-    elif data[:4] == _ZSTD:
-        pieces = _zstd(data)
+    if data.startswith(PACKED):
+        pieces = _packed(data)
     elif data[:1] in _PLAIN:
         return data  # the recorder unpacked the body and kept the header
     elif coding == "deflate":
@@ -227,25 +224,24 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
 
 def unpacked_head(data: bytes, size: int) -> bytes | None:
     """The first unpacked bytes of gzip or zstd data; None if it is not, or is damaged from the start."""
-    if not data.startswith(PACKED):
-        return None
     plain = b""
-    try:
-        for piece in _inflate(data, 31) if data[:2] == b"\x1f\x8b" else _zstd(data):
+    with suppress(ValueError):
+        for piece in _packed(data) if data.startswith(PACKED) else ():
             plain += piece
             if len(plain) >= size:
                 break
-    except ValueError:
-        return plain[:size] or None
     return plain[:size] or None
 
 
-def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
-    """Pieces of a gzip or deflate stream; a cut stream ends early.
+# The pieces of a compressed stream; a cut stream ends early. A damaged or empty one raises ValueError.
 
-    Raises:
-        ValueError: it is damaged, or empty.
-    """
+
+def _packed(data: bytes) -> Iterator[bytes]:
+    # 15 bits of history in gzip's wrapper (zlib.h, inflateInit2)
+    return _zstd(data) if data[:4] == _ZSTD else _inflate(data, 31)
+
+
+def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
     import zlib
 
     stream, any_piece = zlib.decompressobj(wbits), False
@@ -270,11 +266,6 @@ def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
 
 
 def _zstd(data: bytes) -> Iterator[bytes]:
-    """Pieces of zstd frames; a cut stream ends early.
-
-    Raises:
-        ValueError: it is damaged, or empty.
-    """
     import zstandard
 
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
@@ -292,11 +283,6 @@ def _zstd(data: bytes) -> Iterator[bytes]:
 
 
 def _brotli(data: bytes) -> Iterator[bytes]:
-    """Pieces of a Brotli stream; a cut stream ends early.
-
-    Raises:
-        ValueError: it is damaged, or empty.
-    """
     import brotli
 
     stream, any_piece = brotli.Decompressor(), False

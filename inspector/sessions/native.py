@@ -184,6 +184,7 @@ class _Reader:
 
     def __init__(self, header: Mapping[str, Any], suspicious: bool) -> None:
         self.reading = FileReading()
+        self.notices = self.reading.notices
         self.suspicious = suspicious
         self.about = {name: header[name] for name in _ABOUT if isinstance(header.get(name), str)}
         self.raws: dict[str, RawExchange] = {}
@@ -211,7 +212,7 @@ class _Reader:
             cut_behind(self.reading.raws)
         if self.unknown:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(self.unknown.items()))
-            self.reading.notices.append(f"records of unknown type were passed over: {kinds}")
+            self.notices.append(f"records of unknown type were passed over: {kinds}")
         self.reading.about = SessionAbout(**self.about)
         return self.reading
 
@@ -219,13 +220,12 @@ class _Reader:
         record = _parse(line)
         if record is None and cut:
             self.cut = True
-            self.reading.notices.append(
-                f"line {number + 1}, the last, is cut after {len(line)} bytes; the part before it was read"
-            )
+            size = f"{len(line)} bytes"
+            self.notices.append(f"line {number + 1}, the last, is cut after {size}; the part before it was read")
             return
         kind = record.get("type") if isinstance(record, dict) else None
         if not isinstance(kind, str):
-            self.reading.notices.append(f"line {number + 1} is not a record: expected a JSON object with a `type`")
+            self.notices.append(f"line {number + 1} is not a record: expected a JSON object with a `type`")
             self._lose(lost_piece(line))
             return
         needed = FIELDS.get(kind)
@@ -234,13 +234,13 @@ class _Reader:
             return
         if all(isinstance(record.get(name), types) for name, types in needed.items()):
             try:
-                getattr(self, f"_{kind}")(record, line)  # only names of `FIELDS` come here
+                getattr(self, f"_{kind}")(record)  # only names of `FIELDS` come here
                 return
             except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
                 pass
         from inspector.sessions.native_models import explain
 
-        self.reading.notices.append(f"line {number + 1}: {explain(record)}")
+        self.notices.append(f"line {number + 1}: {explain(record)}")
 
     def _lose(self, key: str | None) -> None:
         """Notes that a piece of an answer is lost; a piece that names no request may belong to any open answer."""
@@ -248,15 +248,14 @@ class _Reader:
             self.lost |= ({key} if key else set(self.raws)) - self.ended
 
     def _exchange(self, key: str) -> RawExchange:
-        raw = self.raws.get(key)
-        if raw is None:
-            raw = self.raws[key] = RawExchange(len(self.raws), recorded=False)
-        return raw
+        if key not in self.raws:
+            self.raws[key] = RawExchange(len(self.raws), recorded=False)
+        return self.raws[key]
 
-    def _about(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _about(self, record: Mapping[str, Any]) -> None:
         self.about.update({name: record[name] for name in _ABOUT if isinstance(record.get(name), str)})
 
-    def _request(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _request(self, record: Mapping[str, Any]) -> None:
         raw = self._exchange(record["id"])
         api = record.get("api")
         if api is not None and api not in FORMATS:
@@ -274,7 +273,7 @@ class _Reader:
             data = bytes_of(record)
             raw.request_text = data.decode("utf-8", "replace") if data else None
 
-    def _response(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _response(self, record: Mapping[str, Any]) -> None:
         raw = self._exchange(record["request"])
         status = record.get("status")
         raw.status, raw.recorded = traffic.http_status(status), True
@@ -283,7 +282,7 @@ class _Reader:
         if status is not None and raw.status is None:
             raise ValueError("status")  # for the notice; the rest of the record is already used
 
-    def _bytes(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _bytes(self, record: Mapping[str, Any]) -> None:
         key = record["request"]
         self._exchange(key).recorded = True
         if key in self.lost:
@@ -300,7 +299,7 @@ class _Reader:
             times = self.times.setdefault(key, [])
             times.append(Chunk((times[-1].end if times else 0) + len(data), ms))
 
-    def _end(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _end(self, record: Mapping[str, Any]) -> None:
         key, word = record["request"], record["end"]
         raw = self._exchange(key)
         if word == NOT_RECORDED:
@@ -311,7 +310,7 @@ class _Reader:
         self.ended.add(key)
         raw.duration_ms = time_of(record) if record.get("ms") is not None else raw.duration_ms
 
-    def _tool_result(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _tool_result(self, record: Mapping[str, Any]) -> None:
         result = ToolResultPart(
             optional_text(record, "call_id"),
             optional_text(record, "name"),
@@ -320,31 +319,31 @@ class _Reader:
         )
         self.reading.answers.append(ToolAnswer(self._entry(record), result, optional_text(record, "at")))
 
-    def _limits(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _limits(self, record: Mapping[str, Any]) -> None:
         try:
             Limits().with_values(record["values"])
         except CallerError as why:
-            self.reading.notices.append(f"limits that cannot be used were passed over: {why}")
+            self.notices.append(f"limits that cannot be used were passed over: {why}")
             return
         self._act("limits", record["values"], record)
 
-    def _policy(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _policy(self, record: Mapping[str, Any]) -> None:
         name = record["name"]
         if name != STRICT:
-            self.reading.notices.append(f"recorded under the policy {name!r}: --policy {name} shows what was run then")
+            self.notices.append(f"recorded under the policy {name!r}: --policy {name} shows what was run then")
         if record.get("allow_silence") is True:
-            self.reading.notices.append("recorded with allow_silence=yes: `inspector replay --set allow_silence=yes`, "
-                                        "or LOOP_INSPECTOR_ALLOW_SILENCE=yes, shows what was run then")
+            self.notices.append("recorded with allow_silence=yes: `inspector replay --set allow_silence=yes`, or "
+                                "LOOP_INSPECTOR_ALLOW_SILENCE=yes, shows what was run then")
         self._act("policy", name, record)
 
-    def _note(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _note(self, record: Mapping[str, Any]) -> None:
         text = redact.text(record["text"])
         self._act("note", text, record)
         raw = self.raws.get(record.get("request") or "")
         if raw is not None and text.startswith(AGAIN):
-            self.reading.notices.append(sent_again(raw.entry, raw.status, raw.problem, text))
+            self.notices.append(sent_again(raw.entry, raw.status, raw.problem, text))
 
-    def _cancel(self, record: Mapping[str, Any], line: bytes) -> None:
+    def _cancel(self, record: Mapping[str, Any]) -> None:
         self._act("cancel", record.get("answered") is True, record)
 
     def _act(self, kind: str, value: Any, record: Mapping[str, Any]) -> None:
@@ -365,12 +364,11 @@ class _Reader:
         raw.clean = not self.suspicious
         if key in self.lost:
             raw.end = TransportEnd.CUT
-            gap = "a piece of its answer is lost; what follows it is not read"
-            self.reading.notices.append(f"exchange {raw.entry}: {gap}")
+            self.notices.append(f"exchange {raw.entry}: a piece of its answer is lost; what follows it is not read")
         elif key not in self.ended and (raw.recorded or raw.url or raw.request_text):
             # The recorder was killed while this response arrived, so its last bytes are not its end.
             raw.end = TransportEnd.ABORTED if raw.entry in self.given_up else TransportEnd.CUT
-            self.reading.notices.append(f"exchange {raw.entry} has no `end`: the recording stopped while it ran")
+            self.notices.append(f"exchange {raw.entry} has no `end`: the recording stopped while it ran")
         self.reading.raws.append(raw)
 
 

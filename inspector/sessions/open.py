@@ -98,8 +98,12 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
     options = options_of(api, profile)
     shut: list[Skipped] = []
     every = [name for path in paths for name in expand(path, shut)]
+
+    def unread(name: str, why: str, done: int) -> FileGroup:
+        return FileGroup((name,), Recording((Input(name, "unknown", 0, error=why),), (), ()), done, len(every))
+
     for folder in shut:
-        yield _unread_group(folder.why.split(": ", 1)[0], folder.why, 0, len(every))
+        yield unread(folder.why.split(": ", 1)[0], folder.why, 0)
     spread: dict[str, list[OpenedFile]] = {}
     beside: set[str] = set()
     for done, (name, listed) in enumerate(every, start=1):
@@ -107,7 +111,7 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
             continue
         skipped, found = _of_folder(name, options) if listed else ("", list(_open(name, options, None)))
         if skipped:
-            yield _unread_group(name, skipped, done, len(every))
+            yield unread(name, skipped, done)
             continue
         beside.update(source.path for source, _ in found[1:])
         if _spread(found[0]):
@@ -116,10 +120,6 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
             yield FileGroup((name,), join_files(found), done, len(every))
     for group in spread.values():
         yield FileGroup(tuple(source.path for source, _ in group), join_files(group), len(every), len(every))
-
-
-def _unread_group(name: str, why: str, count: int, total: int) -> FileGroup:
-    return FileGroup((name,), Recording((Input(name, "unknown", 0, error=why),), (), ()), count, total)
 
 
 def options_of(api: str | None, profile: str | None) -> Options:
@@ -183,14 +183,16 @@ def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
 
 def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[OpenedFile]:
     try:
-        if path != STDIN:
+        if path == STDIN:
+            if len(stdin or b"") > intake.most():
+                raise intake.BoundError(intake.too_large())
+            source, found = _read(path, stdin or b"", options)
+        else:
             files.check_bounds(path)
-        if path != STDIN and os.path.isdir(path):
-            yield from _folder(path, options)
-            return
-        if path == STDIN and len(stdin or b"") > intake.most():
-            raise intake.BoundError(intake.too_large())
-        source, found = _read(path, stdin or b"", options) if path == STDIN else read_file(path, options)
+            if os.path.isdir(path):
+                yield from _folder(path, options)
+                return
+            source, found = read_file(path, options)
     except (OSError, intake.BoundError) as why:
         yield unread_file(path, why)
         return
@@ -345,10 +347,9 @@ def decode_reading(
     """The result of an importer for one file, with its raw exchanges decoded."""
     exchanges = list(reading.exchanges)
     refused: list[tuple[RawExchange, UnbuiltExchange]] = []
-    raws = reading.raws[::-1]
-    reading.raws.clear()
-    while raws:
-        raw = raws.pop()  # freed once it is decoded: it takes as much room as what it becomes
+    reading.raws.reverse()
+    while reading.raws:
+        raw = reading.raws.pop()  # freed once it is decoded: it takes as much room as what it becomes
         try:
             built = (build_one or build)(raw, path, options, reading.masked)
         except ODD as why:

@@ -64,7 +64,7 @@ class Index:
 
     def __init__(self, tree: HistoryTree, by_id: bool = True) -> None:
         self.tree, self.by_id = tree, by_id
-        self.ids: dict[str, list[SeatedExchange]] = {}
+        self._ids: dict[str, list[SeatedExchange]] = {}
         self._requests: dict[tuple[int, tuple[object, ...]], list[SeatedExchange]] = {}
         self._tokens: defaultdict[tuple[object, ...], list[SeatedExchange]] = defaultdict(list)
         self._unrecorded: defaultdict[int, list[SeatedExchange]] = defaultdict(list)
@@ -81,7 +81,7 @@ class Index:
         one.identity = self._identities.setdefault(one.identity, one.identity)  # one object for equal ones
         _put(self._requests, (one.node, one.identity), one)
         if response.id and self.by_id:
-            _put(self.ids, response.id, one)
+            _put(self._ids, response.id, one)
         if response.continuation_token:
             self._tokens[(one.node, response.continuation_token, *one.identity)].append(one)
 
@@ -108,9 +108,13 @@ class Index:
         response = one.exchange.response
         self._requests[one.node, one.identity].pop()
         if response.id and self.by_id:
-            self.ids[response.id].pop()
+            self._ids[response.id].pop()
         if response.continuation_token:
             self._tokens[(one.node, response.continuation_token, *one.identity)].pop()
+
+    def with_id(self, name: str | None) -> Sequence[SeatedExchange]:
+        """The exchanges whose response has this id."""
+        return self._ids.get(name or "", ())
 
     def same_requests(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request, in order."""
@@ -135,11 +139,10 @@ class Index:
 
     def _keys(self, text: str, calls: tuple[ToolCall, ...]) -> list[int]:
         tree = self.tree
-        keys = [tree.answer_key(text, calls)]
-        if calls:
-            keys += [tree.loose_answer_key(text, calls), self._alone_key(calls), self._named_key(calls)]
-            keys.append(self._text_key(text))
-        return keys
+        if not calls:
+            return [tree.answer_key(text, calls)]
+        return [tree.answer_key(text, calls), tree.loose_answer_key(text, calls), self._alone_key(calls),
+                self._named_key(calls), self._text_key(text)]
 
     def _alone_key(self, calls: tuple[ToolCall, ...]) -> int:
         return self.tree.key(("alone", self.tree.loose_answer_key("", calls)))
@@ -186,17 +189,11 @@ class Index:
         if calls:
             tell = _telling(tuple(call.id for call in calls))
             found = [one for one in answers.get(self._named_key(calls), ()) if tell or one.cut]
-            if found:
-                return found, why
-            found = answers.get(self._alone_key(calls), []) if not text.strip() else []
-            found = [one for one in found if _same_ids(one.calls, calls)]
-            if found:
-                return found, why
-        if text.strip() and not calls:
-            found = answers.get(self._text_key(text))
-            if found:
-                return found, "the history repeats its request and its text, without its calls"
-        return None
+            if not found and not text.strip():
+                found = [one for one in answers.get(self._alone_key(calls), ()) if _same_ids(one.calls, calls)]
+            return (found, why) if found else None
+        found = answers.get(self._text_key(text)) if text.strip() else None
+        return (found, "the history repeats its request and its text, without its calls") if found else None
 
     def _by_ids(self, item: HistoryItem) -> tuple[list[SeatedExchange], str] | None:
         names = tuple(call.id for call in item.calls)
@@ -204,9 +201,8 @@ class Index:
             return None
         said = self.tree.loose_answer_key("", item.calls)
         found = [one for one in self._calls.get(names, ()) if self.tree.loose_answer_key("", one.calls) == said]
-        return (
-            (found, f"the id {names[0]} of its call names it, though the history before was edited") if found else None
-        )
+        why = f"the id {names[0]} of its call names it, though the history before was edited"
+        return (found, why) if found else None
 
     def _find_related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
         """Exchanges with the same request whose answer the history contains continued or shortened, or whose answer was
@@ -248,9 +244,7 @@ def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bo
     """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but two distinctive ones must
     agree."""
     return all(
-        not _telling((one.id,))
-        or not _telling((other.id,))
-        or str(one.id) in str(other.id)
+        not (_telling((one.id,)) and _telling((other.id,))) or str(one.id) in str(other.id)
         or str(other.id) in str(one.id)
         for one, other in zip(calls, repeated, strict=True)
     )
@@ -344,18 +338,14 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
     if parent is not None and repeats_request(said):
         return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of ours that asks for the last words once more")
     if parent is not None and (parent.cut or parent.is_paused) and not parent.is_lost:
-        hint = known_hint(said, parent.call_cut)
-        if hint is None and quotes_end(said, parent.chain_text):
-            hint = "it repeats the end of the cut text"
-        elif hint is not None:
-            hint = f"a known hint ({hint})"
-        elif all(item.kind is ItemKind.SYSTEM for item in tail):
-            hint = "a system message alone"
-        if hint is not None:
+        known = known_hint(said, parent.call_cut)
+        hint = (f"a known hint ({known})" if known is not None else
+                "it repeats the end of the cut text" if quotes_end(said, parent.chain_text) else
+                "a system message alone" if all(item.kind is ItemKind.SYSTEM for item in tail) else "")
+        if hint:
             return _after_cut(parent, hint)
-    return PlaceEvidence(
-        TurnPlace.REQUEST, "a new user message" if any(item.kind is ItemKind.USER for item in tail) else "a new request"
-    )
+    typed = any(item.kind is ItemKind.USER for item in tail)
+    return PlaceEvidence(TurnPlace.REQUEST, "a new user message" if typed else "a new request")
 
 
 def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
@@ -378,16 +368,14 @@ def _at_once(parent: SeatedExchange) -> PlaceEvidence:
 
 
 def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
-    if parent is not None and parent.cut_calls:
-        for item in tail:
-            for result in item.results:
-                wording = cut_result(result.text)
-                if result.is_error or wording is not None:
-                    why = f"the result of a cut call reports it ({wording or 'an error'})"
-                    return PlaceEvidence(TurnPlace.REPAIR, why)
-    steered = any(item.kind is ItemKind.USER for item in tail)
-    why = "tool results are sent back" + (", with a user message" if steered else "")
-    return PlaceEvidence(TurnPlace.TOOL_RESULT, why)
+    results = [result for item in tail for result in item.results]
+    for result in results if parent is not None and parent.cut_calls else ():
+        wording = cut_result(result.text)
+        if result.is_error or wording is not None:
+            why = f"the result of a cut call reports it ({wording or 'an error'})"
+            return PlaceEvidence(TurnPlace.REPAIR, why)
+    beside = ", with a user message" if any(item.kind is ItemKind.USER for item in tail) else ""
+    return PlaceEvidence(TurnPlace.TOOL_RESULT, f"tool results are sent back{beside}")
 
 
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:

@@ -21,7 +21,7 @@ from inspector.sessions.histories import (
     size_of,
     times_of,
 )
-from inspector.sessions.parents import Index, PlaceEvidence, last_answer, narrow, new_message, opening, place, tail_of
+from inspector.sessions.parents import Index, last_answer, narrow, new_message, opening, place, tail_of
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from loop_core.values import Request
 
@@ -64,7 +64,8 @@ class _Turn:
 class _Step(NamedTuple):
     """The decision about an exchange: its place, its parent, or the candidates for it."""
 
-    place: PlaceEvidence
+    place: TurnPlace
+    why: str
     parent: SeatedExchange | None = None
     direct: bool = True
     """False if exchanges between the two were not recorded."""
@@ -96,15 +97,15 @@ class _Threader:
         self.times, self.ordered = times_of(exchanges, group)
 
     def run(self) -> list[_Turn]:
-        """Assigns every exchange to a turn. An exchange that names its parent by id is assigned after the parent, one
-        without a request last."""
-        waiting: list[tuple[int, Exchange]] = []
+        """Assigns every exchange to a turn; one that names its parent by id comes after it, one without a request
+        last."""
+        waiting: list[int] = []
         free: list[tuple[int, int, float, int, Request]] = []
         answers = {self.exchanges[index].response.id for index in self.group} - {""}
         for index in self.group:
             request = self.exchanges[index].request
             if request is not None and request.previous_id is not None and request.previous_id in answers:
-                waiting.append((index, self.exchanges[index]))
+                waiting.append(index)
             elif request is not None:
                 self.unknown.update(() if request.previous_id is None else (request.previous_id,))
                 free.append((*size_of(request), self._when(index), index, request))
@@ -118,7 +119,7 @@ class _Threader:
         self._by_previous_id(waiting)
         for index in sorted(self.group, key=lambda each: (self._when(each), each)):
             if self.exchanges[index].request is None:
-                self._alone(index, self.exchanges[index])
+                self._alone(index)
         return self.turns
 
     def _when(self, index: int) -> float:
@@ -154,9 +155,7 @@ class _Threader:
         self.exchanges, self.group = exchanges, range(len(exchanges))
         self.times |= {index: moment or 0.0 for index, moment in when.items()}
         for index in range(same, len(exchanges)):
-            exchange = exchanges[index]
-            parents = self.index.ids.get(exchange.request.previous_id or "", []) if exchange.request else []
-            self._seat_by_id(index, exchange, parents)
+            self._seat_by_id(index, self._named_parents(exchanges[index]))
         return True
 
     def _unseat(self, one: SeatedExchange) -> None:
@@ -168,11 +167,15 @@ class _Threader:
         if not turn.links:
             self.turns.pop()
             self.opened = min(self.opened, len(self.turns))
-        for parent in self.index.ids.get(one.exchange.request.previous_id or "", []) if one.exchange.request else []:
+        for parent in self._named_parents(one.exchange):
             if parent.next_index == one.index:
                 parent.next_index = None
 
     # -- finding -------------------------------------------------------------------------------------------------
+
+    def _named_parents(self, exchange: Exchange) -> Sequence[SeatedExchange]:
+        """The exchanges with the response that a request names as the one it continues."""
+        return self.index.with_id(exchange.request.previous_id if exchange.request is not None else None)
 
     def _step(self, one: SeatedExchange, history: History) -> _Step:
         again = self._stated_place(one) or self._again(one)
@@ -180,17 +183,17 @@ class _Threader:
             return again
         found = self.index.find(history)
         if found is None:
-            return self._after_failure(one, history) or _Step(place(tail_of(history), None))
+            return self._after_failure(one, history) or _Step(*place(tail_of(history), None))
         direct = found.item == last_answer(history)
         left = narrow(found, one, history, self.ordered)
         tail = tail_of(history)
         if len(left) > 1:
             why = f"{len(left)} exchanges could be its parent: {found.why}"
-            return _Step(PlaceEvidence(place(tail, None).place, why), ambiguous=_indices(left))
+            return _Step(place(tail, None).place, why, ambiguous=_indices(left))
         parent = left[0]
         placed = place(tail, parent if direct else None)
         gap = "" if direct else "; exchanges between the two were not recorded"
-        return _Step(PlaceEvidence(placed.place, f"{placed.why}; {found.why}{gap}"), parent, direct)
+        return _Step(placed.place, f"{placed.why}; {found.why}{gap}", parent, direct)
 
     def _stated_place(self, one: SeatedExchange, parent: SeatedExchange | None = None) -> _Step | None:
         """The place that a recorder states for its own request, whose history may look like that of another turn."""
@@ -198,7 +201,7 @@ class _Threader:
         before = parent or self.seated.get((exchange.path, exchange.entry - 1))
         if exchange.recorded_place is None or exchange.again or before is None:
             return None
-        return _Step(PlaceEvidence(exchange.recorded_place, "its recorder says so"), before)
+        return _Step(exchange.recorded_place, "its recorder says so", before)
 
     def _again(self, one: SeatedExchange) -> _Step | None:
         """The step for a repeated request: a retry, a repair with a larger cap, or a resumption; None for any other."""
@@ -209,23 +212,19 @@ class _Threader:
         token = _token(one.exchange)
         owners = self.index.with_token(node, identity, token) if token is not None else ()
         if len(owners) == 1:
-            why = "the same request with the continuation token of the answer"
-            return _Step(PlaceEvidence(TurnPlace.RESUME, why), owners[0])
+            return _Step(TurnPlace.RESUME, "the same request with the continuation token of the answer", owners[0])
         last = asked[-1]
         if last.exchange.session != one.exchange.session:
             return None  # sessions of one file may begin with the same request
         if last.failed and _repeats(last, one, self.ordered):
-            why = "the same request again after an error or an interruption"
-            return _Step(PlaceEvidence(TurnPlace.RETRY, why), last)
+            return _Step(TurnPlace.RETRY, "the same request again after an error or an interruption", last)
+        again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
         if last.cut and one.exchange.recorder is not None:  # a transcript does not contain the cap
-            again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
-            return _Step(PlaceEvidence(again, "the same request again after a cut"), last)
+            return _Step(again, "the same request again after a cut", last)
         before, now = _cap(last), _cap(one)
         # Agents react to a cut with a larger cap; without times the request may be that of another agent.
         if self.ordered and last.cut and before is not None and now is not None and now > before:
-            place_again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
-            why = f"the same request again with a larger output limit ({before} to {now})"
-            return _Step(PlaceEvidence(place_again, why), last)
+            return _Step(again, f"the same request again with a larger output limit ({before} to {now})", last)
         return None
 
     def _after_failure(self, one: SeatedExchange, history: History) -> _Step | None:
@@ -236,22 +235,21 @@ class _Threader:
         while start > 0 and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
             start -= 1
             asked = [each for each in self.index.same_requests(nodes[start], one.identity)[-_SHOWN:] if each.cut]
-            placed = place(items[start:], asked[0]) if asked else None
-            if placed is not None and start > 0:
+            if asked and start > 0:
+                placed = place(items[start:], asked[0])
                 if len(asked) == 1:
-                    return _Step(PlaceEvidence(placed.place, f"{placed.why}; the cut answer was left out"), asked[0])
+                    return _Step(placed.place, f"{placed.why}; the cut answer was left out", asked[0])
                 if placed.place is TurnPlace.REQUEST:
                     return None
                 why = f"{len(asked)} cut exchanges could be its parent"
-                return _Step(PlaceEvidence(TurnPlace.REQUEST, why), ambiguous=_indices(asked))
+                return _Step(TurnPlace.REQUEST, why, ambiguous=_indices(asked))
         return None
 
     # -- seating -------------------------------------------------------------------------------------------------
 
     def _seat(self, one: SeatedExchange, history: History, step: _Step) -> None:
-        parent, placed = step.parent, step.place
-        why = placed.why
-        new = placed.place is TurnPlace.REQUEST
+        parent, why = step.parent, step.why
+        new = step.place is TurnPlace.REQUEST
         if parent is None:
             turn = self._open(history, object(), new)
         elif not step.direct:
@@ -259,29 +257,30 @@ class _Threader:
         elif new:
             turn = self._open(history, self.turns[parent.turn].conversation, new)
         # Two requests continue one answer: a message was edited, or the session was forked.
-        elif parent.next_index is not None and placed.place is not TurnPlace.RETRY:
+        elif parent.next_index is not None and step.place is not TurnPlace.RETRY:
             turn = self._open(history, self.turns[parent.turn].conversation, new)
             why += "; a branch, because another exchange already goes on from there"
         else:
             turn = parent.turn
             parent.next_index = one.index
-        if placed.place is TurnPlace.CONTINUATION and parent is not None:
+        if step.place is TurnPlace.CONTINUATION and parent is not None:
             one.base, one.chain_text = parent.base, parent.chain_text + one.text
         one.turn = turn
         self.seats.append(one)
         if self.placed:
             self.seated[one.exchange.path, one.exchange.entry] = one
         self.index.add(one)
-        self._link(turn, one.index, placed.place, why, step.ambiguous, parent, not step.direct)
+        links = self.turns[turn].links
+        number = next((link.ordinal for link in reversed(links) if link.place is step.place), 0) + 1
+        links.append(Link(one.index, step.place, number, intern(why), step.ambiguous,
+                          parent.index if parent else None, not step.direct))
 
     def _open(self, history: History, conversation: object, new: bool) -> int:
         number = new_message(history) if new else -1
         if number < 0:
             number = opening(history)
-        if number < 0:
-            self.turns.append(_Turn(conversation, "", -1))
-        else:
-            self.turns.append(_Turn(conversation, history.items[number].text, history.nodes[number + 1]))
+        begun = ("", -1) if number < 0 else (history.items[number].text, history.nodes[number + 1])
+        self.turns.append(_Turn(conversation, *begun))
         return len(self.turns) - 1
 
     def _beyond_gap(self, history: History, ancestor: SeatedExchange, new: bool) -> int:
@@ -297,32 +296,24 @@ class _Threader:
         known = self.by_opening.get((id(conversation), history.nodes[number + 1]))
         return self._open(history, conversation, new) if known is None or new else known
 
-    def _link(
-        self, turn: int, index: int, where: TurnPlace, why: str, ambiguous: tuple[int, ...],
-        parent: SeatedExchange | None, gap: bool,
-    ) -> None:
-        links, follows = self.turns[turn].links, parent.index if parent else None
-        number = next((link.ordinal for link in reversed(links) if link.place is where), 0) + 1
-        links.append(Link(index, where, number, intern(why), ambiguous, follows, gap))
-
-    def _by_previous_id(self, waiting: list[tuple[int, Exchange]]) -> None:
+    def _by_previous_id(self, waiting: list[int]) -> None:
         """Assigns requests that name the response they continue, each after the exchange with that response."""
         while waiting:
-            later: list[tuple[int, Exchange]] = []
-            for index, exchange in waiting:
-                request = exchange.request
-                parents = self.index.ids.get(request.previous_id or "", []) if request is not None else []
-                if parents and request is not None:
-                    self._seat_by_id(index, exchange, parents)
+            later: list[int] = []
+            for index in waiting:
+                parents = self._named_parents(self.exchanges[index])
+                if parents:
+                    self._seat_by_id(index, parents)
                 else:
-                    later.append((index, exchange))
+                    later.append(index)
             if len(later) == len(waiting):  # they refer to one another in a ring
-                for index, exchange in later:
-                    self._alone(index, exchange)
+                for index in later:
+                    self._alone(index)
                 return
             waiting = later
 
-    def _seat_by_id(self, index: int, exchange: Exchange, parents: list[SeatedExchange]) -> None:
+    def _seat_by_id(self, index: int, parents: Sequence[SeatedExchange]) -> None:
+        exchange = self.exchanges[index]
         request = exchange.request
         assert request is not None  # noqa: S101  # narrowed by the caller
         parent = parents[0]
@@ -332,31 +323,23 @@ class _Threader:
         if len(parents) > 1:
             why = f"{len(parents)} exchanges answered with the id that it goes on from"
             ambiguous = tuple(each.index for each in parents)
-            self._seat(one, history, _Step(PlaceEvidence(place(history.items, None).place, why), ambiguous=ambiguous))
+            self._seat(one, history, _Step(place(history.items, None).place, why, ambiguous=ambiguous))
             return
-        again = self._stated_place(one, parent) or self._again(one)
-        if again is None:
+        step = self._stated_place(one, parent) or self._again(one)
+        if step is None:
             placed = place(history.items, parent)
-            why = f"{placed.why}; it names the response that it goes on from"
-            again = _Step(PlaceEvidence(placed.place, why), parent)
-        self._seat(one, history, again)
+            step = _Step(placed.place, f"{placed.why}; it names the response that it goes on from", parent)
+        self._seat(one, history, step)
 
-    def _alone(self, index: int, exchange: Exchange) -> None:
+    def _alone(self, index: int) -> None:
         """An exchange without a request: a poll of a response that is known, or a turn of its own."""
-        self.alone = True
+        self.alone, exchange = True, self.exchanges[index]
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
         one = seat(index, exchange, history, self._when(index))
-        told = self._stated_place(one)
-        if told is not None:
-            self._seat(one, history, told)
-            return
-        name = exchange.response.id
-        parents = [each for each in self.index.ids.get(name, ()) if each.is_paused] if name else []
-        if parents:
-            step = _Step(PlaceEvidence(TurnPlace.RESUME, "the same response is fetched again"), parents[-1])
-        else:
-            step = _Step(PlaceEvidence(TurnPlace.REQUEST, "its request was not recorded"))
-        self._seat(one, history, step)
+        paused = [each for each in self.index.with_id(exchange.response.id) if each.is_paused]
+        self._seat(one, history, self._stated_place(one) or (
+            _Step(TurnPlace.RESUME, "the same response is fetched again", paused[-1]) if paused else
+            _Step(TurnPlace.REQUEST, "its request was not recorded")))
 
 
 class GrowingThread:

@@ -15,6 +15,7 @@ from inspector.config.settings import TurnEdit, command
 from inspector.replay.edits import TurnInput, turn_inputs
 from inspector.report.advice import why_no_run
 from inspector.report.lines.spans import one_line
+from inspector.report.lines.steps import end_words
 from inspector.tui.delivery import copy_text
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import VerdictPanel
@@ -97,7 +98,7 @@ class Branches(SessionPart):
         # The filter stays when the run changes, so the step must be one that it keeps, if it keeps any of the turn.
         ends = stage.rows.nearest(turn.run.decided, turn.run.first, turn.run.end)
         stage.step = turn.run.decided if ends is None else ends
-        number, end = run.view.number(turn), whatif.ending(turn)
+        number, end = run.view.number(turn), end_words(turn.final_turn)
         stage.note = self.lost_or(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
 
     def lost_or(self, note: str) -> str:

@@ -12,18 +12,7 @@ from inspector.config.settings import settings_of
 from inspector.replay import Replay
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import change_line
-from inspector.report.lines.spans import (
-    Line,
-    LineSheet,
-    Span,
-    Tone,
-    count_of,
-    field,
-    join_groups,
-    more,
-    safe,
-    text_of,
-)
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, join_groups, more, safe, text_of
 from inspector.report.lines.steps import detail, end_words, role_of
 from inspector.report.made_runs import fidelity_of
 from inspector.whatif.branch_report import live_sources, made_up
@@ -93,9 +82,8 @@ def _limit_changes(branch: Branch) -> list[Line]:
             lines.append(field("limit", Span(f"{name} "), *change_line(_bound_text(was), _bound_text(now))))
     old, new = branch.original.replay.settings, branch.view.replay.settings
     if old.max_tokens != new.max_tokens:
-        was_cap = "as recorded" if old.max_tokens is None else f"{old.max_tokens:,}"
-        now_cap = "as recorded" if new.max_tokens is None else f"{new.max_tokens:,}"
-        lines.append(field("initial", Span("max_tokens "), *change_line(was_cap, now_cap)))
+        caps = (_bound_text(each.max_tokens, "as recorded") for each in (old, new))
+        lines.append(field("initial", Span("max_tokens "), *change_line(*caps)))
         if not new.simulate and new.live is None:
             lines.append(more(Span("over a recording this changes nothing", Tone.DIM)))
     lines += [field("edited", safe(line.removeprefix("edited: "), Tone.WARN)) for line in edit_lines(branch)]
@@ -106,8 +94,8 @@ def _limit_changes(branch: Branch) -> list[Line]:
     return lines
 
 
-def _bound_text(value: int | None) -> str:
-    return "no bound" if value is None else f"{value:,}"
+def _bound_text(value: int | None, none: str = "no bound") -> str:
+    return none if value is None else f"{value:,}"
 
 
 def parting(branch: Branch, turn: TurnFacts | None = None) -> Line:
@@ -117,8 +105,7 @@ def parting(branch: Branch, turn: TurnFacts | None = None) -> Line:
         return (Span("nothing differs: the run is the same to its end", Tone.DIM),)
     old = None if pair.left is None else branch.original.steps[pair.left]
     new = None if pair.right is None else branch.view.steps[pair.right]
-    at = pair.right if pair.right is not None else pair.left or 0
-    where: Line = (Span(f"step {at + 1} ", Tone.STRONG), Span(f"in turn {branch.view.number(turn)}: ", Tone.DIM))
+    where: Line = (Span(f"step {pair.number} ", Tone.STRONG), Span(f"in turn {branch.view.number(turn)}: ", Tone.DIM))
     then, now = _state(old), _state(new)
     if then == now and _why(old) != _why(new):
         then, now = f"{then} ({_why(old)})", f"{now} ({_why(new)})"
@@ -137,9 +124,9 @@ def _why(step: Step | None) -> str:
     return step.turn.terminal or (step.signal.value if step.signal else "") if step is not None else ""
 
 
-def ending(turn: TurnFacts) -> str:
+def ending(turn: TurnFacts) -> Line:
     """The end of a turn, in one or two words."""
-    return end_words(turn.final_turn)
+    return (Span(end_words(turn.final_turn), ending_role(turn)),)
 
 
 def ending_role(turn: TurnFacts) -> Tone:
@@ -153,10 +140,10 @@ def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
     """One turn in both runs: its verdict, its end, its segments, what it spent."""
     lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Tone.TITLE),)]
     words = [Span(f"{seen.glyph} {seen.counted_as}", role_of(seen)) for seen in (old.verdict, new.verdict)]
-    # Both may end in the same state: the recording ends behind a cut call, and behind a whole one.
+    # Both may end in the same state: the recording ends after a cut call, and after a whole one.
     lines.append(field("verdict", words[0], *((Span(" → ", Tone.DIM), words[1]) if words[0] != words[1] else ())))
-    lines.append(field("ends in", Span(ending(old), ending_role(old)), Span(" → ", Tone.DIM),
-                       Span(ending(new), ending_role(new)), Span(f"  {fidelity(branch.view, new)}", Tone.DIM)))
+    lines.append(field("ends in", *ending(old), Span(" → ", Tone.DIM), *ending(new),
+                       Span(f"  {fidelity_of(branch.view, new).value}", Tone.DIM)))
     if new.final_state is State.UNRECORDED:
         lines.append(more(safe(new.notice or "the recording ends here", Tone.WARN)))
     was, now = old.segments, new.segments
@@ -169,11 +156,6 @@ def differs(old: TurnFacts, new: TurnFacts) -> bool:
     """Whether a turn differs between the two runs."""
     return (old.final_state, old.terminal, old.spend, old.run.runs, old.joined_text.text) != (
         new.final_state, new.terminal, new.spend, new.run.runs, new.joined_text.text)
-
-
-def fidelity(view: View, turn: TurnFacts) -> str:
-    """How far the end of a turn can be trusted."""
-    return fidelity_of(view, turn).value
 
 
 def spend(old: Turn, new: Turn) -> Line:
@@ -209,11 +191,9 @@ def run_line(name: str, view: View, number: int | None, branch: Branch | None, h
     turn = view.worst if number is None else view.turns[number] if number < len(view.turns) else None
     if turn is None:
         return (mark, title)
-    count = turn.segments
     which = Span(f"turn {view.number(turn)} ", Tone.DIM)
     return (mark, title, Span("  "), which, *join_groups([
-        (Span(ending(turn), ending_role(turn)),), (Span(fidelity(view, turn)),),
-        (Span(count_of(count, "segment"), Tone.DIM),),
+        ending(turn), (Span(fidelity_of(view, turn).value),), (Span(count_of(turn.segments, "segment"), Tone.DIM),),
         (Span(f"{turn.spend.output_tokens:,} output tokens", Tone.DIM),),
         *([] if branch is None else [(Span(_parts(branch, turn), Tone.DIM),)]),
     ]))
@@ -224,7 +204,7 @@ def _parts(branch: Branch, turn: TurnFacts) -> str:
     pair = first_difference_of(original_of(branch, turn).run, turn.run)
     if pair is None:
         return "the same" if branch.difference is None else "the same in this turn"
-    return f"parts at step {(pair.right if pair.right is not None else pair.left or 0) + 1}"
+    return f"parts at step {pair.number}"
 
 
 def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None) -> Line:
@@ -239,7 +219,7 @@ def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None)
     if found.difference is None:
         return (Span("would change nothing", Tone.DIM),)
     ends = ", ".join(str(index + 1) for index in found.turns[:6]) + ("…" if len(found.turns) > 6 else "")
-    which = "turn" if len(found.turns) == 1 else "turns"
-    turns = f"{which} {ends} would end otherwise" if found.turns else "every turn would end as it does"
+    which = f"turn{'' if len(found.turns) == 1 else 's'} {ends}"
+    turns = f"{which} would end otherwise" if found.turns else "every turn would end as it does"
     steps = count_of(found.steps, "step")
     return (Span(f"would change {steps} from step {found.difference + 1}", Tone.STRONG), Span(f" · {turns}", Tone.WARN))

@@ -247,7 +247,7 @@ class Cell(NamedTuple):
     continuations: int
     step: int | None
     """The first step of this policy's run that differs from strict's, by its index; None if none does."""
-    complete: bool = False
+    complete: bool
     """Whether the turn is complete by its verdict, as the session counts it; a decision is about the loop alone."""
 
 
@@ -320,23 +320,17 @@ def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Poli
 
 
 def _cells(replays: Sequence[Replay], row: int, findings: Sequence[ReportedFinding]) -> Iterator[Cell]:
-    strict = replays[0]
-    complete = verdict_word(judged_turn_of(strict, strict.turns[row], findings))[1]
-    for made in replays:
-        cell = _cell(made, strict, row)
-        if cell.step is not None:  # else it goes as under strict, and has its verdict
-            yield cell._replace(complete=verdict_word(judged_turn_of(made, made.turns[row], findings))[1])
-        else:
-            yield cell._replace(complete=complete)
-
-
-def _cell(run: Replay, strict: Replay, row: int) -> Cell:
-    turn, theirs = run.turns[row], strict.turns[row]
-    look = PolicyRun(_first_run(run, turn))
-    decision = next(each for each in DECISIONS if each.holds(look))
-    differs = None if run is strict else first_difference(Trace(turn.steps), Trace(theirs.steps))
-    step = None if differs is None else min(turn.first + differs, turn.end - 1)
-    return Cell(decision, decision.why(look), look.turn.spend.continuations, step)
+    theirs = replays[0].turns[row]
+    by_strict = verdict_word(judged_turn_of(replays[0], theirs, findings))[1]
+    for run in replays:
+        turn = run.turns[row]
+        look = PolicyRun(_first_run(run, turn))
+        decision = next(each for each in DECISIONS if each.holds(look))
+        differs = None if turn is theirs else first_difference(Trace(turn.steps), Trace(theirs.steps))
+        step = None if differs is None else min(turn.first + differs, turn.end - 1)
+        # Where it goes as under strict, it has its verdict.
+        complete = by_strict if step is None else verdict_word(judged_turn_of(run, turn, findings))[1]
+        yield Cell(decision, decision.why(look), look.turn.spend.continuations, step, complete)
 
 
 def _first_run(replay: Replay, turn: TurnRun) -> list[Step]:

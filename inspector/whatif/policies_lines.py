@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -41,9 +41,7 @@ ROLES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO:
 
 def short_word(cell: Cell) -> str:
     """The word of a cell, abbreviated for a column."""
-    if cell.decision.short == "continued":
-        return f"cont. x{cell.continuations}"
-    return cell.decision.short
+    return f"cont. x{cell.continuations}" if cell.decision.short == "continued" else cell.decision.short
 
 
 def same_decisions(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -> list[tuple[str, Cell]]:
@@ -83,10 +81,14 @@ def fold_turns(matrix: Matrix, each: bool) -> list[range]:
     return found
 
 
+def _decision_counts(cells: Iterable[Cell]) -> list[str]:
+    """How many of the cells have each decision, the most common first."""
+    return [f"{word} {count:,}" for word, count in Counter(cell.decision.word for cell in cells).most_common()]
+
+
 def fold_line(matrix: Matrix, turns: range, *, here: bool) -> Line:
     """The line of consecutive turns in which all policies agree."""
-    counts = Counter(matrix.rows[turn][0].decision.word for turn in turns)
-    told = ", ".join(f"{word} {count:,}" for word, count in counts.most_common())
+    told = ", ".join(_decision_counts(matrix.rows[turn][0] for turn in turns))
     return (Span(f"{turns[0] + 1:<{LABEL},}", Tone.DIM), Span("▶" if here else " ", Tone.HERE),
             Span(f"{len(turns):,} turns{_of_files(matrix, turns)} in which all policies agree",
                  Tone.PLAIN if here else Tone.DIM),
@@ -100,13 +102,12 @@ def _of_files(matrix: Matrix, turns: range) -> str:
 
 def fold_sheet(matrix: Matrix, turns: range) -> LineSheet:
     """The details of turns in which all policies agree."""
-    alike = Counter(matrix.rows[turn][0].decision.word for turn in turns)
+    alike = [matrix.rows[turn][0] for turn in turns]
     return LineSheet([
         (Span(f"turns {turns[0] + 1:,} to {turns[-1] + 1:,}", Tone.TITLE), Span(" under all policies", Tone.DIM)),
         field("agree in", Span(f"{len(turns):,} turns")),
-        field("decisions", *join_groups([(Span(f"{word} {count:,}"),) for word, count in alike.most_common()])),
-        field("complete", Span(f"{sum(matrix.rows[turn][0].complete for turn in turns):,} of {len(turns):,}, by the "
-                               "verdict of each")),
+        field("decisions", *join_groups([(Span(told),) for told in _decision_counts(alike)])),
+        field("complete", Span(f"{sum(cell.complete for cell in alike):,} of {len(turns):,}, by the verdict of each")),
     ])
 
 
@@ -204,15 +205,13 @@ def find(matrix: Matrix, needle: str, start: Place, by: int, again: bool) -> Pla
 
 
 def differing(matrix: Matrix, start: Place, by: int) -> Place | None:
-    """The next cell whose policy decides differently from strict, by turns and then by policies; None if none does.
-    """
+    """The next cell whose policy decides differently from strict, by turns, then by policies; None if none does."""
     columns = len(matrix.policies)
-    at = start[0] * columns + start[1] + by
-    while 0 <= at < len(matrix.rows) * columns:
+    first = start[0] * columns + start[1] + by
+    for at in range(first, len(matrix.rows) * columns if by > 0 else -1, by):
         turn, policy = divmod(at, columns)
         if matrix.rows[turn][policy].decision is not matrix.rows[turn][0].decision:
             return turn, policy
-        at += by
     return None
 
 
@@ -222,7 +221,7 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         return LineSheet([(Span("no turns", Tone.DIM),)])
     turn, column = here
     cell, policy = matrix.rows[turn][column], matrix.policies[column]
-    counts = Counter(every[column].decision.word for every in matrix.rows)
+    counts = _decision_counts(every[column] for every in matrix.rows)
     return LineSheet([
         (Span(f"turn {turn + 1:,}", Tone.TITLE), Span(" under ", Tone.DIM), Span(policy.name, Tone.TITLE)),
         *([field("file", safe(f"{matrix.files[turn]} · turn {_number_in_file(matrix, turn):,} of it"))]
@@ -237,9 +236,8 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         (),
         field("complete", Span(f"{matrix.complete(column):,} of {count_of(len(matrix.rows), 'turn')}, by the verdict "
                                "of each")),
-        field("decisions", *join_groups([(Span(f"{word} {count:,}"),) for word, count in counts.most_common()])),
-        *[(more if at else partial(field, "follows"))(Span(cite, Tone.DIM))
-          for at, cite in enumerate(policy.cites)],
+        field("decisions", *join_groups([(Span(told),) for told in counts])),
+        *[(more if at else partial(field, "follows"))(Span(cite, Tone.DIM)) for at, cite in enumerate(policy.cites)],
         (),
         (Span("whose policies these are", Tone.TITLE),),
         *[(Span(f"{each.name:<{ROOMY}}", Tone.KEY), Span(each.title)) for each in matrix.policies],

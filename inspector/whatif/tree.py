@@ -252,6 +252,11 @@ class StepPair(NamedTuple):
     same: bool
     """Whether they are the same move with the same outcome."""
 
+    @property
+    def number(self) -> int:
+        """The number of the right step, from 1; of the left one where the right turn has none."""
+        return (self.right if self.right is not None else self.left or 0) + 1
+
 
 class EqualSteps(NamedTuple):
     """Consecutive steps that both turns share."""

@@ -13,21 +13,11 @@ from typing import Any, NamedTuple
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.merged import reason
-from inspector.report.lines.spans import (
-    Line,
-    Measure,
-    Span,
-    Tone,
-    cells,
-    clip,
-    one_line,
-    safe,
-    text_of,
-    width_of,
-)
+from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, text_of, width_of
 from inspector.report.lines.steps import detail, glyph_of, reason_of_end, role_of
+from inspector.report.made_runs import fidelity_of
 from inspector.report.run_answers import answer_at
-from inspector.whatif.branch_lines import ending_role, fidelity
+from inspector.whatif.branch_lines import ending_role
 from inspector.whatif.tree import EqualSteps, StepPair, fold_pairs, move_pairs, step_pairs, unfold_pair
 from inspector.whatif.turn_contents import Contents, content_lines, contents_of, differences
 from loop_core.turn.trace import Fidelity
@@ -170,12 +160,12 @@ def _verdict(side: TurnSide) -> Line:
 
 
 def _end(side: TurnSide) -> Line:
-    trust = fidelity(side.view, side.turn)
+    trust = fidelity_of(side.view, side.turn)
     turn = side.turn  # the reason first: the state follows from it, and is cut where there is no room
     reason = reason_of_end(turn.final_state, turn.terminal)
     said = f"{reason} ({turn.final_state.value})" if reason else turn.final_state.value
     return (Span(said, ending_role(turn)),
-            *(() if trust == Fidelity.RECORDED.value else (Span(f"  {trust}", Tone.DIM),)))
+            *(() if trust is Fidelity.RECORDED else (Span(f"  {trust.value}", Tone.DIM),)))
 
 
 def _stop(side: TurnSide) -> Line:

@@ -83,8 +83,8 @@ class Toolbox:
         # The only broad `except` of the engine: a tool is the caller's code and may raise anything, and the model
         # receives the error as a result.
         except BaseException as why:
-            # `asyncio.CancelledError` is no `Exception`, but raised by a plain function it cancels nothing: the caller's
-            # task would seem to be cancelled, and a task group would hide it.
+            # `asyncio.CancelledError` is no `Exception`, but raised by a plain function it cancels nothing: the task of
+            # the caller would seem to be cancelled, and a task group would hide it.
             if not isinstance(why, Exception) and type(why).__name__ != "CancelledError":
                 raise
             # Not `{why}`: its `__str__` is the tool's code too, and may raise.

@@ -298,7 +298,7 @@ def test_thinking_costs_nothing_where_the_provider_does_not_count_it() -> None:
     counted = source.measure(0)
     free = type(counted)(tuple(type(s)(s.part, s.ends, type(s.part) is TextPart) for s in counted.stretches),
                          counted.basis, counted.note, counted.end)
-    source = type(source)(source.source, lambda _: free, source.judge, source.caps, True)
+    source = type(source)(source.source, lambda _: free, source.profile, source.caps, True)
     trace = run("t", request, source, Plan(AMPLE))
     assert answers(trace)[0].response.reasoning_content == "x" * 30
     assert answers(trace)[0].response.text == "Yes, w"

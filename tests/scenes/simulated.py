@@ -29,6 +29,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, deltas, wire
+from loop_core.wire.profiles import GENERIC
 from tests.scenes.provider import CALLING
 
 WORDS: Mapping[str, tuple[str, str, str]] = {
@@ -89,7 +90,7 @@ def simulated(pieces: Sequence[Piece], budget: int, cap: int, results: bool = Fa
         answers.append((place, counts[place], ProviderResponse(response, judge(response, request), index, method)))
     recorded = RecordedSource(tuple(answers), {0: (ToolResultPart("c1", "write", "ok"),)} if results else {})
     measured = [measure(response, deltas(api, body)) for _, response, body in pieces]
-    source = SimulatedTurn(recorded, lambda position: measured[position], judge, (cap,) * len(pieces), budget != cap)
+    source = SimulatedTurn(recorded, lambda position: measured[position], GENERIC, (cap,) * len(pieces), budget != cap)
     return Request(api, request.messages, tools=request.tools, max_tokens=budget), source
 
 

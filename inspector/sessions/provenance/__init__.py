@@ -20,15 +20,7 @@ from typing import Any, NamedTuple
 from inspector.sessions.provenance.pieces import FactText, Frame, Supply, TextPiece, frames
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError
-from loop_core.values import (
-    At,
-    CallKind,
-    ChatResponse,
-    ExchangePart,
-    ReasoningPart,
-    TextPart,
-    ToolCall,
-)
+from loop_core.values import At, CallKind, ChatResponse, ExchangePart, ReasoningPart, TextPart, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.json_values import byte_span, path_of
 from loop_core.wire.reads import FactValue
@@ -102,28 +94,28 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
     )
 
 
-_Value = tuple[Frame, FactValue]
+_Values = Sequence[tuple[Frame, FactValue]]
+"""The values that rows of the format's table name, each with its frame."""
 
 
-def _read(fact: str, value: _Value, again: bool = False) -> FactRead:
-    return FactRead(fact, value[1].start, value[1].end, value[1].pointer, again)
+def _read(fact: str, found: FactValue, again: bool = False) -> FactRead:
+    return FactRead(fact, found.start, found.end, found.pointer, again)
 
 
 # -- facts of one value ----------------------------------------------------------------------------------------------
 
 
-def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value]) -> Iterator[FactRead]:
+def _stop(response: ChatResponse, read: Sequence[Frame], values: _Values) -> Iterator[FactRead]:
     """The places that the decoder's own evidence names, and the values of rows in the same frame."""
     starts = [frame.start for frame in read]
-    told = any(value[1].row.fact == "error" for value in values)
+    told = any(found.row.fact == "error" for _, found in values)
     for evidence in response.stop_reason.evidence:
         at = evidence.at
         if at is None or at.part is not ExchangePart.BODY or at.start is None or at.end is None or at.end <= at.start:
             continue
         frame = read[max(0, bisect_right(starts, at.start) - 1)] if read else None
-        for value in values:
-            if value[0] is frame and value[1].row.fact == "stop_reason":
-                yield _read("stop_reason", value)
+        yield from (_read("stop_reason", found) for owner, found in values
+                    if owner is frame and found.row.fact == "stop_reason")
         span = None
         if frame is not None and frame.pieces and at.end <= frame.end:
             span = byte_span(frame.payload, 0, *path_of(at.pointer or ""))
@@ -133,33 +125,31 @@ def _stop(response: ChatResponse, read: Sequence[Frame], values: Sequence[_Value
             yield FactRead("error", start, end, at.pointer or "")
 
 
-def _single(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
+def _single(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
     """The id, the model, native words and the error: the first value of each, and its repetitions."""
     words = [(f"native.{name}", said) for name, said in response.native.items()]
     for fact, said in (("id", response.id), ("model", response.model), *words):
-        same = (value for value in values if value[1].row.fact == fact and value[1].text == said)
-        for number, value in enumerate(same):
-            yield _read(fact, value, again=number > 0)
+        same = (found for _, found in values if found.row.fact == fact and found.text == said)
+        yield from (_read(fact, found, again=number > 0) for number, found in enumerate(same))
     if response.error is not None:
-        yield from (_read("error", value) for value in values if value[1].row.fact == "error")
+        yield from (_read("error", found) for _, found in values if found.row.fact == "error")
 
 
-def _counts(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
+def _counts(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
     """Token counts of the last frame that has them, as one number or as several that add up."""
     for name in _COUNTS:
         fact, count = f"usage.{name}", getattr(response.usage, name, None)
-        told: dict[int, list[_Value]] = defaultdict(list)
-        for value in values:
-            if value[1].row.fact == fact and _number(value[1].text) is not None:
-                told[value[0].start].append(value)
+        told: dict[int, list[tuple[int, FactValue]]] = defaultdict(list)
+        for frame, found in values:
+            if found.row.fact == fact and (number := _number(found.text)) is not None:
+                told[frame.start].append((number, found))
         again = False
         # From the end: counts of a stream are running totals, and the decoder kept the last ones.
         for numbers in reversed(told.values()):
-            exact = [value for value in numbers if _number(value[1].text) == count][:1]
-            if not exact and not again and sum(_number(value[1].text) or 0 for value in numbers) == count:
-                exact = numbers
-            for value in exact:
-                yield _read(fact, value, again)
+            exact = [found for number, found in numbers if number == count][:1]
+            if not exact and not again and sum(number for number, _ in numbers) == count:
+                exact = [found for _, found in numbers]
+            yield from (_read(fact, found, again) for found in exact)
             again = again or bool(exact)
 
 
@@ -174,7 +164,7 @@ def _number(text: str) -> int | None:
 # -- facts that may come in pieces -----------------------------------------------------------------------------------
 
 
-def _texts(response: ChatResponse, values: Sequence[_Value]) -> Iterator[FactRead]:
+def _texts(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
     supplies: dict[str, Supply] = defaultdict(Supply)
     kinds = _texts_by_kind(response)
     for _, found in values:

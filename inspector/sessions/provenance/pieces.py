@@ -189,7 +189,7 @@ class Frame(NamedTuple):
     name: str | None
     start: int
     end: int
-    pieces: tuple[tuple[int, int], ...]
+    pieces: tuple[tuple[int, int], ...] = ()
     """The offsets of each piece in the payload and in the body: nearly always one piece; none if it is not in the
     body."""
 
@@ -217,16 +217,16 @@ class _Recording(Decoder):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.read: list[tuple[bytes, Mapping[str, Any], str | None, int, int]] = []
+        self.read: list[Frame] = []
 
     def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
         """Keeps the event of a stream."""
-        self.read.append((self.payload, event, name, start, end))
+        self.read.append(Frame(self.payload, event, name, start, end))
         super().on_event(event, name, start, end)
 
     def on_body(self, body: Any) -> None:
         """Keeps the whole body."""
-        self.read.append((self.slice_bytes(), body, None, 0, self.size))
+        self.read.append(Frame(self.slice_bytes(), body, None, 0, self.size))
         super().on_body(body)
 
 
@@ -245,10 +245,8 @@ def frames(api: str, body: bytes, **options: Any) -> tuple[list[Frame], ChatResp
     recording = _recording_of(api)(**options)
     recording.feed(body)
     response = recording.close()
-    return [
-        Frame(payload, event, name, start, end, _pieces(body, payload, start, end))
-        for payload, event, name, start, end in recording.read
-    ], response
+    found = [each._replace(pieces=_pieces(body, each.payload, each.start, each.end)) for each in recording.read]
+    return found, response
 
 
 def _pieces(body: bytes, payload: bytes, start: int, end: int) -> tuple[tuple[int, int], ...]:

@@ -106,13 +106,9 @@ class TranscriptRows:
             try:
                 value = traffic.reparse(piece)
             except ValueError:
-                if last:
-                    self._damaged.append(
-                        f"{self.unit} {number}, the last, is cut after {len(piece):,} bytes; "
-                        "the part before it was read"
-                    )
-                else:
-                    self._damaged.append(f"{self.unit} {number} is not JSON: expected an object; the rest was read")
+                self._damaged.append(f"{self.unit} {number}" + (
+                    f", the last, is cut after {len(piece):,} bytes; the part before it was read" if last else
+                    " is not JSON: expected an object; the rest was read"))
                 return None
             if traffic.utf8_error(piece) is not None:
                 self._damaged.append(f"{self.unit} {number} holds invalid UTF-8, shown as U+FFFD")
@@ -129,16 +125,11 @@ class TranscriptRows:
             types = (name, *map(type, map(held.get, kinds)))
             if types in self._expected:
                 continue
-            before = len(self._damaged)
-            for member, wanted in kinds.items():
-                given = held.get(member)
-                if given is not None and type(given) not in wanted:
-                    place = f"{name}.{member}" if name else member
-                    self._damaged.append(
-                        f"{self.unit} {number}: {place} is {_WORDS[type(given)]}, "
-                        f"and {_WORDS[wanted[0]]} was expected; it was passed over"
-                    )
-            if len(self._damaged) == before:
+            odd = [(member, wanted, type(given)) for member, wanted in kinds.items()
+                   if (given := held.get(member)) is not None and type(given) not in wanted]
+            self._damaged += [f"{self.unit} {number}: {name and f'{name}.'}{member} is {_WORDS[kind]}, and "
+                              f"{_WORDS[wanted[0]]} was expected; it was passed over" for member, wanted, kind in odd]
+            if not odd:
                 self._expected.add(types)
 
     def note_unreadable(self, number: int, why: Exception) -> None:

@@ -12,15 +12,7 @@ from typing import Any, NamedTuple
 
 from inspector.sessions.reasons import STOPPED, is_unrecorded, only_finding, reason_finding, unrecorded_reason
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
-from inspector.sessions.stored_rows import (
-    SHORT,
-    RowPlace,
-    StoredBody,
-    StoredResult,
-    StoredText,
-    row_bytes,
-    stored_body,
-)
+from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes, stored_body
 from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
 from loop_core.values import (
     EMPTY,

@@ -226,11 +226,10 @@ class ChatReader(TranscriptReader):
     ) -> TreePlace:
         """Adds a row between two answers; returns the place after it."""
         row = InterimRow(line.number, text, results, own, mark, unit=self.unit)
-        if place.answer is not None:
-            place.answer.follow(row)
         # After an interruption the next message begins a turn (`TranscriptAnswer._opens`); other marks change nothing
         # for it.
-        return place if mark is not None and mark != "interrupted" else TreePlace(place.answer, (place.since, row))
+        after = place.after(row)
+        return place if mark is not None and mark != "interrupted" else after
 
     def common(self) -> object:
         """The cap that the file states for all its requests."""

@@ -272,16 +272,12 @@ def _results(exchanges: Sequence[Exchange], inputs: Sequence[Input]) -> Iterator
              for call in exchange.response.tool_calls if call.name in TASKS and call.id}
     if not tasks:
         return
-    for exchange in exchanges:
-        for message in exchange.request.messages if exchange.recorder and exchange.request else ():
-            yield from (_task_result(exchange.path, part) for part in message.results if part.call_id in tasks)
-    for given in inputs:
-        yield from (_task_result(given.path, answer.result) for answer in given.answers
-                    if answer.result.call_id in tasks)
-
-
-def _task_result(path: str, part: ToolResultPart) -> tuple[str, str]:
-    return f"the result of call {part.call_id} quotes it whole ({path})", _folded_quote(part.text)
+    results = [(exchange.path, part) for exchange in exchanges if exchange.recorder and exchange.request
+               for message in exchange.request.messages for part in message.results]
+    results += [(given.path, answer.result) for given in inputs for answer in given.answers]
+    for path, part in results:
+        if part.call_id in tasks:
+            yield f"the result of call {part.call_id} quotes it whole ({path})", _folded_quote(part.text)
 
 
 def _notices(exchanges: Sequence[Exchange]) -> Iterator[tuple[str, str]]:
@@ -305,7 +301,6 @@ def _end_by_quote(exchange: Exchange, note: str) -> Exchange:
     response = exchange.response
     at = response.stop_reason.evidence[0].at or At(ExchangePart.BODY)
     stop = inferred_reason(Stop.END_TURN, at, "quoted", At(ExchangePart.REQUEST), note)
-    told = reason_finding(stop)
-    others = tuple(found for found in response.findings if found.rule != "transcript.not_recorded")
-    findings = (*others, told) if told is not None else others
+    others = (found for found in response.findings if found.rule != "transcript.not_recorded")
+    findings = tuple(found for found in (*others, reason_finding(stop)) if found is not None)
     return replace(exchange, response=replace(response, stop_reason=stop, findings=findings))
