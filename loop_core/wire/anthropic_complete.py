@@ -24,20 +24,9 @@ from loop_core.values import (
     TextPart,
 )
 from loop_core.wire import base
+from loop_core.wire.asking import PROMPT_LOSES, no_calls, one_choice, prompt_of
 from loop_core.wire.base import StopRow
-from loop_core.wire.body import (
-    PROMPT_LOSES,
-    dump,
-    integer,
-    merge,
-    no_calls,
-    non_null,
-    one_choice,
-    pieces,
-    prompt_of,
-    rest,
-    word,
-)
+from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, word
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 from loop_core.wire.reads import FactRow
@@ -189,9 +178,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     no_calls(request, API, NO_TOOLS)
     body = non_null(model=request.model, prompt=prompt_of(request.messages, API) or None,
                     max_tokens_to_sample=request.max_tokens)
-    if request.stream:
-        body["stream"] = True
-    return merge(body, request.extra)
+    return merge(body | non_null(stream=request.stream or None), request.extra)
 
 
 FORMAT = Format(

@@ -13,21 +13,8 @@ from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, TextPart
-from loop_core.wire.body import (
-    PROMPT_LOSES,
-    dump,
-    integer,
-    list_of,
-    mapping_of,
-    merge,
-    no_calls,
-    non_null,
-    one_choice,
-    only_text,
-    opaque,
-    rest,
-    word,
-)
+from loop_core.wire.asking import PROMPT_LOSES, no_calls, one_choice, only_text
+from loop_core.wire.body import dump, integer, list_of, mapping_of, merge, non_null, opaque, rest, word
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat import body_of, lines_of, losses
 from loop_core.wire.ollama_chat.decode import LOSES
