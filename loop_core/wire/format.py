@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from loop_core.values import ChatResponse, Request, Tool
-from loop_core.wire.base import Decoder, StopRow
+from loop_core.wire.base import Decoder
+from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
 
