@@ -33,8 +33,7 @@ from loop_core.turn.state import ENDED, State
 from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire import profiles as speakers
-from loop_core.wire.base import StopRow
-from loop_core.wire.failures import FATAL_WORDS, MARKS, RETRYABLE_STATUS, RETRYABLE_WORDS
+from loop_core.wire.failures import FATAL_WORDS, MARKS, RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -23,7 +23,7 @@ from loop_core.judge.arguments import parse
 from loop_core.turn.history import anchor_of_hint, is_hint, is_nudge, is_repair
 from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import wire
-from loop_core.wire.body import forced_tool
+from loop_core.wire.asking import forced_tool
 from loop_core.wire.serving import Moment, Spelling
 
 SURE = 24

@@ -34,7 +34,8 @@ from inspector.provider.scenarios import (
 from loop_core.errors import CallerError, EncodeError
 from loop_core.values import Request, ResponsePart, TextPart, ToolCall
 from loop_core.wire import wire
-from loop_core.wire.body import compact, forced_tool, read_object
+from loop_core.wire.asking import forced_tool
+from loop_core.wire.body import compact, read_object
 from loop_core.wire.serving import Moment, RequestRefusal
 
 UNLIMITED = 1_000_000_000

@@ -23,8 +23,8 @@ from loop_core.values import (
     StopReason,
     TransportEnd,
 )
-from loop_core.wire.base import RECORDING_CUT, StopRow
-from loop_core.wire.failures import classify, read_quota
+from loop_core.wire.base import RECORDING_CUT
+from loop_core.wire.failures import StopRow, classify, read_quota
 
 PROVIDER = "transcript.provider"
 """The provider's own word, copied into the row."""

@@ -17,7 +17,8 @@ from loop_core.errors import CallerError, DecodeError, EncodeError
 from loop_core.formats import FORMATS
 from loop_core.json_parser import from_json
 from loop_core.values import ChatResponse, Request, TransportEnd
-from loop_core.wire.base import Decoder, StopRow
+from loop_core.wire.base import Decoder
+from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Format
 from loop_core.wire.reads import Pieces, watching
 

@@ -12,9 +12,7 @@ from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.values import (
-    At,
     ChatResponse,
-    ExchangePart,
     Message,
     OpaquePart,
     Request,
@@ -24,21 +22,9 @@ from loop_core.values import (
     TextPart,
 )
 from loop_core.wire import base
-from loop_core.wire.base import StopRow
-from loop_core.wire.body import (
-    PROMPT_LOSES,
-    dump,
-    integer,
-    merge,
-    no_calls,
-    non_null,
-    one_choice,
-    pieces,
-    prompt_of,
-    rest,
-    word,
-)
-from loop_core.wire.failures import read_error
+from loop_core.wire.asking import PROMPT_LOSES, no_calls, one_choice, prompt_of
+from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, word
+from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 from loop_core.wire.reads import FactRow
 
@@ -91,32 +77,30 @@ class Decoder(base.Decoder):
         super().__init__(**options)
         self._texts: list[str] = []
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event: a piece of the text, a ping, or an error."""
         if recognises(event):
-            self._read(event, At(ExchangePart.BODY, start, end, "/stop_reason"))
+            self._read(event)
         elif (error := read_error(event, self.http_status)) is not None:
-            self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
+            self.fail(error, self.at("error"))
         elif event.get("type") != "ping":  # Anthropic sends pings in any stream (Anthropic docs, Streaming)
-            self.find(f"{API}.unknown_event", f"an event of type {event.get('type')!r} is not known",
-                      At(ExchangePart.BODY, start, end))
+            self.find(f"{API}.unknown_event", f"an event of type {event.get('type')!r} is not known", self.at())
 
     def on_body(self, body: Any) -> None:
         """Reads a whole completion or an error (already read by the base class)."""
         if isinstance(body.get("completion"), str):
-            self._read(body, self.body_at("/stop_reason"))
+            self._read(body)
         elif self.error is None:
-            self.find(f"{API}.no_completion", "the body is not a completion", At(ExchangePart.BODY, 0, self.size),
-                      Severity.ERROR)
+            self.find(f"{API}.no_completion", "the body is not a completion", self.at(), Severity.ERROR)
 
-    def _read(self, completion: Mapping[str, Any], at: At) -> None:
+    def _read(self, completion: Mapping[str, Any]) -> None:
         self._texts.append(completion["completion"])
         self.id = word(completion.get("id")) or self.id
         self.model = word(completion.get("model")) or self.model
         if word(completion.get("stop")):
             self.native["stop"] = completion["stop"]
         if completion.get("stop_reason") is not None:
-            self.end_with(str(completion["stop_reason"]), at)
+            self.end_with(str(completion["stop_reason"]), self.at("stop_reason"))
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
@@ -190,9 +174,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     no_calls(request, API, NO_TOOLS)
     body = non_null(model=request.model, prompt=prompt_of(request.messages, API) or None,
                     max_tokens_to_sample=request.max_tokens)
-    if request.stream:
-        body["stream"] = True
-    return merge(body, request.extra)
+    return merge(body | non_null(stream=request.stream or None), request.extra)
 
 
 FORMAT = Format(

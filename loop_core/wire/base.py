@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from loop_core.errors import DecodeError
 from loop_core.json_parser import from_json
@@ -35,26 +35,19 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.body import mend_parts
-from loop_core.wire.failures import classify, keep_earlier, mapped_reason, read_error, read_quota, redirect
+from loop_core.wire.failures import (
+    ForeignWord,
+    StopRow,
+    classify,
+    keep_earlier,
+    mapped_reason,
+    read_error,
+    read_quota,
+    redirect,
+)
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
-from loop_core.wire.json_values import JSONArray, byte_span, path_of
-from loop_core.wire.reads import See, also
-
-
-class StopRow(NamedTuple):
-    """A row of a stop-reason table: the meaning of a native word, and its source."""
-
-    stop: Stop
-    detail: str | None = None
-    source: str = ""
-
-
-class ForeignWord(NamedTuple):
-    """A row for a word before a colon: the table of `api` reads the word behind it; if it has none, `least` holds."""
-
-    api: str
-    least: StopRow
-
+from loop_core.wire.json_values import JSONArray, byte_span, pointer
+from loop_core.wire.reads import See
 
 RECORDING_CUT = "recording_cut"
 """The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
@@ -115,24 +108,24 @@ class Decoder:
         self.model: str | None = None
         self.usage: Usage | None = None
         self.native: dict[str, str] = {}
-        self.saw_done = self.streaming = False
-        self.late: tuple[int, int] | None = None  # where the last event after the end stands
-        self.transport_end = TransportEnd.EOF
+        self.saw_done = False
+        self.streaming = False
         self.size = 0
         self.cut = False  # the body ended inside a frame or a JSON value
         self._opening: bytes | None = None  # the payload of the first frame
-        self._head = self.payload = b""  # the payload is that of the event at hand: some blocks are kept verbatim
+        self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
+        self._late: Frame | None = None  # the last event after the end
         self._framing: Framing | None = None
-        self._whole: bytes | None = None
+        self._head = b""
 
     # -- what a format implements --------------------------------------------------------------------------------
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
-        """Reads one JSON value of a stream (an SSE payload, a line, an array element), with its place in the body."""
+    def on_event(self, event: Any, name: str | None) -> None:
+        """Reads one JSON value of a stream: an SSE payload, a line, an array element."""
         raise NotImplementedError
 
     def on_body(self, body: Any) -> None:
-        """Reads a whole JSON body. `self.slice_bytes` gives the bytes it was parsed from."""
+        """Reads a whole JSON body."""
         raise NotImplementedError
 
     def build(self) -> ChatResponse:
@@ -163,7 +156,6 @@ class Decoder:
         Raises:
             DecodeError: what was fed is not a body of this format.
         """
-        self.transport_end = end
         if self._framing is None and self._head.strip():
             self._framing = self._choose(final=True)
             if self._framing is None:
@@ -180,7 +172,7 @@ class Decoder:
         response = self.build()
         if any(found.rule in _LENIENT for found in self.findings):
             response = replace(response, parts=mend_parts(response.parts))
-        return self._with_transport(response)
+        return self._with_transport(response, end)
 
     def watch(self, body: bytes, see: See) -> None:
         """Passes every JSON value of a whole stream to `see`, with its name and place, in order, without decoding any.
@@ -200,25 +192,30 @@ class Decoder:
 
     def seeing(self, see: See) -> None:
         """From this call on, every JSON value of a stream goes to `see` too, unless it is no part of the answer."""
-        both = also(self.on_event, see, lambda: self.late)
-        self.on_event, self.on_body = both, lambda body: None  # type: ignore[method-assign, assignment]
+        read = self.on_event
+
+        def both(event: Any, name: str | None) -> None:
+            read(event, name)
+            if self._late is not self.frame:
+                see(event, name, *self.frame[2:])
+
+        self.on_event = both  # type: ignore[method-assign]
+        self.on_body = lambda body: None  # type: ignore[method-assign]
 
     def response(self, parts: Iterable[ResponsePart], stop: StopReason | None = None, **more: Any) -> ChatResponse:
         """The response of these parts, with what was read beside them; `stop` where the table alone does not say it."""
-        stop = stop or self.map_word(self.raw, self.raw_at)
-        return ChatResponse(self.api, tuple(parts), stop, self.usage, id=self.id, model=self.model, native=self.native,
-                            saw_stop_reason=bool(self.raw), **more)
+        return ChatResponse(self.api, tuple(parts), stop or self.map_word(self.raw, self.raw_at), self.usage,
+                            id=self.id, model=self.model, native=self.native, saw_stop_reason=bool(self.raw), **more)
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
         """Reports a quirk of the bytes, once per rule and message."""
         if all((f.rule, f.message) != (rule, message) for f in self.findings):
             self.findings.append(Finding(rule, severity, message, at))
 
-    def after_end(self, start: int, end: int) -> None:
+    def after_end(self) -> None:
         """Reports an event after the end of the stream: in a stream that is sent twice, each call would run again."""
-        self.late = start, end
-        self.find("frame.after_end", "an event follows the end of the answer and is no part of it",
-                  At(ExchangePart.BODY, start, end))
+        self._late = self.frame
+        self.find("frame.after_end", "an event follows the end of the answer and is no part of it", self.at())
 
     def end_with(self, word: str, at: At | None) -> None:
         """Notes a stop word; the last one counts, but an empty one never replaces another."""
@@ -229,8 +226,8 @@ class Decoder:
     def map_word(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
         """The table's meaning of a native word; an absent or empty word is `interrupted`, an unknown one `unknown`."""
         if not raw:
-            where = At(ExchangePart.BODY, self.size, self.size)
-            return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at or where),))
+            at = at or At(ExchangePart.BODY, self.size, self.size)
+            return StopReason(Stop.INTERRUPTED, raw, None, (Evidence("absent", at),))
         row = self.words.get(raw) or self.stop_reasons.get(raw)
         if row is None and self.fold_case:
             folded = raw.casefold()
@@ -255,14 +252,18 @@ class Decoder:
             return known.least, rule
         return row, f"{known.api}.stop_reasons"
 
-    def slice_bytes(self) -> bytes:
-        """The bytes of a value in a whole JSON body (not of a stream)."""
-        return self._whole or b""
+    def text(self) -> str:
+        """The JSON text that is being read: values are cut out of it verbatim."""
+        return self.frame[0].decode("utf-8", "replace").lstrip("\ufeff")
 
-    def body_at(self, pointer: str) -> At:
-        """The place of a value in a whole JSON body."""
-        span = byte_span(self.slice_bytes(), 0, *path_of(pointer))
-        return At(ExchangePart.BODY, span[0], span[1], pointer) if span else At(ExchangePart.BODY, None, None, pointer)
+    def at(self, *path: str | int) -> At:
+        """The place of the event that is being read, and of a value in it; in a whole body, the value's own bytes."""
+        span: tuple[int | None, int | None] = self.frame[2:]
+        if not path:
+            return At(ExchangePart.BODY, *span)
+        if not self.streaming:
+            span = byte_span(self.frame[0], 0, *path) or (None, None)
+        return At(ExchangePart.BODY, *span, pointer(*path))
 
     def fail(self, error: ProviderError, at: At | None) -> None:
         """Records an error that the provider reported; the first one is kept."""
@@ -271,7 +272,7 @@ class Decoder:
 
     def _choose(self, final: bool = False) -> Framing | None:
         """The framing of the body, chosen by its first bytes; None while there are too few."""
-        failed = self.http_status is not None and self.http_status >= 300
+        failed = (self.http_status or 0) >= 300
         try:
             framing = framing_of(self._head, self.object_framing, self.array_framing, self.binary_framing,
                                  final=final, failed=failed)
@@ -281,8 +282,8 @@ class Decoder:
         return framing
 
     def _no_body(self) -> DecodeError:
-        said = "the body begins with neither JSON nor an event stream"
-        return DecodeError(said, api=self.api, expected="`{`, `[` or `data:`")
+        return DecodeError("the body begins with neither JSON nor an event stream", api=self.api,
+                           expected="`{`, `[` or `data:`")
 
     def _take(self, framing: Framing, data: bytes) -> None:
         if not isinstance(framing, JSONArray):
@@ -294,71 +295,64 @@ class Decoder:
             if event is None or self.raw or self._opening is None:
                 self._frames([(payload, None, start, end)])
                 continue
-            self.payload = payload
+            self.frame = payload, None, start, end
             try:
-                self.on_event(event, None, start, end)
+                self.on_event(event, None)
             except _MISSHAPEN as why:
-                self._misshapen(why, start, end)
+                self._misshapen(why)
 
     def _frames(self, frames: Iterable[Frame], last: bool = False) -> None:
         if type(self._framing) is Whole:
-            for payload, _, start, end in frames:
-                self._body(payload, start, end)
+            for self.frame in frames:  # one: the whole body
+                self._body(self.frame[0])
             return
         on_event = self.on_event
-        for payload, name, start, end in frames:
+        for frame in frames:
+            payload, name, _, _ = self.frame = frame
             try:
                 event = from_json(payload)
             except ValueError:
-                event = self._parse_leniently(payload, start, end, last)
+                event = self._parse_leniently(payload, last)
                 if event is None:
                     continue
             if payload == self._opening and self.raw:
                 self.saw_done = True  # the stream begins again
-                self.after_end(start, end)
+                self.after_end()
             # What follows the end mark is no part of the answer.
-            if type(event) is dict and (self.reads_on or not self.saw_done):
-                self.payload = payload
-                self._opening = self._opening or payload
+            if type(event) is dict and (not self.saw_done or self.reads_on):
+                if self._opening is None:
+                    self._opening = payload
                 try:
-                    on_event(event, name, start, end)
+                    on_event(event, name)
                 except _MISSHAPEN as why:
-                    self._misshapen(why, start, end)
+                    self._misshapen(why)
             elif type(event) is not dict:
-                self._odd(event, start, end)
+                error = read_error(event, self.http_status)
+                if error is not None:
+                    self.fail(error, self.at())
+                else:
+                    self.find("frame.no_object", "a frame is not a JSON object", self.at())
 
-    def _misshapen(self, why: Exception, start: int, end: int) -> None:
-        self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})",
-                  At(ExchangePart.BODY, start, end))
+    def _misshapen(self, why: Exception) -> None:
+        self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
 
-    def _odd(self, event: Any, start: int, end: int) -> None:
-        error = read_error(event, self.http_status)
-        if error is not None:
-            self.fail(error, At(ExchangePart.BODY, start, end))
-        else:
-            self.find("frame.no_object", "a frame is not a JSON object", At(ExchangePart.BODY, start, end))
-
-    def _parse_leniently(self, payload: bytes, start: int, end: int, last: bool) -> Any:
+    def _parse_leniently(self, payload: bytes, last: bool) -> Any:
         stripped = payload.strip()
-        if stripped == b"[DONE]":  # OpenAI's end mark is no JSON
-            self.saw_done = True
+        if stripped in (b"", b"[DONE]"):  # OpenAI's end mark is no JSON
+            self.saw_done = self.saw_done or bool(stripped)
             return None
-        if not stripped:
-            return None
-        at = At(ExchangePart.BODY, start, end)
         try:
             event = json.loads(payload.decode("utf-8", "replace"), strict=False)  # raw control characters pass
         except (ValueError, RecursionError):
             self.cut = self.cut or last
             rule, said = _UNREADABLE[last] if last or any(mark in stripped for mark in _JSON_MARKS) else _NOISE
-            self.find(rule, said, at)
+            self.find(rule, said, self.at())
             return None
-        self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", at)
+        self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
         return event
 
-    def _body(self, payload: bytes, start: int, end: int) -> None:
-        self._whole = payload
-        whole = At(ExchangePart.BODY, start, end)
+    def _body(self, payload: bytes) -> None:
+        whole = self.at()
         try:
             body = from_json(payload.lstrip(b"\xef\xbb\xbf"))
         except ValueError as why:
@@ -375,17 +369,16 @@ class Decoder:
                 return
         error = read_error(body, self.http_status)
         if error is not None:
-            pointer = "/error" if isinstance(body, dict) and "error" in body else ""
-            self.fail(error, At(ExchangePart.BODY, start, end, pointer))
+            self.fail(error, whole._replace(pointer="/error" if isinstance(body, dict) and "error" in body else ""))
         if isinstance(body, dict):
             try:
                 self.on_body(body)
             except _MISSHAPEN as why:
                 self.find("body.shape", f"the body has an unexpected shape ({type(why).__name__})", whole)
         elif error is None:
-            self.find("body.no_object", "the body is not a JSON object", At(ExchangePart.BODY, start, end))
+            self.find("body.no_object", "the body is not a JSON object", whole)
 
-    def _with_transport(self, response: ChatResponse) -> ChatResponse:
+    def _with_transport(self, response: ChatResponse, end: TransportEnd) -> ChatResponse:
         said = [self.map_word(word, at) for word, at in self.words_said if word]
         stop = keep_earlier(response.stop_reason, said, f"{self.api}.earlier_reason")
         sent_on = redirect(self.http_status, self.headers)
@@ -400,7 +393,7 @@ class Decoder:
             word, detail, rule = classify(self.error)
             seen = Evidence(rule, self.error_at, self.error.message[:200])
             stop = StopReason(word, stop.raw, detail, (*(stop.evidence if stop.raw else ()), seen))
-        elif self.transport_end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:
+        elif end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:
             # What is missing is missing from the recording: nothing shows that the server did not send it.
             seen = Evidence(RECORDING_CUT, At(ExchangePart.BODY, self.size, self.size), "the recording stops here")
             stop = StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, seen))
@@ -410,5 +403,5 @@ class Decoder:
         return replace(
             response, stop_reason=stop, streaming=self.streaming, http_status=self.http_status, error=self.error,
             native=response.native or EMPTY, quota_metadata=read_quota(self.headers), saw_done=self.saw_done,
-            transport_end=self.transport_end, findings=tuple(self.findings), size=self.size,
+            transport_end=end, findings=tuple(self.findings), size=self.size,
         )

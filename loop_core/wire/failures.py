@@ -164,6 +164,21 @@ def _text(value: Any) -> str:
 
 # -- The reason that a word means, and a cut or a failure that a later word would hide -------------------------------
 
+class StopRow(NamedTuple):
+    """One row of a stop-reason table: the meaning of a native word, and its source."""
+
+    stop: Stop
+    detail: str | None = None
+    source: str = ""
+
+
+class ForeignWord(NamedTuple):
+    """A word before a colon: the rest is read through the table of `api`, and `least` holds whatever the rest says."""
+
+    api: str
+    least: StopRow
+
+
 @lru_cache(maxsize=256)  # whole bodies of one server have the word at the same place, and share these 0.3 kB
 def mapped_reason(stop: Stop, raw: str, detail: str | None, rule: str, at: At | None) -> StopReason:
     """The reason that a stop word means by a table; `rule` names the table, `at` is the place of the word."""

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from loop_core.values import ChatResponse, Request, Tool
-from loop_core.wire.base import Decoder, StopRow
-from loop_core.wire.body import as_is
+from loop_core.wire.base import Decoder
+from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
 
@@ -145,6 +145,10 @@ def _never(request: Request) -> bool:
     return False
 
 
+def _as_is(tool: Tool) -> Tool:
+    return tool
+
+
 def _nobody(parts: Sequence[Any]) -> Sequence[tuple[int, str]]:
     return ()
 
@@ -175,7 +179,7 @@ class Format(NamedTuple):
     home: Home
     provider: str
     """The provider's well-known name in the conventions of OpenTelemetry, used if the server is unknown."""
-    reduced: Callable[[Tool], Tool] = as_is
+    reduced: Callable[[Tool], Tool] = _as_is
     """The tool with a schema that the provider takes; what cannot be said is left out, so that it allows more."""
     history: str = "messages"
     """The field of a request body that holds the history; in `prompt` it is one text."""

@@ -13,21 +13,8 @@ from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, TextPart
-from loop_core.wire.body import (
-    PROMPT_LOSES,
-    dump,
-    integer,
-    list_of,
-    mapping_of,
-    merge,
-    no_calls,
-    non_null,
-    one_choice,
-    only_text,
-    opaque,
-    rest,
-    word,
-)
+from loop_core.wire.asking import PROMPT_LOSES, no_calls, one_choice, only_text
+from loop_core.wire.body import dump, integer, list_of, mapping_of, merge, non_null, opaque, rest, word
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat import body_of, lines_of, losses
 from loop_core.wire.ollama_chat.decode import LOSES
@@ -68,9 +55,9 @@ class Decoder(ChatDecoder):
     api: ClassVar[str] = API
     calls_at: ClassVar[tuple[str, ...]] = ("tool_calls",)
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one line."""
-        super().on_event(_as_chat(event), name, start, end)
+        super().on_event(_as_chat(event), name)
 
     def on_body(self, body: Any) -> None:
         """Reads a body that is not lines of JSON: an error page, for example."""

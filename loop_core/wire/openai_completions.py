@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
-from loop_core.wire.base import ForeignWord, StopRow
-from loop_core.wire.body import PROMPT_LOSES, dump, integer, merge, no_calls, non_null, pieces, prompt_of, rest, word
+from loop_core.wire.asking import PROMPT_LOSES, no_calls, prompt_of
+from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, word
+from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
@@ -76,9 +77,9 @@ class Decoder(ChatDecoder):
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = {}
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one chunk."""
-        super().on_event(_as_chat(event, "delta"), name, start, end)
+        super().on_event(_as_chat(event, "delta"), name)
 
     def on_body(self, body: Any) -> None:
         """Reads a whole completion or an error."""
@@ -210,9 +211,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     prompt: Any = texts if several else prompt_of(request.messages, API)
     body = non_null(model=request.model, prompt=prompt if texts else None, max_tokens=request.max_tokens,
                     n=request.n if request.n != 1 and not several else None)
-    if request.stream:
-        body["stream"] = True
-    return merge(body, request.extra)
+    return merge(body | non_null(stream=request.stream or None), request.extra)
 
 
 FORMAT = Format(

@@ -18,7 +18,7 @@ from loop_core.errors import CallerError
 from loop_core.json_parser import from_json
 from loop_core.values import WORDLESS, At, ChatResponse, Evidence, ExchangePart, StopReason
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Prefill, Profile
 from loop_core.wire.servers import GENERIC, SERVERS
 

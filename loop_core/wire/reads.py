@@ -279,16 +279,3 @@ def _texts(node: _Node, value: Any, indices: tuple[int, ...]) -> Iterator[tuple[
     elif isinstance(value, str):
         for row in node.rows:
             yield row, value, indices
-
-
-def also(own: See, see: See, late: Callable[[], tuple[int, int] | None]) -> See:
-    """What a decoder does with an event (`own`), and then `see`, unless the decoder has found that the event stands
-    behind the end (`late` is the place of the last one). Where an answer ends, and what of a stream that is played
-    twice still belongs to it, is each format's own matter.
-    """
-    def both(event: Any, name: str | None, start: int, end: int) -> None:
-        own(event, name, start, end)
-        if late() != (start, end):
-            see(event, name, start, end)
-
-    return both

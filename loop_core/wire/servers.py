@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from loop_core.formats import FORMATS
 from loop_core.values import Stop
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Prefill, Profile, mark
 
 CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"

@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import ArgsForm, CallKind, ChatResponse, ReasoningPart, Request, Stop, ToolCall, Usage
 from loop_core.wire import FORMATS, decode, deltas, wire
-from loop_core.wire.base import Decoder, StopRow
+from loop_core.wire.base import Decoder
+from loop_core.wire.failures import StopRow
 from tests.scenes.essence import essence
 
 FINISHED = (Stop.END_TURN, Stop.TOOL_CALL)
@@ -580,7 +581,7 @@ def values(api: str, data: bytes, options: dict[str, Any]) -> list[tuple[Any, st
     """The JSON values of a body as its format frames it, with their event names."""
     seen: list[tuple[Any, str | None]] = []
     decoder = wire(api).decoder(**options)
-    decoder.on_event = lambda event, name, start, end: seen.append((event, name))  # type: ignore[method-assign]
+    decoder.on_event = lambda event, name: seen.append((event, name))  # type: ignore[method-assign]
     decoder.on_body = lambda body: seen.append((body, None))  # type: ignore[method-assign]
     decoder.feed(data)
     decoder.close()

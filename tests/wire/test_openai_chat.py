@@ -28,7 +28,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 from loop_core.wire.openai_chat import LOSES, PATHS, Decoder, encode, read_request, recognises
 from loop_core.wire.openai_chat.calls import CallAssembly
 from loop_core.wire.openai_chat.choice import GrowingChoice

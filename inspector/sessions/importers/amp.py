@@ -26,7 +26,7 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, 
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
 from inspector.sessions.transcripts.member_values import input_count, number_of, object_of
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 STOPS: Mapping[str, StopRow] = {
     "end_turn": StopRow(Stop.END_TURN, None, "Amp exports"),

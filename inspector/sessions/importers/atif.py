@@ -23,7 +23,7 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
 
 WORDS = ("finish_reason", "stop_reason", "finish_reasons")

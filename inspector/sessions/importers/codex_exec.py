@@ -20,7 +20,7 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLi
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 EVENTS = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed",
                     "turn.completed", "turn.failed"})

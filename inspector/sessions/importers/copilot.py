@@ -36,7 +36,7 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "permission.",
           "model.", "result")

@@ -19,7 +19,7 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, 
 from inspector.sessions.transcripts.dialogue import api_of
 from inspector.sessions.transcripts.member_values import object_of
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 REFUSED = "permission_denied"
 """The word of an answer after which the user refused a call, which ended the turn."""

@@ -24,7 +24,7 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLi
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import API
 
 _SCREEN = "gemini-cli useGeminiStream.ts, finishReasonMessages"

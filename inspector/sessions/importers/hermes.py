@@ -28,7 +28,7 @@ from inspector.sessions.transcripts.answer import TranscriptLine, content_text
 from inspector.sessions.transcripts.chat_messages import object_lines
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 STOPS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, "hermes-agent 0.19.0 agent/conversation_loop.py"),

@@ -37,7 +37,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import FORMATS, wire
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
 
 _SOURCE = "inspect_ai model/_model_output.py StopReason"

@@ -43,7 +43,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import wire
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 STOPS: Mapping[str, StopRow] = {
     "completed": StopRow(Stop.END_TURN, None, "Kimi Code, providerFinishReason"),

@@ -14,7 +14,7 @@ from inspector.sessions.transcripts import error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.transcripts.member_values import input_count, number_of, object_of, objects_of
 from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, StopReason, ToolCall, ToolResultPart, Usage
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 STOPS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, "AI SDK: a stop sequence, or the model is done"),

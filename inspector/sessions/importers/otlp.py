@@ -52,7 +52,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import STOP_REASONS as GEMINI_WORDS
 from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
 

@@ -41,8 +41,7 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.base import StopRow
-from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS
+from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow
 
 # -- The fields of an entry --------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 HISTORIES = ("api_conversation_history.json", "claude_messages.json")
 """Names of the history file, the newer one first."""

@@ -33,7 +33,7 @@ from inspector.sessions.transcripts.chat_messages import (
 )
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import At, ExchangePart, Finding, Severity, Stop, TextPart, ToolResultPart
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 LISTS = ("history", "trajectory")
 """Members with messages or steps; the first that is not empty is read."""

@@ -22,7 +22,7 @@ from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.ending_rules import call_cut
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 CODES: Mapping[str, StopRow] = {
     "length": StopRow(Stop.MAX_TOKENS, None, "ChatFetchResponseType.Length"),

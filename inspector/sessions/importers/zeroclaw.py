@@ -24,7 +24,7 @@ from inspector.sessions.transcripts.chat_messages import call_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), "session_key": (str,)}}
 """The members of a message that are read, and their possible types."""

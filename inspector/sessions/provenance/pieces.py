@@ -219,14 +219,14 @@ class _Recording(Decoder):
         super().__init__(**options)
         self.read: list[Frame] = []
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Keeps the event of a stream."""
-        self.read.append(Frame(self.payload, event, name, start, end))
-        super().on_event(event, name, start, end)
+        self.read.append(Frame(self.frame[0], event, name, *self.frame[2:]))
+        super().on_event(event, name)
 
     def on_body(self, body: Any) -> None:
         """Keeps the whole body."""
-        self.read.append(Frame(self.slice_bytes(), body, None, 0, self.size))
+        self.read.append(Frame(self.frame[0], body, None, 0, self.size))
         super().on_body(body)
 
 

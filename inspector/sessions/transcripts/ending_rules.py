@@ -29,7 +29,7 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.wordings import known_hint, placeholder
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.values import FINISHED, ArgsForm, At, CallKind, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 
 CLAUDE = "anthropic_messages"  # only the id, since importing its package would slow down all transcripts
 # Set by hand when models came out; a newer model's default is only missed, which leaves the end unknown.

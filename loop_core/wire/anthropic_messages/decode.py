@@ -170,7 +170,7 @@ class Decoder(base.Decoder):
         self._seams: list[At] = []  # where fallback blocks of a whole body stand
         self._iterations: Any = None
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
         if kind == "content_block_delta":
@@ -182,23 +182,23 @@ class Decoder(base.Decoder):
                 if type(piece) is str:
                     block.append(piece)
                     return
-            self._other_delta(event, block, delta, start, end)
+            self._other_delta(event, block, delta)
         elif kind == "content_block_start":
-            self._start_block(event, start, end)
+            self._start_block(event)
         elif kind == "content_block_stop":
-            self._stop_block(event, start, end)
+            self._stop_block(event)
         elif kind == "message_delta":
-            self._message_delta(event, start, end)
+            self._message_delta(event)
         elif kind == "message_start":
-            self._message_start(event["message"], start, end)
+            self._message_start(event["message"])
         elif kind == "message_stop":
             self.saw_done = True
         elif kind == "error" or name == "error" or event.get("error"):
             # It comes under HTTP 200, after the answer began (API docs, Errors).
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
-            self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
+            self.fail(error, self.at("error"))
         elif kind != "ping":  # a ping only keeps the connection open (API docs, Streaming)
-            self._quirk("unknown_event", f"an event of type {kind!r} is not known", start, end)
+            self._quirk("unknown_event", f"an event of type {kind!r} is not known")
 
     def on_body(self, body: Any) -> None:
         """Reads a whole message or an error (already read by the base class)."""
@@ -206,13 +206,12 @@ class Decoder(base.Decoder):
         if isinstance(body.get("request_id"), str):
             self.native["request_id"] = body["request_id"]
         if body.get("stop_reason") is not None:
-            self.raw, self.raw_at = str(body["stop_reason"]), self.body_at("/stop_reason")
+            self.raw, self.raw_at = str(body["stop_reason"]), self.at("stop_reason")
         content = body.get("content")
         if isinstance(content, list):
             self._read_content(content)
         elif self.error is None:
-            self.find(f"{API}.no_message", "the body is not a message of this API", At(ExchangePart.BODY, 0, self.size),
-                      Severity.ERROR)
+            self._quirk("no_message", "the body is not a message of this API", Severity.ERROR)
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
@@ -239,90 +238,88 @@ class Decoder(base.Decoder):
         return answer_parts(parts)
 
     def _read_content(self, content: list[Any]) -> None:
-        text = self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff")
+        text = self.text()
         complete = completes(self.map_word(self.raw, None))
         calls = [i for i, block in enumerate(content) if isinstance(block, dict) and block.get("type") == "tool_use"]
         for i, block in enumerate(content):
             if not isinstance(block, dict):
-                self.find(f"{API}.odd_block", "a content block is not an object", self.body_at(f"/content/{i}"))
+                self.find(f"{API}.odd_block", "a content block is not an object", self.at("content", i))
                 continue
             # Nothing in a whole body says that a block ended: under a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
-            at = self.body_at(f"/content/{i}") if block.get("type") in (*KINDS, BLOCK) else At()
+            at = self.at("content", i) if block.get("type") in (*KINDS, BLOCK) else At()
             if block.get("type") == BLOCK:
                 self._seams.append(at)
             self._parts += read_block(block, closed, at, partial(slice_of, text, "content", i))
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def _message_start(self, message: Any, start: int, end: int) -> None:
+    def _message_start(self, message: Any) -> None:
         if self._order and message.get("id") != self.id:
             # A gateway that asks again writes the second message behind the first: no word is about that one's calls.
-            self._quirk("second_message", "another message begins before the first one ended", start, end)
+            self._quirk("second_message", "another message begins before the first one ended")
             for block in self._order:
                 block.closed = False
             self._open.clear()
         self._read_message(message)
         if message.get("stop_reason") is not None:
             # Believing it would make every cut of this stream look finished.
-            self._quirk("early_stop_reason", "message_start already names a stop reason; ignored", start, end)
+            self._quirk("early_stop_reason", "message_start already names a stop reason; ignored")
         content = message.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
             if isinstance(block, dict):
-                self._quirk("early_content", "message_start already holds content", start, end)
-                self._add(index, block, slice_of(self._payload_text(), "message", "content", index), start)
+                self._quirk("early_content", "message_start already holds content")
+                self._add(index, block, slice_of(self.text(), "message", "content", index))
 
-    def _start_block(self, event: Any, start: int, end: int) -> None:
+    def _start_block(self, event: Any) -> None:
         block, index = event["content_block"], event.get("index")
         if index is None:
-            self._quirk("missing_index", "a block has no index", start, end)
+            self._quirk("missing_index", "a block has no index")
         elif index in self._open:
-            self._quirk("repeated_index", f"block {index!r} began twice", start, end)
-        self._add(index, block, slice_of(self._payload_text(), "content_block"), start)
+            self._quirk("repeated_index", f"block {index!r} began twice")
+        self._add(index, block, slice_of(self.text(), "content_block"))
 
-    def _add(
-        self, index: Any, fields: dict[str, Any], source: str | None, start: int, *, orphan: bool = False
-    ) -> MessageBlock:
-        added = MessageBlock(fields, source, start, orphan=orphan)
+    def _add(self, index: Any, fields: dict[str, Any], source: str | None, *, orphan: bool = False) -> MessageBlock:
+        added = MessageBlock(fields, source, self.frame[2], orphan=orphan)
         self._order.append(added)
         self._open[index] = added
         return added
 
-    def _stop_block(self, event: Any, start: int, end: int) -> None:
+    def _stop_block(self, event: Any) -> None:
         # What comes for this index later is another block: a closed call must not change.
         block = self._open.pop(event.get("index"), None)
         if block is None:
-            self._quirk("stop_without_start", "a block ended that never began", start, end)
+            self._quirk("stop_without_start", "a block ended that never began")
         else:
-            block.close(end)
+            block.close(self.frame[3])
 
-    def _other_delta(self, event: Any, block: MessageBlock | None, delta: Any, start: int, end: int) -> None:
+    def _other_delta(self, event: Any, block: MessageBlock | None, delta: Any) -> None:
         kind = delta["type"]
         if block is None:
-            self._quirk("delta_without_start", "a delta belongs to a block that never began", start, end)
+            self._quirk("delta_without_start", "a delta belongs to a block that never began")
             implied = next((name for name, row in KINDS.items() if row.delta == kind), None)
             if implied is None:
                 return
             # The first kind in the table with this delta: text stays readable, arguments stay nameless and unrunnable.
-            block = self._add(event.get("index"), {"type": implied}, None, start, orphan=True)
+            block = self._add(event.get("index"), {"type": implied}, None, orphan=True)
             piece = delta.get(block.field)
             if type(piece) is str:
                 block.append(piece)
         elif not block.extend(delta):
-            self._quirk("unknown_delta", f"a {kind!r} delta does not belong in a {block.type!r} block", start, end)
+            self._quirk("unknown_delta", f"a {kind!r} delta does not belong in a {block.type!r} block")
 
-    def _message_delta(self, event: Any, start: int, end: int) -> None:
+    def _message_delta(self, event: Any) -> None:
         if self._tail is None:
-            self._tail = start
+            self._tail = self.frame[2]
         delta = event.get("delta")
         if isinstance(delta, dict):
             reason = delta.get("stop_reason")
             if reason is not None:
                 # The last word counts, and a later delta without one takes none away (wire notes).
-                self.end_with(str(reason), At(ExchangePart.BODY, start, end, "/delta/stop_reason"))
+                self.end_with(str(reason), self.at("delta", "stop_reason"))
             self._read_native(delta)
         self._read_native(event)
-        self._read_usage(event.get("usage"), start, end)
+        self._read_usage(event.get("usage"))
 
     # -- fields --------------------------------------------------------------------------------------------------
 
@@ -330,7 +327,7 @@ class Decoder(base.Decoder):
         self.id = message["id"] if isinstance(message.get("id"), str) else self.id
         self.model = message["model"] if isinstance(message.get("model"), str) else self.model
         self._read_native(message)
-        self._read_usage(message.get("usage"), None, None)
+        self._read_usage(message.get("usage"))
 
     def _read_native(self, holder: Any) -> None:
         for name in _MESSAGE_NATIVE:
@@ -342,7 +339,7 @@ class Decoder(base.Decoder):
         if self.native.get("stop_details.type") == "refusal":
             del self.native["stop_details.type"]
 
-    def _read_usage(self, usage: Any, start: int | None, end: int | None) -> None:
+    def _read_usage(self, usage: Any) -> None:
         if not isinstance(usage, dict):
             return
         counts = self._counts
@@ -353,7 +350,7 @@ class Decoder(base.Decoder):
             before = counts.get(name)
             # Gateways send 0 in message_start and the count in message_delta (rig PR#2236).
             if before == 0 and count and name == "input_tokens":
-                self._quirk("late_input_tokens", "input_tokens was 0 at first, then known", start, end, Severity.INFO)
+                self._quirk("late_input_tokens", "input_tokens was 0 at first, then known", Severity.INFO)
             counts[name] = count  # message_delta counts from the beginning on: the last holds (API docs, Streaming)
         if worth_keeping(usage.get("iterations")):
             self._iterations = usage["iterations"]
@@ -371,13 +368,9 @@ class Decoder(base.Decoder):
             return
         for block in self._order:
             if not block.closed:
-                end = max(limit, block.start)
+                at = At(ExchangePart.BODY, block.start, max(limit, block.start))
                 # A cut call may lack its content_block_stop (zeroclaw cfee31c613).
-                self._quirk("block_not_closed", "a stop reason came, but a block was never closed", block.start, end)
+                self.find(f"{API}.block_not_closed", "a stop reason came, but a block was never closed", at)
 
-    def _quirk(self, rule: str, message: str, start: int | None, end: int | None,
-               severity: Severity = Severity.WARNING) -> None:
-        self.find(f"{API}.{rule}", message, At(ExchangePart.BODY, start, end), severity)
-
-    def _payload_text(self) -> str:
-        return self.payload.decode("utf-8", "replace")
+    def _quirk(self, rule: str, message: str, severity: Severity = Severity.WARNING) -> None:
+        self.find(f"{API}.{rule}", message, self.at(), severity)

@@ -25,24 +25,21 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, PATHS
-from loop_core.wire.body import (
+from loop_core.wire.asking import (
+    NOTHING_KEPT,
     arguments,
-    compact,
+    choice_word,
     content,
+    described,
     forced_tool,
-    list_of,
-    mapping_of,
-    merge,
-    non_null,
+    message_of,
     one_choice,
-    opaque,
     refuse,
-    rest,
     split_system,
-    string,
-    unknown_choice,
+    tool_of,
     with_ids,
 )
+from loop_core.wire.body import compact, integer, list_of, mapping_of, merge, non_null, opaque, rest, string
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
@@ -65,10 +62,10 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     return Request(
         api=API,
         messages=tuple(messages),
-        model=model if isinstance(model, str) else None,
+        model=string(model),
         tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(body.get("tool_choice")),
-        max_tokens=cap if type(cap) is int else None,
+        max_tokens=integer(cap),
         stream=stream,
         extra=rest(body, "model", "system", "messages", "tools", "tool_choice.type", "tool_choice.name", "max_tokens",
                    "max_tokens_to_sample", "stream"),
@@ -79,10 +76,7 @@ def _message(item: Any, names: dict[str, str]) -> Message | None:
     role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
     if role is None:
         return None
-    parts = tuple(_parts(item.get("content"), names))
-    if parts and all(isinstance(part, ToolResultPart) for part in parts):
-        role = Role.TOOL  # the API has no such role: results travel in a user message
-    return Message(role, parts)
+    return message_of(role, _parts(item.get("content"), names))
 
 
 def _parts(content: Any, names: dict[str, str]) -> Iterator[MessagePart]:
@@ -124,11 +118,9 @@ def _part(block: Mapping[str, Any], names: dict[str, str]) -> MessagePart:
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    texts: list[str] = []
-    for block in list_of(content):
-        text = block.get("text") if isinstance(block, Mapping) and block.get("type") == "text" else None
-        texts.append(text if isinstance(text, str) else compact(block))
-    return "".join(texts)
+    said = ((block, mapping_of(block)) for block in list_of(content))
+    return "".join(text if told.get("type") == "text" and (text := string(told.get("text"))) is not None
+                   else compact(block) for block, told in said)
 
 
 def _tool(item: Any) -> Tool | None:
@@ -136,15 +128,8 @@ def _tool(item: Any) -> Tool | None:
         return None
     kind = string(item.get("type")) or "custom"  # a tool without a type is the client's (API reference)
     name = string(item.get("name")) or string(item.get("mcp_server_name")) or kind
-    schema = item.get("input_schema")
     server = kind.startswith(_SERVER_TOOLS)
-    return Tool(
-        name,
-        schema if isinstance(schema, Mapping) else None,
-        string(item.get("description")) or "",
-        CallKind.SERVER if server else CallKind.FUNCTION,
-        declaration=item,
-    )
+    return tool_of(item, name, item.get("input_schema"), item, CallKind.SERVER if server else CallKind.FUNCTION)
 
 
 def _choice(choice: Any) -> str | None:
@@ -167,9 +152,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "call.item_id": "a tool_use block has one id",
     "call.signature": "signatures belong to thinking blocks here",
     "result.name": "a result names its call by the id",
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
+    **NOTHING_KEPT,
 }
 _ROLE_WORDS: Mapping[Role, str] = {
     Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",
@@ -188,12 +171,8 @@ def encode_request(request: Request) -> dict[str, Any]:
     if system:
         body["system"] = system[0]["text"] if len(system) == 1 and system[0].keys() == {"type", "text"} else system
     body["messages"] = [_write_message(message) for message in _join_results(history)]
-    if request.tools:
-        body["tools"] = [_write_tool(tool) for tool in request.tools]
-    if request.tool_choice is not None:
-        body["tool_choice"] = _write_choice(request.tool_choice)
-    if request.stream:
-        body["stream"] = True
+    body |= non_null(tools=[_write_tool(tool) for tool in request.tools] or None,
+                     tool_choice=_write_choice(request.tool_choice), stream=request.stream or None)
     return merge(body, request.extra)
 
 
@@ -258,14 +237,12 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
         return tool.declaration
     if tool.kind is CallKind.SERVER:
         raise EncodeError(f"{tool.name}: a server tool has to be declared in full", api=API, what="tool")
-    said = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **said, "input_schema": tool.schema or {"type": "object"}}  # required (API reference)
+    # The schema is required (API reference).
+    return {"name": tool.name, **described(tool), "input_schema": tool.schema or {"type": "object"}}
 
 
-def _write_choice(choice: str) -> dict[str, Any]:
+def _write_choice(choice: str | None) -> dict[str, Any] | None:
+    if choice is None:
+        return None
     name = forced_tool(choice)
-    if name is not None:
-        return {"type": "tool", "name": name}
-    if choice not in CHOICES:
-        raise unknown_choice(choice, API)
-    return {"type": CHOICES[choice]}
+    return {"type": choice_word(choice, CHOICES, API)} if name is None else {"type": "tool", "name": name}

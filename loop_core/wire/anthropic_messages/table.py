@@ -26,8 +26,8 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.base import StopRow
 from loop_core.wire.body import compact
+from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
 

@@ -27,11 +27,10 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.base import StopRow
 from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, completes, unwrap
 from loop_core.wire.body import compact, integer
 from loop_core.wire.eventstream import EventStream
-from loop_core.wire.failures import read_error
+from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
 from loop_core.wire.json_values import NDJSON, slice_of
 
@@ -188,12 +187,12 @@ class Decoder(base.Decoder):
         self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
         self._stopped = False
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one frame, named by its `:event-type`, or one JSON line, named by its only key."""
         if name is None:
             name, event = unwrap(event)
         if self._stopped and name in _BLOCK_EVENTS:
-            self.after_end(start, end)
+            self.after_end()
         elif name == "contentBlockDelta":
             delta = event["delta"]
             block = self._open.get(event.get("contentBlockIndex"))
@@ -204,17 +203,17 @@ class Decoder(base.Decoder):
                 if type(piece) is str and len(delta) == 1:
                     block.append(piece)
                     return
-            self._other_delta(event, block, delta, start, end)
+            self._other_delta(event, block, delta)
         elif name == "contentBlockStart":
-            self._start_block(event, start, end)
+            self._start_block(event)
         elif name == "contentBlockStop":
-            self._stop_block(event, start, end)
+            self._stop_block(event)
         elif name == "messageStop":
-            self._message_stop(event, start, end)
+            self._message_stop(event)
         elif name == "metadata":
             self._metadata(event)
         elif name != "messageStart":
-            self._no_event(event, name or "", start, end)
+            self._no_event(event, name or "")
 
     def on_body(self, body: Any) -> None:
         """Reads a whole response or an error (already read by the base class; its type is in a header)."""
@@ -225,16 +224,14 @@ class Decoder(base.Decoder):
         self._metadata(body)
         self._read_fields(body)
         if body.get("stopReason") is not None:
-            self.raw, self.raw_at = str(body["stopReason"]), self.body_at("/stopReason")
+            self.raw, self.raw_at = str(body["stopReason"]), self.at("stopReason")
         output = body.get("output")
         message = output.get("message") if isinstance(output, dict) else None
         content = message.get("content") if isinstance(message, dict) else None
         if isinstance(content, list):
             self._read_content(content)
         else:
-            self.find(f"{API}.no_message", "the body holds no output.message.content",
-                      At(ExchangePart.BODY, 0, self.size),
-                      Severity.ERROR)
+            self._quirk("no_message", "the body holds no output.message.content", Severity.ERROR)
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
@@ -247,8 +244,8 @@ class Decoder(base.Decoder):
             for block in self._order:
                 if not block.closed:
                     # contentBlockStop may never come for a cut call (goose#11838).
-                    said, end = "a stop reason came, but a block was never closed", max(limit, block.start)
-                    self._quirk("block_not_closed", said, block.start, end)
+                    at = At(ExchangePart.BODY, block.start, max(limit, block.start))
+                    self.find(f"{API}.block_not_closed", "a stop reason came, but a block was never closed", at)
         # messageStop is the end mark; `metadata` with the usage still follows it (wire notes).
         self.saw_done = self._stopped
         return self.response(parts)
@@ -265,48 +262,48 @@ class Decoder(base.Decoder):
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def _start_block(self, event: Any, start: int, end: int) -> None:
+    def _start_block(self, event: Any) -> None:
         index, begun = event.get("contentBlockIndex"), event.get("start")
         if index in self._open:
-            self._quirk("repeated_index", f"block {index!r} began twice", start, end)
+            self._quirk("repeated_index", f"block {index!r} began twice")
             del self._open[index]
         if not isinstance(begun, dict) or not begun:
             return  # a text block may begin with nothing; its first delta says what it is
         # `start` is a union too: its only member is the kind of the block.
         kind, fields = next(iter(begun.items()))
-        self._open[index] = GrowingBlock(kind, fields if isinstance(fields, dict) else {}, start)
+        self._open[index] = GrowingBlock(kind, fields if isinstance(fields, dict) else {}, self.frame[2])
         self._order.append(self._open[index])
 
-    def _stop_block(self, event: Any, start: int, end: int) -> None:
+    def _stop_block(self, event: Any) -> None:
         # What comes for this index later is another block: a closed call must not change.
         block = self._open.pop(event.get("contentBlockIndex"), None)
         if block is not None:
-            block.close(end)
+            block.close(self.frame[3])
 
-    def _other_delta(self, event: Any, block: GrowingBlock | None, delta: Any, start: int, end: int) -> None:
+    def _other_delta(self, event: Any, block: GrowingBlock | None, delta: Any) -> None:
         for kind, value in delta.items():
             if block is None:
                 orphan = kind in ("toolUse", "toolResult")
                 if orphan:
-                    self._quirk("delta_without_start", f"a {kind} delta came before its block began", start, end)
-                block = GrowingBlock("text" if kind == "citation" else kind, {}, start, orphan=orphan)
+                    self._quirk("delta_without_start", f"a {kind} delta came before its block began")
+                block = GrowingBlock("text" if kind == "citation" else kind, {}, self.frame[2], orphan=orphan)
                 self._order.append(block)
                 self._open[event.get("contentBlockIndex")] = block
             if not block.extend(kind, value):
-                self._quirk("unknown_delta", f"a {kind!r} delta does not belong in a {block.kind!r} block", start, end)
+                self._quirk("unknown_delta", f"a {kind!r} delta does not belong in a {block.kind!r} block")
 
-    def _message_stop(self, event: Any, start: int, end: int) -> None:
+    def _message_stop(self, event: Any) -> None:
         self._stopped = True
         if self._tail is None:
-            self._tail = start
+            self._tail = self.frame[2]
         if event.get("stopReason") is not None:
             # A line of JSON names its event by its only key, a frame in a header.
-            pointer = "/messageStop/stopReason" if b'"messageStop"' in self.payload else "/stopReason"
-            self.end_with(str(event["stopReason"]), At(ExchangePart.BODY, start, end, pointer))
+            holder = ("messageStop",) if b'"messageStop"' in self.frame[0] else ()
+            self.end_with(str(event["stopReason"]), self.at(*holder, "stopReason"))
         self._read_fields(event)
 
-    def _no_event(self, event: Any, name: str, start: int, end: int) -> None:
-        at = At(ExchangePart.BODY, start, end)
+    def _no_event(self, event: Any, name: str) -> None:
+        at = self.at()
         tag, _, word = name[1:].partition(":") if name.startswith(":") else ("", "", "")
         if tag == "broken":
             self.cut = True
@@ -318,7 +315,7 @@ class Decoder(base.Decoder):
         elif (error := read_error(event, self.http_status)) is not None:
             self.fail(error, at)
         else:
-            self._quirk("unknown_event", f"an event of type {name!r} is not known", start, end)
+            self._quirk("unknown_event", f"an event of type {name!r} is not known")
 
     # -- fields --------------------------------------------------------------------------------------------------
 
@@ -343,7 +340,7 @@ class Decoder(base.Decoder):
             self.native["additionalModelResponseFields"] = compact(holder["additionalModelResponseFields"])
 
     def _read_content(self, content: list[Any]) -> None:
-        text = self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff")
+        text = self.text()
         complete = completes(self.map_word(self.raw, None))
         calls = [i for i, block in enumerate(content) if isinstance(block, dict) and "toolUse" in block]
         for i, block in enumerate(content):
@@ -352,7 +349,7 @@ class Decoder(base.Decoder):
                 continue
             # Nothing in a whole body says that a block ended: under a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
-            at = self.body_at(f"/output/message/content/{i}") if "toolUse" in block else At()
+            at = self.at("output", "message", "content", i) if "toolUse" in block else At()
             self._parts += read_block(block, closed, at, partial(slice_of, text, "output", "message", "content", i))
 
     def _type_from_headers(self, error: ProviderError) -> None:
@@ -362,8 +359,8 @@ class Decoder(base.Decoder):
                 typed = _error({"message": error.message}, kind)
                 self.error = error._replace(type=kind, retryable=error.retryable or typed.retryable)
 
-    def _quirk(self, rule: str, message: str, start: int, end: int | None = None) -> None:
-        self.find(f"{API}.{rule}", message, At(ExchangePart.BODY, start, end))
+    def _quirk(self, rule: str, message: str, severity: Severity = Severity.WARNING) -> None:
+        self.find(f"{API}.{rule}", message, self.at(), severity)
 
 
 def _error(content: Any, kind: str) -> ProviderError:

@@ -25,25 +25,22 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.bedrock_converse.table import API, FIELDS, PATHS, SERVER_TOOL
-from loop_core.wire.body import (
+from loop_core.wire.asking import (
+    NOTHING_KEPT,
     arguments,
-    compact,
+    choice_word,
     content,
+    described,
     forced_tool,
-    list_of,
-    mapping_of,
-    merge,
-    non_null,
+    message_of,
     one_choice,
-    opaque,
     refuse,
-    rest,
     split_system,
-    string,
-    unknown_choice,
+    tool_of,
     with_ids,
 )
+from loop_core.wire.bedrock_converse.table import API, FIELDS, PATHS, SERVER_TOOL
+from loop_core.wire.body import compact, integer, list_of, mapping_of, merge, non_null, opaque, rest, string
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
@@ -54,7 +51,6 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     model = unquote(place["model"]) if place else string(body.get("modelId"))
     limits = mapping_of(body.get("inferenceConfig"))
     config = mapping_of(body.get("toolConfig"))
-    cap = limits.get("maxTokens")
     names: dict[str, str] = {}
     system = tuple(_parts(body.get("system"), names))
     messages = [Message(Role.SYSTEM, system)] if system else []
@@ -65,7 +61,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         model=model,
         tools=tuple(tool for item in list_of(config.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(config.get("toolChoice")),
-        max_tokens=cap if type(cap) is int else None,
+        max_tokens=integer(limits.get("maxTokens")),
         stream=bool(place and place["stream"]),
         extra=rest(body, "modelId", "messages", "system", "inferenceConfig.maxTokens", "toolConfig"),
     )
@@ -75,10 +71,7 @@ def _message(item: Any, names: dict[str, str]) -> Message | None:
     role = _ROLES.get(str(item.get("role"))) if isinstance(item, Mapping) else None
     if role is None:
         return None
-    parts = tuple(_parts(item.get("content"), names))
-    if parts and all(isinstance(part, ToolResultPart) for part in parts):
-        role = Role.TOOL  # the API has no such role: results travel in a user message
-    return Message(role, parts)
+    return message_of(role, _parts(item.get("content"), names))
 
 
 def _parts(content: Any, names: dict[str, str]) -> Iterator[MessagePart]:
@@ -135,15 +128,9 @@ def _tool(item: Any) -> Tool | None:
     spec, system = mapping_of(item.get("toolSpec")), mapping_of(item.get("systemTool"))
     if system:
         return Tool(string(system.get("name")) or "", kind=CallKind.SERVER, declaration=item)
-    schema = mapping_of(spec.get("inputSchema")).get("json")
     if not spec:
         return None
-    return Tool(
-        string(spec.get("name")) or "",
-        schema if isinstance(schema, Mapping) else None,
-        string(spec.get("description")) or "",
-        declaration=item,
-    )
+    return tool_of(spec, string(spec.get("name")) or "", mapping_of(spec.get("inputSchema")).get("json"), item)
 
 
 def _choice(choice: Any) -> str | None:
@@ -167,9 +154,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "call.item_id": "a toolUse block has one id",
     "call.signature": "signatures belong to reasoning blocks here",
     "result.name": "a result names its call by the id",
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
+    **NOTHING_KEPT,
 }
 _ROLE_WORDS: Mapping[Role, str] = {
     Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "user",
@@ -190,14 +175,9 @@ def encode_request(request: Request) -> dict[str, Any]:
     system = [block for message in said for block in _blocks(message.parts)]
     if system:
         body["system"] = system
-    body["messages"] = [
-        {"role": role, "content": _blocks(parts)} for role, parts in _alternating(history)
-    ]
-    if request.max_tokens is not None:
-        body["inferenceConfig"] = {"maxTokens": request.max_tokens}
-    config = _config(request)
-    if config:
-        body["toolConfig"] = config
+    body["messages"] = [{"role": role, "content": _blocks(parts)} for role, parts in _alternating(history)]
+    limits = non_null(maxTokens=request.max_tokens)
+    body |= non_null(inferenceConfig=limits or None, toolConfig=_config(request) or None)
     return merge(body, request.extra)
 
 
@@ -266,9 +246,7 @@ def _config(request: Request) -> dict[str, Any]:
     if name is not None:
         config["toolChoice"] = {"tool": {"name": name}}
     elif choice is not None:
-        if choice not in CHOICES:
-            raise unknown_choice(choice, API)
-        config["toolChoice"] = {CHOICES[choice]: {}}
+        config["toolChoice"] = {choice_word(choice, CHOICES, API): {}}
     return config
 
 
@@ -277,6 +255,5 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
         return tool.declaration
     if tool.kind is CallKind.SERVER:
         return {"systemTool": {"name": tool.name}}
-    said = {"description": tool.description} if tool.description else {}  # an empty one is refused
-    # The schema is required (botocore 1.44.5, ToolSpecification).
-    return {"toolSpec": {"name": tool.name, **said, "inputSchema": {"json": tool.schema or {"type": "object"}}}}
+    schema = {"json": tool.schema or {"type": "object"}}  # required (botocore 1.44.5, ToolSpecification)
+    return {"toolSpec": {"name": tool.name, **described(tool), "inputSchema": schema}}

@@ -13,14 +13,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
-from loop_core.values import ArgsForm, At, ChatResponse, ExchangePart, Stop, TextPart, ToolCall, Usage
+from loop_core.values import ArgsForm, At, ChatResponse, Stop, TextPart, ToolCall, Usage
 from loop_core.wire import base
 from loop_core.wire.anthropic_messages.decode import Decoder as MessagesDecoder
 from loop_core.wire.anthropic_messages.table import LOSES as MESSAGES_LOSES
 from loop_core.wire.anthropic_messages.table import READS as MESSAGES_READS
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as MESSAGES_WORDS
 from loop_core.wire.anthropic_messages.table import STREAM_READS as MESSAGES_STREAM_READS
-from loop_core.wire.base import StopRow
 from loop_core.wire.bedrock_converse import encode as encode_error
 from loop_core.wire.bedrock_converse.decode import Decoder as ConverseDecoder
 from loop_core.wire.bedrock_converse.table import READS as CONVERSE_READS
@@ -40,8 +39,9 @@ from loop_core.wire.bedrock_invoke.makers import (
 )
 from loop_core.wire.body import compact, integer, list_of, mapping_of, rest, string, word
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
+from loop_core.wire.failures import StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home
-from loop_core.wire.json_values import slice_of
+from loop_core.wire.json_values import path_of, slice_of
 from loop_core.wire.openai_chat.choice import GrowingChoice
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
@@ -145,7 +145,7 @@ class _ChatDecoder(ChatDecoder):
         if reason is None and word(choice.get(REASON)):
             reason = choice[REASON]
             pointer = f"{(at.pointer or '').rpartition('/')[0]}/{REASON}"
-            at = self.body_at(pointer) if self.slice_bytes() else at._replace(pointer=pointer)
+            at = at._replace(pointer=pointer) if self.streaming else self.at(*path_of(pointer))
         super()._ending(state, event, rest(choice, REASON), reason, at)  # else it were the string that ended the answer
 
 
@@ -163,28 +163,24 @@ class Decoder(ConverseDecoder):
         self._calls: list[ToolCall] = []
         self._read_text = False
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one frame: a chunk, or an exception."""
         if name != "chunk":
-            super().on_event(event, name, start, end)
+            super().on_event(event, name)
             return
         inner, text = _open_chunk(event)
         metrics = inner.pop(METRICS, None)
         shape = self._shape(inner) or (_COMMAND_R if "event_type" in inner else None)
         if shape is not None:
-            self._text(shape, inner, At(ExchangePart.BODY, start, end), text)
+            self._text(shape, inner, self.at(), text)
         elif self._maker is not None and self._maker.saw_done:
-            self.after_end(start, end)
+            self.after_end()
         elif "type" in inner:  # Claude
-            maker = self._as(MessagesDecoder)
-            maker.payload = text  # the event itself, out of which verbatim JSON is cut
-            maker.on_event(inner, None, start, end)
+            self._as(MessagesDecoder, text).on_event(inner, None)
         elif "choices" in inner:  # Mistral's chat; what is left is Nova
-            maker = self._as(_ChatDecoder)
-            maker.payload = text
-            maker.on_event(_as_chunk(inner), None, start, end)
+            self._as(_ChatDecoder, text).on_event(_as_chunk(inner), None)
         else:
-            super().on_event(_counts_named(inner), None, start, end)
+            super().on_event(_counts_named(inner), None)
         if isinstance(metrics, dict) and self.usage is None:  # the maker's own counts come first
             self.usage = Usage(integer(metrics.get("inputTokenCount")), integer(metrics.get("outputTokenCount")))
 
@@ -194,11 +190,9 @@ class Decoder(ConverseDecoder):
         if self.error is not None or "output" in body:
             super().on_body(_counts_named(body))
         elif shape is not None:
-            self._text(shape, body, None, self.slice_bytes())
+            self._text(shape, body, None, self.frame[0])
         else:
-            maker = self._as(_ChatDecoder if "choices" in body else MessagesDecoder)
-            maker._whole, maker.size = self._whole, self.size  # it looks places up in the body's own bytes
-            maker.on_body(body)
+            self._as(_ChatDecoder if "choices" in body else MessagesDecoder, self.frame[0]).on_body(body)
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
@@ -229,9 +223,11 @@ class Decoder(ConverseDecoder):
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _as(self, kind: type[base.Decoder]) -> base.Decoder:
+    def _as(self, kind: type[base.Decoder], text: bytes) -> base.Decoder:
+        """The maker's decoder, about to read this JSON text, out of which verbatim values are cut."""
         if self._maker is None:
             self._maker = kind(**self._maker_options)
+        self._maker.frame, self._maker.streaming = (text, None, *self.frame[2:]), self.streaming
         return self._maker
 
     def _shape(self, body: Mapping[str, Any]) -> TextShape | None:
@@ -248,12 +244,11 @@ class Decoder(ConverseDecoder):
             if isinstance(call, dict):
                 arguments = slice_of(json_text, shape.calls, number, "parameters")
                 self._calls.append(ToolCall(None, string(call.get("name")) or "", arguments, closed=True,
-                                            form=ArgsForm.OBJECT, at=at or self.body_at(f"/{shape.calls}/{number}")))
+                                            form=ArgsForm.OBJECT, at=at or self.at(shape.calls, number)))
         self.id = string(body.get("id")) or self.id
         reason = string(holder.get(shape.reason))
         if reason:
-            pointer = f"/{shape.holder}/0/{shape.reason}" if shape.holder else f"/{shape.reason}"
-            self.end_with(reason, at or self.body_at(pointer))
+            self.end_with(reason, at or self.at(*((shape.holder, 0) if shape.holder else ()), shape.reason))
         counts = [integer(body.get(name)) for name in (shape.input_tokens, shape.output_tokens)]
         if counts[1] is None:
             counts[1] = integer(holder.get("tokenCount"))

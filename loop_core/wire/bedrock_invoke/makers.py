@@ -23,10 +23,11 @@ from loop_core.wire.anthropic_messages import encode as encode_message
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES as MESSAGES_LOSE
 from loop_core.wire.anthropic_messages.request import encode_request as messages_request
 from loop_core.wire.anthropic_messages.request import read_request as read_messages
+from loop_core.wire.asking import one_choice
 from loop_core.wire.bedrock_converse import encode as encode_converse
 from loop_core.wire.bedrock_converse.request import encode_request as converse_request
 from loop_core.wire.bedrock_converse.request import read_request as read_converse
-from loop_core.wire.body import compact, integer, mapping_of, merge, non_null, one_choice, pieces, rest, word
+from loop_core.wire.body import compact, integer, mapping_of, merge, non_null, pieces, rest, word
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.framing import SSE
 from loop_core.wire.openai_chat.request import encode_request as chat_request

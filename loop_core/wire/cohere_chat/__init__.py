@@ -23,22 +23,19 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
+from loop_core.wire.asking import NOTHING_KEPT, choice_word, forced_tool, one_choice, refuse, with_ids
 from loop_core.wire.body import (
     RawJSON,
     dump,
-    forced_tool,
+    integer,
     list_of,
     mapping_of,
     merge,
     non_null,
-    one_choice,
     opaque_object,
     pieces,
-    refuse,
     rest,
     string,
-    unknown_choice,
-    with_ids,
     word,
 )
 from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STREAM_READS, Decoder, recognises
@@ -164,10 +161,9 @@ def _read_first(body: Mapping[str, Any]) -> Request:
     history = (mapping_of(item) for item in list_of(body.get("chat_history")))
     said = [(_ROLES.get(str(item.get("role")), Role.USER), word(item.get("message"))) for item in history]
     whole = [(Role.SYSTEM, word(body.get("preamble"))), *said, (Role.USER, word(body.get("message")))]
-    cap = body.get("max_tokens")
     return Request(
         API, tuple(Message(role, (TextPart(text),)) for role, text in whole if text), word(body.get("model")),
-        max_tokens=cap if type(cap) is int else None, stream=body.get("stream") is True,
+        max_tokens=integer(body.get("max_tokens")), stream=body.get("stream") is True,
         extra=rest(body, "message", "chat_history", "preamble", "model", "max_tokens", "stream"),
     )
 
@@ -188,9 +184,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "result.name": "a result names its call by the id",
     "result.is_error": "only the text tells of a failure",
     "result.json": "a result is text here",
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
+    **NOTHING_KEPT,
 }
 
 
@@ -199,11 +193,8 @@ def encode_request(request: Request) -> dict[str, Any]:
     one_choice(request, API)
     choice = request.tool_choice
     forced = forced_tool(choice)
-    words: dict[str | None, str | None] = {
-        None: None, "auto": None, **{ours: theirs for theirs, ours in _CHOICES.items()},
-    }
-    if forced is None and choice not in words:
-        raise unknown_choice(str(choice), API)
+    words: dict[str, str | None] = {"auto": None, **{ours: theirs for theirs, ours in _CHOICES.items()}}
+    said = "REQUIRED" if forced is not None else None if choice is None else choice_word(choice, words, API)
     tools = [tool for tool in request.tools if forced in (None, tool.name)]
     body = non_null(model=request.model)
     body["messages"] = [item for message in with_ids(request.messages) for item in _messages(message)]
@@ -211,7 +202,7 @@ def encode_request(request: Request) -> dict[str, Any]:
         body["tools"] = [tool.declaration or {"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": tool.schema or {"type": "object"}}}
             for tool in tools]
-    body |= non_null(tool_choice="REQUIRED" if forced else words[choice], max_tokens=request.max_tokens)
+    body |= non_null(tool_choice=said, max_tokens=request.max_tokens)
     body["stream"] = request.stream
     return merge(body, request.extra)
 

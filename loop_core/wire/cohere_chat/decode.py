@@ -25,9 +25,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.base import StopRow
 from loop_core.wire.body import integer, list_of, mapping_of, string, word
-from loop_core.wire.failures import read_error
+from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
 from loop_core.wire.json_values import NDJSON, slice_of
 from loop_core.wire.reads import FactRow
@@ -170,12 +169,12 @@ class Decoder(base.Decoder):
         self._calls: dict[Any, GrowingPart] = {}
         self._parts: list[ResponsePart] = []  # that came whole
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event of either version."""
-        at = At(ExchangePart.BODY, start, end)
+        at = self.at()
         kind = string(event.get("type")) or string(event.get("event_type"))
         if self.saw_done and kind in EVENTS and kind != "message-end":
-            self.after_end(start, end)
+            self.after_end()
             return
         self.id = self.id or word(event.get("id")) or word(event.get("generation_id"))
         delta = mapping_of(event.get("delta"))
@@ -192,12 +191,12 @@ class Decoder(base.Decoder):
                 call.closed = True
         elif kind == "message-end":
             self.saw_done = True
-            self._end(delta, At(ExchangePart.BODY, start, end, "/delta/finish_reason"))
+            self._end(delta, self.at("delta", "finish_reason"))
             if text := word(delta.get("error")):
-                self.fail(ProviderError(text, retryable=True), At(ExchangePart.BODY, start, end, "/delta/error"))
+                self.fail(ProviderError(text, retryable=True), self.at("delta", "error"))
         # Version 1 names its events in `event_type`, version 2 in `type`.
         elif kind in FIRST_EVENTS:
-            self._first_version(kind, event, start, end)
+            self._first_version(kind, event)
         elif (error := read_error(event, self.http_status)) is not None:
             self.fail(error, at)
         elif kind not in EVENTS:
@@ -208,7 +207,7 @@ class Decoder(base.Decoder):
         if self.error is not None:
             return
         self.id = word(body.get("id")) or word(body.get("generation_id"))
-        self._end(body, self.body_at("/finish_reason"))
+        self._end(body, self.at("finish_reason"))
         self._count(mapping_of(body.get("meta")))
         message = mapping_of(body.get("message"))
         for block in list_of(message.get("content")):
@@ -223,10 +222,10 @@ class Decoder(base.Decoder):
             function = mapping_of(mapping_of(call).get("function"))
             arguments = function.get("arguments")
             whole = arguments if arguments is None or isinstance(arguments, str) else json.dumps(arguments)
-            at = self.body_at(f"/message/tool_calls/{number}")
+            at = self.at("message", "tool_calls", number)
             self._parts.append(ToolCall(word(mapping_of(call).get("id")), string(function.get("name")) or "", whole,
                                         closed=bool(self.raw), form=ArgsForm.STRING, at=at))
-        self._old_calls(body, self.slice_bytes(), 0)
+        self._old_calls(body)
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
@@ -282,20 +281,20 @@ class Decoder(base.Decoder):
             self.usage = Usage(integer(counts.get("input_tokens")), integer(counts.get("output_tokens")),
                                 cached_tokens=integer(usage.get("cached_tokens")))
 
-    def _first_version(self, kind: str, event: Mapping[str, Any], start: int, end: int) -> None:
+    def _first_version(self, kind: str, event: Mapping[str, Any]) -> None:
         if kind == "text-generation":
-            self._add(TextPart, event.get("text"), At(ExchangePart.BODY, start, end))
+            self._add(TextPart, event.get("text"), self.at())
         elif kind == "stream-end":
-            self._end(event, At(ExchangePart.BODY, start, end, "/finish_reason"))
+            self._end(event, self.at("finish_reason"))
             self._count(mapping_of(mapping_of(event.get("response")).get("meta")))
             self.saw_done = True
         # This event holds the calls whole, so the `tool-calls-chunk` events before it are not read.
         elif kind == "tool-calls-generation":
-            self._old_calls(event, self.payload, start)
+            self._old_calls(event)
 
-    def _old_calls(self, holder: Mapping[str, Any], payload: bytes, start: int) -> None:
+    def _old_calls(self, holder: Mapping[str, Any]) -> None:
         """Reads calls of version 1, which are whole, have no ids, and have an object as arguments."""
-        text = payload.decode("utf-8", "replace")
+        text, (payload, _, start, _) = self.text(), self.frame
         for number, call in enumerate(list_of(holder.get("tool_calls"))):
             if isinstance(call, dict):
                 at = At(ExchangePart.BODY, start, start + len(payload), f"/tool_calls/{number}")

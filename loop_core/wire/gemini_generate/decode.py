@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Severity, Stop, StopReason, Usage
+from loop_core.values import At, ChatResponse, Evidence, Severity, Stop, StopReason, Usage
 from loop_core.wire import base
 from loop_core.wire.body import word
-from loop_core.wire.failures import read_error
+from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.gemini_generate.parts import Parts, string_piece
 from loop_core.wire.gemini_generate.table import API, BLOCK_REASONS, NUMBERS, SNAKE, STOP_REASONS, get, key_of
-from loop_core.wire.json_values import JSONArray, pointer
+from loop_core.wire.json_values import JSONArray
 
 # What an event may hold without anything about an end or an error, so that nothing else is asked of it.
 _PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
@@ -43,15 +43,14 @@ class Decoder(base.Decoder):
         self._others: dict[int, tuple[str, At] | None] = {}  # its reason, of each candidate that is not read
         self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
-        self._span: tuple[int, int] | None = None  # of the event that is read; None for a whole body
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one chunk. Nearly all of them go on with a text, a thought or a streamed argument and bring nothing
         else."""
         # No event marks the end: text may follow a finish reason (Gemini 2.5 beside a call, rig), under the same id.
         if self.raw and word(get(event, "responseId")) not in (None, self.id):
             self.saw_done = True
-            self.after_end(start, end)
+            self.after_end()
             return
         parts = self._parts
         append = parts.append
@@ -79,12 +78,10 @@ class Decoder(base.Decoder):
                     return
             except (KeyError, TypeError, ValueError):
                 pass  # it has another shape
-        self._span = start, end
         self._read(event)
 
     def on_body(self, body: Any) -> None:
         """Reads one whole response."""
-        self._span = None
         self._read(body)
 
     def build(self) -> ChatResponse:
@@ -105,19 +102,6 @@ class Decoder(base.Decoder):
         self.usage = _usage(self._counts)
         return self.response(parts, stop, continuation_token=self._token[0] if self._token else None,
                              other_choices=len(self._others))
-
-    # -- what `Parts` asks ---------------------------------------------------------------------------------------
-
-    def text(self) -> str:
-        """The JSON text that is being read."""
-        source = self.slice_bytes() if self._span is None else self.payload
-        return source.decode("utf-8", "replace").lstrip("\ufeff")
-
-    def place(self, *path: str | int) -> At:
-        """The place of a value in that text."""
-        if self._span is None:
-            return self.body_at(pointer(*path))
-        return At(ExchangePart.BODY, *self._span, pointer(*path))
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -140,10 +124,10 @@ class Decoder(base.Decoder):
         if "error" in event:
             error = read_error(event, self.http_status)
             if error is not None:
-                self.fail(error, self.place("error"))
+                self.fail(error, self.at("error"))
         if any(SNAKE[name] in event for name in ("usageMetadata", "modelVersion", "responseId")):
-            self.find("gemini_generate.snake_case", "the fields are spelled as in protocol buffers", self.place(),
-                      Severity.INFO)
+            self.find("gemini_generate.snake_case", "the fields are spelled as in protocol buffers",
+                      self.at()._replace(pointer=""), Severity.INFO)
         feedback = get(event, "promptFeedback")
         if isinstance(feedback, dict):
             self._feedback(feedback, key_of(event, "promptFeedback"))
@@ -151,7 +135,7 @@ class Decoder(base.Decoder):
     def _feedback(self, feedback: dict[str, Any], key: str) -> None:
         reason = get(feedback, "blockReason")
         if reason is not None:
-            self._blocked = str(reason), self.place(key, key_of(feedback, "blockReason"))
+            self._blocked = str(reason), self.at(key, key_of(feedback, "blockReason"))
             self._note("blockReason", str(reason))
             self._note("blockReasonMessage", get(feedback, "blockReasonMessage"))
 
@@ -162,7 +146,7 @@ class Decoder(base.Decoder):
             self._index = index
         if index != self._index:
             reason = word(get(candidate, "finishReason"))
-            ended = (reason, self.place("candidates", position)) if reason else self._others.get(index)
+            ended = (reason, self.at("candidates", position)) if reason else self._others.get(index)
             self._others[index] = ended
             return
         path = ("candidates", position)
@@ -179,10 +163,10 @@ class Decoder(base.Decoder):
         self._note("finishMessage", get(candidate, "finishMessage"))
         reason = get(candidate, "finishReason")
         if reason is not None:
-            self._reason(reason, self.place(*path, key_of(candidate, "finishReason")))
+            self._reason(reason, self.at(*path, key_of(candidate, "finishReason")))
         token = get(candidate, "continuationToken")
         if isinstance(token, str) and token:
-            self._token = token, self.place(*path, key_of(candidate, "continuationToken"))
+            self._token = token, self.at(*path, key_of(candidate, "continuationToken"))
         elif self.raw and self.map_word(self.raw, None).normalized is not Stop.PAUSED:
             self._token = None  # a checkpoint on the way to an end that needs none
 
@@ -210,7 +194,7 @@ class Decoder(base.Decoder):
         if self._blocked is not None:
             word, at = self._blocked
             # A blocked prompt has no candidate, and so no finish reason.
-            row = BLOCK_REASONS.get(word, base.StopRow(Stop.SAFETY_BLOCKED, "prompt"))
+            row = BLOCK_REASONS.get(word, StopRow(Stop.SAFETY_BLOCKED, "prompt"))
             rule = f"{API}.block_reasons" if word in BLOCK_REASONS else "unknown_word"
             return StopReason(row.stop, self.raw, row.detail, (*before, Evidence(rule, at, word)))
         if self._token is not None and not self.raw:

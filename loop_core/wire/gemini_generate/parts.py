@@ -210,7 +210,7 @@ class PartSource(Protocol):
     def text(self) -> str:
         """The JSON text that is being read."""
 
-    def place(self, *path: str | int) -> At:
+    def at(self, *path: str | int) -> At:
         """The place of a value in that text."""
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
@@ -355,7 +355,7 @@ class Parts:
         return self._open if same or not wire_call.get("name") else None
 
     def _begin_call(self, wire_call: Mapping[str, Any], path: tuple[str | int, ...]) -> _Call | None:
-        at = self._source.place(*path)
+        at = self._source.at(*path)
         name, identity = wire_call.get("name"), wire_call.get("id")
         if not wire_call:
             self._source.find("gemini_generate.stray_call", "a part ends a call that was never begun", at)

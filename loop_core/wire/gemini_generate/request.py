@@ -6,7 +6,6 @@ The second half encodes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -26,21 +25,28 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.body import (
+from loop_core.wire.asking import (
     arguments,
-    dump,
+    choice_word,
+    described,
     forced_tool,
+    message_of,
+    refuse,
+    split_system,
+    tool_of,
+    with_ids,
+    with_names,
+)
+from loop_core.wire.body import (
+    dump,
     integer,
+    json_value,
     list_of,
     merge,
     non_null,
-    opaque,
-    refuse,
+    opaque_object,
     rest,
-    split_system,
-    unknown_choice,
-    with_ids,
-    with_names,
+    string,
     word,
 )
 from loop_core.wire.gemini_generate.table import API, PATHS, SNAKE, get, problems
@@ -69,12 +75,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     settings = get(body, "generationConfig")
     settings = settings if isinstance(settings, dict) else body
     system = tuple(_parts(get(body, "systemInstruction")))
-    contents = body.get("contents")
     messages = [Message(Role.SYSTEM, system)] if system else []
-    messages += [message for item in list_of(contents) if (message := _message(item))]
-    named = body.get("model")
-    model = served["model"] if served else named if isinstance(named, str) else None
-    token = get(body, "continuationToken")
+    messages += [message for item in list_of(body.get("contents")) if (message := _message(item))]
+    model = served["model"] if served else string(body.get("model"))
     return Request(
         api=API,
         messages=tuple(messages),
@@ -84,7 +87,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         max_tokens=integer(get(settings, "maxOutputTokens")),
         stream="streamGenerateContent" in url or "generate_content_stream" in url,
         n=integer(get(settings, "candidateCount")) or 1,
-        continuation_token=token if isinstance(token, str) and token else None,
+        continuation_token=word(get(body, "continuationToken")),
         extra=rest(body, *_TAKEN),
     )
 
@@ -97,10 +100,7 @@ def _message(item: Any) -> Message | None:
     role = _ROLES.get(str(item.get("role", "user")))
     if role is None:
         return None
-    parts = tuple(_parts(item))
-    if parts and all(isinstance(part, ToolResultPart) for part in parts):
-        role = Role.TOOL  # results travel in a user message
-    return Message(role, parts)
+    return message_of(role, _parts(item))
 
 
 def _parts(content: Any) -> Iterator[MessagePart]:
@@ -117,8 +117,7 @@ def _parts(content: Any) -> Iterator[MessagePart]:
 
 def _part(part: Mapping[str, Any]) -> MessagePart:
     text = part.get("text")
-    signature = get(part, "thoughtSignature")
-    signature = signature if isinstance(signature, str) else None
+    signature = string(get(part, "thoughtSignature"))
     call, answer = get(part, "functionCall"), get(part, "functionResponse")
     if isinstance(call, dict):
         arguments = dump(call["args"]) if "args" in call else None
@@ -165,14 +164,8 @@ def _tool(declared: Mapping[str, Any]) -> Tool:
     schema, dialect = get(declared, "parametersJsonSchema"), "json_schema"
     if not isinstance(schema, dict):
         schema, dialect = declared.get("parameters"), "openapi"
-    described = declared.get("description")
-    return Tool(
-        declared["name"],
-        schema if isinstance(schema, dict) else None,
-        described if isinstance(described, str) else "",
-        dialect=dialect if isinstance(schema, dict) else "json_schema",
-        declaration=declared,
-    )
+    tool = tool_of(declared, declared["name"], schema, declared)
+    return tool if tool.schema is None else tool._replace(dialect=dialect)
 
 
 def _choice(config: Any) -> str | None:
@@ -221,14 +214,9 @@ def encode_request(request: Request) -> dict[str, Any]:
     if system:
         body["systemInstruction"] = {"parts": system}
     body["contents"] = _contents(history)
-    if request.tools:
-        body["tools"] = _write_tools(request.tools)
-    if request.tool_choice is not None:
-        body["toolConfig"] = {"functionCallingConfig": _write_choice(request.tool_choice)}
     settings = non_null(maxOutputTokens=request.max_tokens, candidateCount=request.n if request.n != 1 else None)
-    if settings:
-        body["generationConfig"] = settings
-    body |= non_null(continuationToken=request.continuation_token)
+    body |= non_null(tools=_write_tools(request.tools) or None, toolConfig=_write_choice(request.tool_choice),
+                     generationConfig=settings or None, continuationToken=request.continuation_token)
     return merge(body, request.extra)
 
 
@@ -261,10 +249,7 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
             raise EncodeError("a result needs the name of its function", api=API, what="result.name")
         return {"functionResponse": {**non_null(id=part.call_id), "name": part.name, "response": _answer(part)}}
     if type(part) is OpaquePart:
-        value = opaque(part, API)
-        if not isinstance(value, dict):
-            raise EncodeError(f"the opaque {part.type} is not a part", api=API, what="opaque")
-        return value
+        return opaque_object(part, API)
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is not CallKind.FUNCTION:
         raise refuse(part, API)
@@ -275,10 +260,7 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
 def _answer(part: ToolResultPart) -> dict[str, Any]:
     """The object for a tool result. A text that is itself a JSON object with other fields than these is sent as that
     object."""
-    try:
-        value = json.loads(part.text)
-    except (ValueError, RecursionError):
-        value = None
+    value = json_value(part.text)
     if isinstance(value, dict) and value and ("error" in value) is part.is_error:  # else it would say the contrary
         return value
     return {"error" if part.is_error else "output": part.text}
@@ -306,14 +288,13 @@ def _function(tool: Tool) -> Mapping[str, Any]:
         return tool.declaration
     if tool.kind is not CallKind.FUNCTION:
         raise EncodeError(f"{tool.name}: there are no free-form tools", api=API, what="custom tool")
-    said = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **said, **({DECLARED_AS[tool.dialect]: tool.schema} if tool.schema else {})}
+    return {"name": tool.name, **described(tool), **({DECLARED_AS[tool.dialect]: tool.schema} if tool.schema else {})}
 
 
-def _write_choice(choice: str) -> dict[str, Any]:
+def _write_choice(choice: str | None) -> dict[str, Any] | None:
+    if choice is None:
+        return None
     name = forced_tool(choice)
-    if name is not None:
-        return {"mode": "ANY", "allowedFunctionNames": [name]}
-    if choice not in CHOICES:
-        raise unknown_choice(choice, API)
-    return {"mode": CHOICES[choice]}
+    said = {"mode": "ANY", "allowedFunctionNames": [name]} if name is not None else {
+        "mode": choice_word(choice, CHOICES, API)}
+    return {"functionCallingConfig": said}

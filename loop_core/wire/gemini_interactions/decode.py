@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import compact, word
+from loop_core.wire.body import compact, list_of, word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import (
     API,
@@ -218,94 +218,90 @@ class Decoder(base.Decoder):
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event; its name repeats its `event_type`."""
         kind = event.get("event_type") or name or ""
         if self._tail is not None and (kind in DELTAS or kind in STARTS or kind in STOPS):
-            self.after_end(start, end)
+            self.after_end()
         elif kind in DELTAS:
             delta = event["delta"]
             step = self._open.get(event.get("index"))
             if step is None:
-                self._stray(event.get("index"), delta, start, end)
+                self._stray(event.get("index"), delta)
             elif not step.extend(delta):
                 odd = f"a delta {str(delta.get('type'))[:80]!r} does not belong in {step.type[:80]!r}"
-                self._quirk("unknown_delta", odd, start, end)
+                self._quirk("unknown_delta", odd)
         elif kind in STARTS:
-            self._begin(event, STARTS[kind], start, end)
+            self._begin(event, STARTS[kind])
         elif kind in STOPS:
-            self._close(event.get("index"), start, end)
+            self._close(event.get("index"))
         elif kind in LAST_EVENTS or kind in BEGINS:
-            self._interaction(event["interaction"], "/interaction", start, end, last=kind in LAST_EVENTS)
+            self._interaction(event["interaction"], ("interaction",), last=kind in LAST_EVENTS)
         elif kind == UPDATE:
             self.id = word(event.get("interaction_id")) or self.id
-            self._status(event.get("status"), At(ExchangePart.BODY, start, end, "/status"), last=False)
+            self._status(event.get("status"), self.at("status"), last=False)
         elif kind == "error" or event.get("error"):
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
-            self.fail(error, At(ExchangePart.BODY, start, end, "/error"))
+            self.fail(error, self.at("error"))
         else:
-            self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known", start, end)
+            self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known")
 
-    def _begin(self, event: Mapping[str, Any], holder: str, start: int, end: int) -> None:
+    def _begin(self, event: Mapping[str, Any], holder: str) -> None:
         index = event.get("index")
         if index is None:
-            self._quirk("missing_index", "a step has no index", start, end)
+            self._quirk("missing_index", "a step has no index")
         elif index in self._open:
-            self._quirk("repeated_index", f"step {str(index)[:20]} began twice", start, end)
-        self._keep(index, GrowingStep(event[holder], self.payload.decode("utf-8", "replace"), holder, start))
+            self._quirk("repeated_index", f"step {str(index)[:20]} began twice")
+        self._keep(index, GrowingStep(event[holder], self.text(), holder, self.frame[2]))
 
     def _keep(self, index: Any, step: GrowingStep) -> GrowingStep:
         self._order.append(step)
         self._open[index] = step
         return step
 
-    def _stray(self, index: Any, delta: Mapping[str, Any], start: int, end: int) -> None:
-        self._quirk("delta_without_start", "a delta belongs to a step that never began", start, end)
+    def _stray(self, index: Any, delta: Mapping[str, Any]) -> None:
+        self._quirk("delta_without_start", "a delta belongs to a step that never began")
         implied = IMPLIED.get(str(delta.get("type")))
         if implied is not None:
-            self._keep(index, GrowingStep({"type": implied}, "{}", "step", start, orphan=True)).extend(delta)
+            self._keep(index, GrowingStep({"type": implied}, "{}", "step", self.frame[2], orphan=True)).extend(delta)
 
-    def _close(self, index: Any, start: int, end: int) -> None:
+    def _close(self, index: Any) -> None:
         # What comes for this index later is another step: a closed call must not change.
         step = self._open.pop(index, None)
         if step is None:
-            self._quirk("stop_without_start", "a step ended that never began", start, end)
+            self._quirk("stop_without_start", "a step ended that never began")
         else:
-            step.closed, step.end = True, end
+            step.closed, step.end = True, self.frame[3]
 
     # -- interactions --------------------------------------------------------------------------------------------
 
     def on_body(self, body: Any) -> None:
         """Reads a whole interaction or an error (already read by the base class)."""
         if self.error is None and not any(name in body for name in ("status", "steps", "outputs", "id")):
-            whole = At(ExchangePart.BODY, 0, self.size)
-            self.find(f"{API}.no_interaction", "the body is not an interaction", whole, Severity.ERROR)
-        self._interaction(body, "", None, None, last=True)
+            self.find(f"{API}.no_interaction", "the body is not an interaction", self.at(), Severity.ERROR)
+        self._interaction(body, (), last=True)
         if word(body.get("status")):
-            self.raw, self.raw_at = body["status"], self.body_at("/status")
+            self.raw, self.raw_at = body["status"], self.at("status")
         name = "steps" if isinstance(body.get("steps"), list) else "outputs"
-        self._steps(body.get(name), name, self.slice_bytes().decode("utf-8", "replace").lstrip("\ufeff"), (name,))
+        self._steps(body.get(name), (name,))
 
-    def _interaction(self, value: Any, prefix: str, start: int | None, end: int | None, *, last: bool) -> None:
-        at = At(ExchangePart.BODY, start, end, f"{prefix}/status")
-        if last and start is not None:
+    def _interaction(self, value: Any, path: tuple[str, ...], *, last: bool) -> None:
+        if last and self.streaming:
             # The last event repeats the interaction: no open step reaches into it.
-            self._tail = start
+            self._tail = self.frame[2]
         self.id = word(value.get("id")) or self.id
         self.model = word(value.get("model")) or self.model
         self._token = word(value.get("continuation_token")) or self._token
         self.usage = _usage(value.get("usage")) or self.usage
-        self._status(value.get("status"), at, last=last)
+        self._status(value.get("status"), self.at(*path, "status"), last=last)
         faults = value.get("errors")
         if value.get("status") == "failed" and isinstance(faults, list) and faults:
             error = read_error({"error": faults[0]})
             if error is not None:
-                place = f"{prefix}/errors/0"
-                self.fail(error, self.body_at(place) if start is None else At(ExchangePart.BODY, start, end, place))
+                self.fail(error, self.at(*path, "errors", 0))
         steps = value.get("steps")
-        if last and start is not None and not self._order and isinstance(steps, list) and steps:
-            text = self.payload.decode("utf-8", "replace")  # nothing was streamed but the end, which holds it all
-            self._steps(steps, "steps", text, ("interaction", "steps"), At(ExchangePart.BODY, start, end))
+        if last and self.streaming and not self._order:
+            self._steps(steps, (*path, "steps"))  # nothing was streamed but the end, which holds it all
 
     def _status(self, status: Any, at: At, *, last: bool) -> None:
         said = word(status)
@@ -317,23 +313,21 @@ class Decoder(base.Decoder):
         elif last or self.raw is None:
             self.end_with(said, at)
 
-    def _steps(self, steps: Any, name: str, text: str, path: tuple[str, ...], frame: At | None = None) -> None:
-        found = steps if isinstance(steps, list) else []
+    def _steps(self, steps: Any, path: tuple[str, ...]) -> None:
+        found, text = list_of(steps), self.text()
         calls = [at for at, step in enumerate(found) if isinstance(step, dict) and step.get("type") == CALL]
         for number, step in enumerate(found):
             if not isinstance(step, dict):
-                self.find(f"{API}.odd_step", "a step is not an object", frame)
+                self.find(f"{API}.odd_step", "a step is not an object", self.at() if self.streaming else None)
                 continue
             failed = step.get("error")
             if isinstance(failed, Mapping):
                 error = read_error({"error": failed})
                 if error is not None:
-                    self.fail(error, frame or self.body_at(f"/{name}/{number}/error"))
+                    self.fail(error, self.at() if self.streaming else self.at(*path, number, "error"))
             # Under any other status the last call may have been cut: an object does not show it.
             closed = self.raw is not None and (self.raw in FINISHED or number not in calls[-1:])
-            pointer = "".join(f"/{key}" for key in (*path, number))
-            at = At() if step.get("type") != CALL else (
-                self.body_at(pointer) if frame is None else At(ExchangePart.BODY, frame.start, frame.end, pointer))
+            at = self.at(*path, number) if step.get("type") == CALL else At()
             self._parts += read_step(step, closed, at, partial(slice_of, text, *path, number))
 
     # -- the response --------------------------------------------------------------------------------------------
@@ -349,12 +343,12 @@ class Decoder(base.Decoder):
         if self.raw is not None:
             for step in self._order:
                 if not step.closed:
-                    self._quirk("step_not_closed", "the interaction ended, but a step never did", step.start,
-                                max(limit, step.start))
+                    at = At(ExchangePart.BODY, step.start, max(limit, step.start))
+                    self.find(f"{API}.step_not_closed", "the interaction ended, but a step never did", at)
         return self.response(parts, continuation_token=self._token)
 
-    def _quirk(self, rule: str, message: str, start: int | None, end: int | None) -> None:
-        self.find(f"{API}.{rule}", message, At(ExchangePart.BODY, start, end))
+    def _quirk(self, rule: str, message: str) -> None:
+        self.find(f"{API}.{rule}", message, self.at())
 
 
 def _usage(usage: Any) -> Usage | None:

@@ -6,7 +6,6 @@ The second half encodes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,23 +24,31 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.body import (
+from loop_core.wire.asking import (
     arguments,
-    compact,
+    choice_word,
     content,
-    dump,
+    described,
     forced_tool,
-    list_of,
-    merge,
-    non_null,
     one_choice,
-    opaque,
     refuse,
-    rest,
     split_system,
-    unknown_choice,
+    tool_of,
     with_ids,
     with_names,
+)
+from loop_core.wire.body import (
+    compact,
+    dump,
+    integer,
+    json_value,
+    list_of,
+    mapping_of,
+    merge,
+    non_null,
+    opaque,
+    opaque_object,
+    rest,
     word,
 )
 from loop_core.wire.gemini_interactions.decode import read_step
@@ -58,17 +65,16 @@ _TAKEN = (
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body."""
-    settings = body.get("generation_config")
-    settings = settings if isinstance(settings, Mapping) else {}
+    settings = mapping_of(body.get("generation_config"))
     system = tuple(_contents(body.get("system_instruction")))
-    model, cap = word(body.get("model")), settings.get("max_output_tokens")
+    model = word(body.get("model"))
     return Request(
         api=API,
         messages=(*([Message(Role.SYSTEM, system)] if system else []), *_messages(body.get("input"))),
         model=model.rpartition("/")[2] if model else None,  # also `models/NAME`, as Gemini's lists of models have it
         tools=tuple(tool for declared in list_of(body.get("tools")) if (tool := _tool(declared)) is not None),
         tool_choice=_choice(settings.get("tool_choice")),
-        max_tokens=cap if type(cap) is int else None,
+        max_tokens=integer(settings.get("max_output_tokens")),
         stream=body.get("stream") is True,
         previous_id=word(body.get("previous_interaction_id")),
         continuation_token=word(body.get("continuation_token")),
@@ -159,13 +165,7 @@ def _tool(declared: Any) -> Tool | None:
         return None
     if declared["type"] != "function":
         return Tool(declared["type"], kind=CallKind.SERVER, declaration=declared)
-    schema, described = declared.get("parameters"), declared.get("description")
-    return Tool(
-        str(declared.get("name") or ""),
-        schema if isinstance(schema, dict) else None,
-        described if isinstance(described, str) else "",
-        declaration=declared,
-    )
+    return tool_of(declared, str(declared.get("name") or ""), declared.get("parameters"), declared)
 
 
 def _choice(value: Any) -> str | None:
@@ -206,17 +206,12 @@ def encode_request(request: Request) -> dict[str, Any]:
     system = [_text(part) for message in said for part in message.parts]
     if system:
         body["system_instruction"] = "".join(system)
-    if request.tools:
-        body["tools"] = [_write_tool(tool) for tool in request.tools]
-    settings = non_null(max_output_tokens=request.max_tokens,
-                     tool_choice=None if request.tool_choice is None else _write_choice(request.tool_choice))
-    if settings:
-        body["generation_config"] = settings
-    if request.stream:
-        body["stream"] = True
-    if request.background:
-        body["background"] = True
-    body |= non_null(previous_interaction_id=request.previous_id, continuation_token=request.continuation_token)
+    settings = non_null(max_output_tokens=request.max_tokens, tool_choice=_write_choice(request.tool_choice))
+    body |= non_null(
+        tools=[_write_tool(tool) for tool in request.tools] or None, generation_config=settings or None,
+        stream=request.stream or None, background=request.background or None,
+        previous_interaction_id=request.previous_id, continuation_token=request.continuation_token,
+    )
     return merge(body, request.extra)
 
 
@@ -272,9 +267,7 @@ def _step(part: MessagePart) -> dict[str, Any]:
     if type(part) is OpaquePart:
         if part.type == NOTES:
             raise EncodeError("the sources of a text are not sent back", api=API, what="opaque")
-        value = opaque(part, API)
-        if not isinstance(value, dict):
-            raise EncodeError(f"the opaque {part.type} is not a step", api=API, what="opaque")
+        value = opaque_object(part, API)
         return {"type": OUTPUT, "content": [value]} if part.type.startswith(INSIDE) else value
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
     if part.kind is not CallKind.FUNCTION:
@@ -284,13 +277,8 @@ def _step(part: MessagePart) -> dict[str, Any]:
 
 
 def _write_result(part: ToolResultPart) -> dict[str, Any]:
-    result: Any = content(part, API) if part.json is not None else part.text
-    if part.json is None:
-        try:
-            value = json.loads(part.text)
-        except (ValueError, RecursionError):
-            value = None
-        result = value if isinstance(value, dict) else result  # a result may be an object or a text
+    value = json_value(part.text) if part.json is None else content(part, API)
+    result = part.text if part.json is None and not isinstance(value, dict) else value  # it may be an object or a text
     failed = {"is_error": True} if part.is_error else {}
     called = {**non_null(name=part.name), "call_id": part.call_id or ""}
     return {"type": "function_result", **called, "result": result, **failed}
@@ -303,14 +291,11 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
         return {"type": tool.name}
     if tool.kind is not CallKind.FUNCTION:
         raise EncodeError(f"{tool.name}: there are no free-form tools", api=API, what="custom tool")
-    said = {"description": tool.description} if tool.description else {}
-    return {"type": "function", "name": tool.name, **said, **non_null(parameters=tool.schema)}
+    return {"type": "function", "name": tool.name, **described(tool), **non_null(parameters=tool.schema)}
 
 
-def _write_choice(choice: str) -> Any:
+def _write_choice(choice: str | None) -> Any:
+    if choice is None:
+        return None
     name = forced_tool(choice)
-    if name is not None:
-        return {"allowed_tools": {"mode": "any", "tools": [name]}}
-    if choice not in CHOICES:
-        raise unknown_choice(choice, API)
-    return CHOICES[choice]
+    return choice_word(choice, CHOICES, API) if name is None else {"allowed_tools": {"mode": "any", "tools": [name]}}

@@ -29,23 +29,31 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
+from loop_core.wire.asking import (
+    NOTHING_KEPT,
+    arguments,
+    choice_word,
+    described,
+    forced_tool,
+    one_choice,
+    refuse,
+    tool_of,
+    with_ids,
+    with_names,
+)
 from loop_core.wire.body import (
     RawJSON,
-    arguments,
     dump,
-    forced_tool,
+    integer,
     list_of,
+    mapping_of,
     merge,
     non_null,
-    one_choice,
     opaque,
     pieces,
     read_object,
-    refuse,
     rest,
-    unknown_choice,
-    with_ids,
-    with_names,
+    string,
     word,
 )
 from loop_core.wire.format import Format, Home
@@ -179,15 +187,13 @@ _ROLES: Mapping[str, Role] = {role.value: role for role in Role}
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; Ollama streams unless the request says otherwise."""
-    options = body.get("options")
-    cap = options.get("num_predict") if isinstance(options, Mapping) else None
-    model = body.get("model")
+    cap = integer(mapping_of(body.get("options")).get("num_predict"))
     return Request(
         api=API,
         messages=tuple(message for item in list_of(body.get("messages")) if (message := _read_message(item))),
-        model=model if isinstance(model, str) and model else None,
+        model=word(body.get("model")),
         tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _read_tool(item))),
-        max_tokens=cap if type(cap) is int and cap > 0 else None,  # -1 is no limit, -2 the rest of the context
+        max_tokens=cap if cap is not None and cap > 0 else None,  # -1 is no limit, -2 the rest of the context
         stream=body.get("stream") is not False,
         extra=rest(body, "model", "messages", "tools", "stream", "options.num_predict"),
     )
@@ -199,14 +205,13 @@ def _read_message(item: Any) -> Message | None:
 
 
 def _read_parts(item: Mapping[str, Any], role: Role) -> Iterator[MessagePart]:
-    thinking, content = item.get("thinking"), item.get("content")
-    text = content if isinstance(content, str) else ""
+    text = string(item.get("content")) or ""
     if role is Role.TOOL:
         # `tool_name` is Ollama's, `name` that of OpenAI's clients
         name = word(item.get("tool_name")) or word(item.get("name"))
         yield ToolResultPart(word(item.get("tool_call_id")), name, text)
         return
-    if isinstance(thinking, str) and thinking:
+    if thinking := word(item.get("thinking")):
         yield ReasoningPart(thinking)
     if text:
         yield TextPart(text)
@@ -226,13 +231,11 @@ def _read_call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall
 
 
 def _read_tool(item: Any) -> Tool | None:
-    function = item.get("function") if isinstance(item, Mapping) else None
-    name = word(function.get("name")) if isinstance(function, Mapping) else None
-    if not isinstance(function, Mapping) or name is None:
+    function = mapping_of(mapping_of(item).get("function"))
+    name = word(function.get("name"))
+    if name is None:
         return None
-    schema, described = function.get("parameters"), function.get("description")
-    return Tool(name, schema if isinstance(schema, Mapping) else None, described if isinstance(described, str) else "",
-                declaration=item)
+    return tool_of(function, name, function.get("parameters"), item)
 
 
 # -- Request -> the body that Ollama's chat expects ------------------------------------------------------------------
@@ -251,9 +254,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "call.signature": "calls are not signed",
     "result.is_error": "only the text tells of a failure",
     "result.json": "a result is text here",
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
+    **NOTHING_KEPT,
 }
 
 
@@ -261,8 +262,8 @@ def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
     one_choice(request, API)
     choice = request.tool_choice
-    if choice is not None and forced_tool(choice) is None and choice not in CHOICES:
-        raise unknown_choice(choice, API)
+    if choice is not None and forced_tool(choice) is None:
+        choice_word(choice, CHOICES, API)
     body = non_null(model=request.model)
     history = with_names(with_ids(request.messages, missing=False))  # Ollama pairs results with calls by name
     body["messages"] = [item for message in history for item in _messages(message)]
@@ -297,8 +298,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declaration is not None:
         return tool.declaration
-    said = {"description": tool.description} if tool.description else {}
-    return {"type": "function", "function": {"name": tool.name, **said, **non_null(parameters=tool.schema)}}
+    return {"type": "function", "function": {"name": tool.name, **described(tool), **non_null(parameters=tool.schema)}}
 
 
 # -- The format -----------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from loop_core.values import (
     ArgsForm,
     At,
     ChatResponse,
-    ExchangePart,
     ReasoningPart,
     ResponsePart,
     Severity,
@@ -26,9 +25,9 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.base import StopRow
-from loop_core.wire.failures import read_error
-from loop_core.wire.json_values import NDJSON, byte_span, path_of, pointer, slice_of
+from loop_core.wire.failures import StopRow, read_error
+from loop_core.wire.framing import Frame
+from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
 from loop_core.wire.reads import FactRow
 
 API = "ollama_chat"
@@ -114,11 +113,10 @@ class Decoder(base.Decoder):
         self._kind: str | None = None  # the field whose pieces make the last part; None where that is a call
         self._append: Callable[[str], None] = _nowhere  # takes the next piece of it
         self._ended = 0  # so many items were there when the last reason arrived
-        self._first: tuple[int, int] | None = None  # where the first line stands
+        self._first: Frame | None = None  # the first line
         self._done_at: At | None = None
-        self._span = (0, 0)
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one line. Nearly all of them carry one piece of text, or of thinking, and nothing new besides."""
         try:
             message = event["message"]
@@ -130,9 +128,7 @@ class Decoder(base.Decoder):
                     return
         except (KeyError, TypeError):
             pass
-        self._span = start, end
-        if self._first is None:
-            self._first = self._span
+        self._first = self._first or self.frame
         self._read(event)
 
     def on_body(self, body: Any) -> None:
@@ -143,7 +139,7 @@ class Decoder(base.Decoder):
         """The response from what was read."""
         at = self.raw_at or self._done_at
         # One line that is done is a whole answer, so its place is that of the value and not of the line.
-        if self._first == self._span and (self._done_at is not None or self.error is not None):
+        if self._first is self.frame and (self._done_at is not None or self.error is not None):
             self.streaming = False
             at = self._exact(at)
         self.saw_done = self._done_at is not None
@@ -155,11 +151,11 @@ class Decoder(base.Decoder):
     def _read(self, line: dict[str, Any]) -> None:
         ended = self._done_at is not None
         if ended:
-            self.after_end(*self._span)
+            self.after_end()
         if "error" in line or (self.http_status or 0) >= 400:
             error = read_error(line, self.http_status)
             if error is not None:
-                self.fail(error, self._at("/error"))
+                self.fail(error, self.at("error"))
         model = line.get("model")
         self.model = model if isinstance(model, str) and model else self.model
         message = line.get("message")
@@ -169,7 +165,7 @@ class Decoder(base.Decoder):
             self._done(line)
         elif line.get("done_reason") is not None:
             self.find("ollama_chat.reason_before_done", "a done_reason stands in a line that is not done",
-                      self._at("/done_reason"))
+                      self.at("done_reason"))
 
     def _message(self, message: dict[str, Any]) -> None:
         for field in _FIELDS:
@@ -196,13 +192,13 @@ class Decoder(base.Decoder):
 
     def _call(self, call: dict[str, Any], function: dict[str, Any], number: int) -> ToolCall:
         path: tuple[str | int, ...] = (*self.calls_at, number, "function")
-        at = self._at(pointer(*path))
+        at = self.at(*path)
         identity, name, value = call.get("id"), function.get("name"), function.get("arguments")
         arguments, form = value, ArgsForm.STRING
         if value is None:
             form = ArgsForm.OBJECT
         elif not isinstance(value, str):
-            text = slice_of(self.payload.decode("utf-8", "replace"), *path, "arguments")
+            text = slice_of(self.text(), *path, "arguments")
             arguments, form = json.dumps(value) if text is None else text, ArgsForm.OBJECT
         else:
             self.find("ollama_chat.string_arguments", "arguments are a string", at, Severity.INFO)
@@ -210,13 +206,13 @@ class Decoder(base.Decoder):
         return ToolCall(identity, name if isinstance(name, str) else "", arguments, form=form, at=at)
 
     def _done(self, line: dict[str, Any]) -> None:
-        self._done_at, self._kind = self._at("/done"), None
+        self._done_at, self._kind = self.at("done"), None
         counts = [line.get(name) for name in ("prompt_eval_count", "eval_count")]
         if any(type(count) is int for count in counts):
             self.usage = Usage(*(count if type(count) is int else None for count in counts))
         reason = line.get("done_reason")
         if reason is not None:
-            self.end_with(reason if isinstance(reason, str) else json.dumps(reason), self._at("/done_reason"))
+            self.end_with(reason if isinstance(reason, str) else json.dumps(reason), self.at("done_reason"))
             self._ended = len(self._items) if self.raw else 0
 
     def _part(self, item: _Run | ToolCall, number: int) -> ResponsePart:
@@ -229,10 +225,7 @@ class Decoder(base.Decoder):
         except TypeError:  # a piece that is not text: looking at each of them would cost all streams
             return kind("".join(piece for piece in pieces if isinstance(piece, str)))
 
-    def _at(self, pointer: str) -> At:
-        return At(ExchangePart.BODY, *self._span, pointer)
-
     def _exact(self, at: At | None) -> At | None:
         """The verbatim JSON of the value, if the body is one object."""
-        span = None if at is None else byte_span(self.payload, self._span[0], *path_of(at.pointer or ""))
+        span = None if at is None else byte_span(self.frame[0], self.frame[2], *path_of(at.pointer or ""))
         return at if at is None or span is None else at._replace(start=span[0], end=span[1])

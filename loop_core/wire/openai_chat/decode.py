@@ -16,7 +16,6 @@ from loop_core.values import (
     At,
     ChatResponse,
     Evidence,
-    ExchangePart,
     ResponsePart,
     Severity,
     Stop,
@@ -25,9 +24,8 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import Decoder as Base
-from loop_core.wire.base import ForeignWord, StopRow
-from loop_core.wire.failures import read_error
-from loop_core.wire.json_values import pointer, slice_of
+from loop_core.wire.failures import ForeignWord, StopRow, read_error
+from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_chat.choice import GrowingChoice, join_pieces
 from loop_core.wire.openai_chat.table import (
     API,
@@ -161,14 +159,13 @@ class Decoder(Base):
         self._states: dict[Any, GrowingChoice] = {}
         self._counts: Mapping[str, Any] = {}
         self._named = False
-        self._start = self._end = 0
         self._noted: set[str] = set()
         self._empty_at: At | None = None
         self._progress = 0
 
     # -- streams -------------------------------------------------------------------------------------------------
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one chunk; nearly all hold a piece of one known choice and nothing else."""
         try:
             (choice,) = event["choices"]
@@ -188,9 +185,9 @@ class Decoder(Base):
                     return
         except (KeyError, TypeError, ValueError, AttributeError):
             pass  # some other chunk
-        self._chunk(event, name, start, end)
+        self._chunk(event, name)
 
-    def _chunk(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def _chunk(self, event: Any, name: str | None) -> None:
         choices = event.get("choices")
         usage = event.get("usage")
         if usage and type(usage) is dict:
@@ -198,7 +195,7 @@ class Decoder(Base):
         if not self._named:
             self._identity(event)
         if not choices or name is not None or "error" in event:
-            self._beside(event, name, start, end)
+            self._beside(event, name)
             if not choices:  # as the chunk with usage is (API reference, stream_options.include_usage)
                 return
         states = self._states
@@ -208,15 +205,12 @@ class Decoder(Base):
                 state = self._open(choice.get("index"))
             delta = choice.get("delta")
             if delta:
-                self._start, self._end = start, end
-                state.take(delta, ("choices", i, "delta"), self._place, self._verbatim, whole=False)
+                state.take(delta, ("choices", i, "delta"), self.at, self._verbatim, whole=False)
             elif choice.get("message"):
-                self._start, self._end = start, end
                 self._message(state, choice["message"], ("choices", i, "message"))
             reason = choice.get("finish_reason")
             if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
-                self._ending(state, event, choice, reason,
-                             At(ExchangePart.BODY, start, end, f"/choices/{i}/finish_reason"))
+                self._ending(state, event, choice, reason, self.at("choices", i, "finish_reason"))
 
     def _message(self, state: GrowingChoice, message: Any, base: tuple[str | int, ...]) -> None:
         """Reads a whole message inside a stream; text that was already streamed is not added again."""
@@ -230,18 +224,17 @@ class Decoder(Base):
             if state.reasoning or state.blocks:
                 message = {key: value for key, value in message.items() if not key.startswith("reasoning")}
         state.whole = state.whole or not state.progress
-        state.take(message, base, self._place, self._verbatim, whole=False)
+        state.take(message, base, self.at, self._verbatim, whole=False)
 
     # -- whole bodies --------------------------------------------------------------------------------------------
 
     def on_body(self, body: Any) -> None:
         """Reads a whole completion or an error."""
         self._identity(body)
-        self._end = len(self.slice_bytes())
         usage = body.get("usage")
         if type(usage) is dict:
             self._counts = usage
-        self._beside(body, None, 0, self._end)
+        self._beside(body, None)
         choices = body.get("choices")
         for i, choice in enumerate(choices if isinstance(choices, list) else ()):
             if type(choice) is not dict:
@@ -250,8 +243,8 @@ class Decoder(Base):
             key = "message" if choice.get("message") else "delta"
             message = choice.get(key)
             if type(message) is dict:
-                state.take(message, ("choices", i, key), self._place, self._verbatim, whole=True)
-            self._ending(state, body, choice, choice.get("finish_reason"), self.body_at(f"/choices/{i}/finish_reason"))
+                state.take(message, ("choices", i, key), self.at, self._verbatim, whole=True)
+            self._ending(state, body, choice, choice.get("finish_reason"), self.at("choices", i, "finish_reason"))
 
     # -- beside the message --------------------------------------------------------------------------------------
 
@@ -282,10 +275,10 @@ class Decoder(Base):
             state.filtered |= filtered
             state.filtered_at = at
 
-    def _beside(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def _beside(self, event: Any, name: str | None) -> None:
         """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, and words of the
         server."""
-        at = At(ExchangePart.BODY, start, end)
+        at = self.at()
         # vLLM's error is the object itself: {"object": "error", "message": …}.
         if event.get("error") or event.get("object") == "error" or name == "error":
             self._failure(event, name, at)
@@ -329,17 +322,10 @@ class Decoder(Base):
     def _note(self, rule: str, message: str, at: At | None = None) -> None:
         if message not in self._noted:
             self._noted.add(message)
-            self.find(rule, message, at or At(ExchangePart.BODY, self._start, self._end),
-                      _QUIRKS.get(rule, Severity.WARNING))
-
-    def _place(self, *path: str | int) -> At:
-        if self.slice_bytes():
-            return self.body_at(pointer(*path))
-        return At(ExchangePart.BODY, self._start, self._end, pointer(*path))
+            self.find(rule, message, at or self.at(), _QUIRKS.get(rule, Severity.WARNING))
 
     def _verbatim(self, *path: str | int) -> str | None:
-        data = self.slice_bytes() or self.payload
-        return slice_of(data.decode("utf-8", "replace").lstrip("\ufeff"), *path)
+        return slice_of(self.text(), *path)
 
     # -- the response --------------------------------------------------------------------------------------------
 

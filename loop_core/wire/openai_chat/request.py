@@ -25,20 +25,8 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.body import (
-    calls_of,
-    custom,
-    forced_tool,
-    integer,
-    merge,
-    non_null,
-    opaque_object,
-    refuse,
-    rest,
-    unknown_choice,
-    with_ids,
-    word,
-)
+from loop_core.wire.asking import NOTHING_KEPT, calls_of, choice_word, custom, described, forced_tool, refuse, with_ids
+from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, word
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
 ROLES: Mapping[str, Role] = {
@@ -59,11 +47,9 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; Azure names the model's deployment in the URL only."""
     deployment = _DEPLOYMENT.search(url)
     model = word(body.get("model")) or (unquote(deployment.group(1)) if deployment else None)
-    messages = body.get("messages")
-    read = [_message(item) for item in messages if isinstance(item, Mapping)] if isinstance(messages, list) else []
     return Request(
         api=API,
-        messages=tuple(read),
+        messages=tuple(_message(item) for item in list_of(body.get("messages")) if isinstance(item, Mapping)),
         model=model,
         tools=tuple(_tools(body)),
         tool_choice=_choice(body.get("tool_choice", body.get("function_call"))),
@@ -81,8 +67,7 @@ def _message(item: Mapping[str, Any]) -> Message:
         name = word(item.get("name"))
         return Message(role, (ToolResultPart(word(item.get("tool_call_id")), name, _text(item.get("content"))),))
     parts: list[MessagePart] = []
-    details = item.get("reasoning_details")
-    parts.extend(_details(details) if isinstance(details, list) else ())
+    parts.extend(_details(list_of(item.get("reasoning_details"))))
     thinking = next((text for name in REASONING_FIELDS if (text := word(item.get(name)))), None)
     if thinking and not parts:  # the same text in a second field is no second thought
         parts.append(ReasoningPart(thinking))
@@ -118,8 +103,7 @@ def _content(content: Any) -> Iterator[MessagePart]:
 
 
 def _calls(item: Mapping[str, Any]) -> Iterator[ToolCall]:
-    calls = item.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
+    for call in list_of(item.get("tool_calls")):
         if not isinstance(call, Mapping):
             continue
         custom, function = call.get("custom"), call.get("function")
@@ -140,8 +124,7 @@ def _call(ident: str | None, payload: Mapping[str, Any], key: str, kind: CallKin
 
 
 def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
-    tools, functions = body.get("tools"), body.get("functions")
-    for tool in tools if isinstance(tools, list) else []:
+    for tool in list_of(body.get("tools")):
         if not isinstance(tool, Mapping):
             continue
         custom, function = tool.get("custom"), tool.get("function")
@@ -154,7 +137,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
             yield _tool(tool, tool)  # laid out as in the Responses API
         elif (kind := word(tool.get("type"))) and kind != "function":
             yield Tool(kind, description=_text(tool.get("description")), kind=CallKind.SERVER, declaration=tool)
-    for function in functions if isinstance(functions, list) else []:
+    for function in list_of(body.get("functions")):
         if isinstance(function, Mapping):
             yield _tool(function, {"type": "function", "function": function})
 
@@ -204,9 +187,7 @@ ASKING_LOSES: Mapping[str, str] = {
     "result.name": "a result names its call by the id",
     "result.is_error": "only the text tells of a failure",
     "result.json": "a result is text here",
-    "previous_id": "nothing is kept on the provider's side",
-    "continuation_token": "as previous_id",
-    "background": "as previous_id",
+    **NOTHING_KEPT,
 }
 
 
@@ -216,13 +197,9 @@ def encode_request(request: Request) -> dict[str, Any]:
     kinds = {call.id: call.kind for call in calls_of(history)}
     body = non_null(model=request.model)
     body["messages"] = [item for message in history for item in _messages(message, kinds)]
-    if request.tools:
-        body["tools"] = [_write_tool(tool) for tool in request.tools]
-    if request.tool_choice is not None:
-        body["tool_choice"] = _write_choice(request.tool_choice, request)
-    body |= non_null(max_tokens=request.max_tokens, n=request.n if request.n != 1 else None)
-    if request.stream:
-        body["stream"] = True
+    body |= non_null(tools=[_write_tool(tool) for tool in request.tools] or None, tool_choice=_write_choice(request),
+                     max_tokens=request.max_tokens, n=request.n if request.n != 1 else None,
+                     stream=request.stream or None)
     return merge(body, request.extra)
 
 
@@ -287,7 +264,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declaration is not None:
         return tool.declaration
-    said = {"description": tool.description} if tool.description else {}
+    said = described(tool)
     if tool.kind is CallKind.CUSTOM:
         return {"type": "custom", "custom": {"name": tool.name, **said}}
     if tool.kind is CallKind.SERVER:
@@ -295,11 +272,9 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
     return {"type": "function", "function": {"name": tool.name, **said, **non_null(parameters=tool.schema)}}
 
 
-def _write_choice(choice: str, request: Request) -> Any:
-    name = forced_tool(choice)
-    if name is not None:
-        kind = "custom" if custom(name, request.tools) else "function"
-        return {"type": kind, kind: {"name": name}}
-    if choice not in TOOL_CHOICES:
-        raise unknown_choice(choice, API)
-    return TOOL_CHOICES[choice]
+def _write_choice(request: Request) -> Any:
+    choice, name = request.tool_choice, forced_tool(request.tool_choice)
+    if name is None:
+        return None if choice is None else choice_word(choice, TOOL_CHOICES, API)
+    kind = "custom" if custom(name, request.tools) else "function"
+    return {"type": kind, kind: {"name": name}}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, Usage
-from loop_core.wire.base import ForeignWord, StopRow
+from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
 
 API = "openai_chat"

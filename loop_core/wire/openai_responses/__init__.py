@@ -7,7 +7,6 @@ status and whose response's status say that it is whole.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,7 +24,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import RawJSON, dump, non_null, pieces
+from loop_core.wire.body import RawJSON, dump, json_value, non_null, pieces
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.items import closes
@@ -215,10 +214,7 @@ def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
 
 
 def _whole(call: ToolCall, status: str | None, done: bool) -> RawJSON:
-    try:
-        value = json.loads(call.arguments or "")
-    except ValueError:
-        value = None
+    value = json_value(call.arguments)
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         raise EncodeError(f"{call.name} is not an item of this format", api=API, what="server" if
                           call.kind is CallKind.SERVER else "call.arguments")

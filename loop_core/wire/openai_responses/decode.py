@@ -14,7 +14,6 @@ from loop_core.values import (
     At,
     ChatResponse,
     Evidence,
-    ExchangePart,
     ProviderError,
     Stop,
     StopReason,
@@ -24,6 +23,7 @@ from loop_core.values import (
 from loop_core.wire.base import Decoder as BaseDecoder
 from loop_core.wire.body import integer, string
 from loop_core.wire.failures import read_error
+from loop_core.wire.json_values import pointer
 from loop_core.wire.openai_responses.items import GrowingItem, call_id, read
 from loop_core.wire.openai_responses.table import (
     API,
@@ -57,53 +57,52 @@ class Decoder(BaseDecoder):
         """`incomplete_details.reason` of the end."""
         self._cut_item: At | None = None
         """Where an item of a completed response says that it is incomplete."""
-        self._holder = ""
-        """The pointer of the last `response` object in its event; empty in a whole body."""
+        self._holder: tuple[str, ...] = ()
+        """The path of the last `response` object in its event; empty in a whole body."""
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def on_event(self, event: Any, name: str | None, start: int, end: int) -> None:
+    def on_event(self, event: Any, name: str | None) -> None:
         """Reads one event; the pieces of a text or a payload are only appended."""
         kind = event.get("type") or name or ""
         # A second end is still read, since it may be the stricter one.
         if self._ended and kind not in TERMINAL_EVENTS and kind != "error":
-            self.after_end(start, end)
+            self.after_end()
             return
         delta = DELTAS.get(kind)
         if delta is not None:
             key = (event.get("output_index"), delta[0], event.get(delta[1]))
             pieces = self._pieces.get(key)
             if pieces is None:
-                pieces = self._open(key, event, start, end)
+                pieces = self._open(key, event)
             text = event["delta"]
             if type(text) is str:
                 pieces.append(text)
             return
         if kind in ("response.output_item.added", "response.output_item.done"):
-            self._item(event, kind, start, end)
+            self._item(event, kind)
         elif kind in DONES:
             field, index, value = DONES[kind]
             text = event.get(value)
             if type(text) is str:
-                self._find(event, field, start, end).finals[field, _index(event.get(index))] = text
+                self._find(event, field).finals[field, _index(event.get(index))] = text
         elif isinstance(event.get("response"), Mapping):
-            self._response(event["response"], kind, start, end)
+            self._response(event["response"], kind)
         elif kind == "error" or event.get("error") or event.get("object") == "error":
-            self._failure(event, start, end)
+            self._failure(event)
 
-    def _open(self, key: tuple[Any, str, Any], event: Mapping[str, Any], start: int, end: int) -> list[str]:
-        item = self._find(event, key[1], start, end)
+    def _open(self, key: tuple[Any, str, Any], event: Mapping[str, Any]) -> list[str]:
+        item = self._find(event, key[1])
         pieces = self._pieces[key] = item.pieces.setdefault((key[1], _index(key[2])), [])
         return pieces
 
-    def _find(self, event: Mapping[str, Any], field: str, start: int, end: int) -> GrowingItem:
+    def _find(self, event: Mapping[str, Any], field: str) -> GrowingItem:
         """The item that an event belongs to; an item that was never announced is created."""
         where, item_id = event.get("output_index"), event.get("item_id")
         item = self._items.get(where) or self._items.get(item_id)
         if item is None:
-            at = At(ExchangePart.BODY, start, end)
-            self.find("openai_responses.unannounced_item", "an event names an item that was never announced", at)
-            item = GrowingItem({"type": ITEM_OF_FIELD[field], "id": item_id}, b"{}", (), at, False)
+            self.find("openai_responses.unannounced_item", "an event names an item that was never announced", self.at())
+            item = GrowingItem({"type": ITEM_OF_FIELD[field], "id": item_id}, b"{}", (), self.at(), False)
             self._keep(item, where, item_id)
         return item
 
@@ -113,10 +112,10 @@ class Decoder(BaseDecoder):
             if key is not None:
                 self._items[key] = item
 
-    def _item(self, event: Mapping[str, Any], kind: str, start: int, end: int) -> None:
+    def _item(self, event: Mapping[str, Any], kind: str) -> None:
         value = event["item"]
         where, item_id = event.get("output_index"), value.get("id")
-        at = At(ExchangePart.BODY, start, end, "/item")
+        at = self.at("item")
         old = self._items.get(where) or self._items.get(item_id)
         # The same item may be announced twice; a done one, or one with another id, gave its index away.
         if old is not None and kind.endswith("added") and (old.done or old.value.get("id") != item_id):
@@ -126,15 +125,15 @@ class Decoder(BaseDecoder):
                 del self._pieces[key]
             old = None
         if old is None:
-            self._keep(GrowingItem(value, self.payload, ("item",), at, kind.endswith("done")), where, item_id)
+            self._keep(GrowingItem(value, self.frame[0], ("item",), at, kind.endswith("done")), where, item_id)
         elif kind.endswith("done"):
-            old.replace(value, self.payload, ("item",), at)
+            old.replace(value, self.frame[0], ("item",), at)
 
-    def _response(self, response: Mapping[str, Any], kind: Any, start: int, end: int) -> None:
+    def _response(self, response: Mapping[str, Any], kind: Any) -> None:
         status = string(response.get("status"))
         if response.get("background") is True:
             self.background = True
-        at = At(ExchangePart.BODY, start, end, "/response/status")
+        at = self.at("response", "status")
         terminal = TERMINAL_EVENTS.get(kind)
         if terminal is not None:
             self._finish(response, status, terminal, at)
@@ -155,33 +154,32 @@ class Decoder(BaseDecoder):
         elif terminal == "completed" != status:
             self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, not {status[:40]}", at)
         self._last, self._ended = response, True
-        self._end(status, at, "/response")
+        self._end(status, "response")
         if isinstance(response.get("error"), Mapping):
             error = read_error({"error": response["error"]})
             if error is not None:
-                self.error, self.error_at = error, At(ExchangePart.BODY, at.start, at.end, "/response/error")
+                self.error, self.error_at = error, self.at("response", "error")
         output = response.get("output")
         if isinstance(output, list) and output:  # empty behind chatgpt.com (recorded): the events hold the items
-            self._order = self._merge_items(output, self.payload, ("response", "output"), at)
+            self._order = self._merge_items(output, ("response", "output"))
 
-    def _end(self, status: str | None, at: At, prefix: str) -> None:
+    def _end(self, status: str | None, *holder: str) -> None:
         details = self._last.get("incomplete_details")
         reason = string(details.get("reason")) if isinstance(details, dict) else None
-        self._status, self._reason, self._holder = status, reason, prefix
-        self.raw, self.raw_at = status, at
+        self._status, self._reason, self._holder = status, reason, holder
+        self.raw, self.raw_at = status, self.at(*holder, "status")
         if status == "incomplete" and reason:
-            self.raw = f"{status}:{reason}"
-            self.raw_at = At(at.part, at.start, at.end, f"{prefix}/incomplete_details/reason")
+            self.raw, self.raw_at = f"{status}:{reason}", self.at(*holder, "incomplete_details", "reason")
         self.words_said.append((self.raw or "", self.raw_at))
 
-    def _failure(self, event: Mapping[str, Any], start: int, end: int) -> None:
+    def _failure(self, event: Mapping[str, Any]) -> None:
         flat = {"message": event.get("message"), "code": event.get("code")}
         status = event.get("status")  # a WebSocket has no other place for it
         error = read_error({"error": event.get("error") or flat}, status if type(status) is int else None)
         if error is None and event.get("type") == "error":
             error = ProviderError("")  # it says no more
         if error is not None:
-            self.fail(error, At(ExchangePart.BODY, start, end))
+            self.fail(error, self.at())
 
     # -- whole bodies --------------------------------------------------------------------------------------------
 
@@ -190,30 +188,25 @@ class Decoder(BaseDecoder):
         if body.get("background") is True:
             self.background = True
         self._last, self._ended = body, True
-        status = string(body.get("status"))
-        details = body.get("incomplete_details")
-        named = status == "incomplete" and isinstance(details, dict) and details.get("reason")
-        at = self.body_at("/incomplete_details/reason" if named else "/status")
-        self._end(status, at, "")
+        self._end(string(body.get("status")))
         output = body.get("output")
         if isinstance(output, list):
-            at = At(ExchangePart.BODY, 0, self.size)
-            self._order = self._merge_items(output, self.slice_bytes(), ("output",), at)
+            self._order = self._merge_items(output, ("output",))
 
-    def _merge_items(self, output: list[Any], frame: bytes, path: tuple[str, ...], at: At) -> list[GrowingItem]:
+    def _merge_items(self, output: list[Any], path: tuple[str, ...]) -> list[GrowingItem]:
         """The items of the final response; each keeps the pieces that were streamed for it."""
         by_id: dict[Any, GrowingItem] = {}
         for item in self._order:
             for key in (item.value.get("id"), call_id(item.value)):
                 if key:
                     by_id.setdefault(key, item)
-        prefix = "".join(f"/{key}" for key in path)
+        frame, at = self.frame[0], self.at()
         merged: list[GrowingItem] = []
         for index, value in enumerate(output):
             if not isinstance(value, dict):
                 self.find("openai_responses.item_shape", "an output item is not an object", at)
                 continue
-            place = At(at.part, at.start, at.end, f"{prefix}/{index}")
+            place = at._replace(pointer=pointer(*path, index))
             item = GrowingItem(value, frame, (*path, index), place, True)
             # By id, not by place: the final list may lack items, and then the others move up.
             before = by_id.get(value.get("id")) or by_id.get(call_id(value))
@@ -297,9 +290,9 @@ class Decoder(BaseDecoder):
         word, at = None, None
         # Each of these contradicts `completed`, and the stricter word counts.
         if "incomplete_details.reason" in native:
-            word, at = f"incomplete:{native['incomplete_details.reason']}", self._beside("/incomplete_details/reason")
+            word, at = f"incomplete:{native['incomplete_details.reason']}", self._beside("incomplete_details", "reason")
         elif "content_filters.blocked" in native:
-            word, at = "content_filters.blocked", self._beside("/content_filters")
+            word, at = "content_filters.blocked", self._beside("content_filters")
         elif "output.status" in native:
             word, at = f"output.status:{native['output.status']}", self._cut_item
         elif refusal and not any(type(part) is TextPart and part.text for part in parts):
@@ -310,10 +303,11 @@ class Decoder(BaseDecoder):
         seen = Evidence(f"{API}.{word}", at, refusal[:200])
         return StopReason(row.stop, raw, row.detail, (*stop.evidence, seen))
 
-    def _beside(self, pointer: str) -> At:
+    def _beside(self, *path: str) -> At:
         """The place of a member of the last `response` object."""
-        at = self.raw_at
-        return At(at.part, at.start, at.end, self._holder + pointer) if self._holder and at else self.body_at(pointer)
+        if not self._holder or self.raw_at is None:
+            return self.at(*path)
+        return self.raw_at._replace(pointer=pointer(*self._holder, *path))
 
 
 def _index(value: Any) -> int:

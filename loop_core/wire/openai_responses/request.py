@@ -24,20 +24,18 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.body import (
+from loop_core.wire.asking import (
     calls_of,
+    choice_word,
     content,
     custom,
+    described,
     forced_tool,
-    merge,
-    non_null,
     one_choice,
-    opaque_object,
-    rest,
-    string,
-    unknown_choice,
+    tool_of,
     with_ids,
 )
+from loop_core.wire.body import integer, json_value, list_of, mapping_of, merge, non_null, opaque_object, rest, string
 from loop_core.wire.openai_responses.items import call_id
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, SERVER_ITEMS, runs_itself
 
@@ -69,14 +67,13 @@ CAPS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; the URL adds nothing in this format."""
-    caps = [body.get(key) for key in CAPS]
     return Request(
         api=API,
         messages=tuple(_merge_messages(_messages(body))),
         model=string(body.get("model")),
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_choice(body.get("tool_choice")),
-        max_tokens=next((cap for cap in caps if type(cap) is int), None),
+        max_tokens=next((cap for name in CAPS if (cap := integer(body.get(name))) is not None), None),
         stream=body.get("stream") is True,
         previous_id=string(body.get("previous_response_id")),
         background=body.get("background") is True,
@@ -134,7 +131,7 @@ def _message(item: Mapping[str, Any]) -> Message:
 def _content(content: Any) -> Iterator[MessagePart]:
     if isinstance(content, str):
         yield TextPart(content)
-    for part in content if isinstance(content, list) else ():
+    for part in list_of(content):
         if not isinstance(part, dict):
             continue
         if part.get("type") in ("input_text", "output_text", "text") and type(part.get("text")) is str:
@@ -158,8 +155,8 @@ def _result(item: Mapping[str, Any], key: str) -> ToolResultPart:
 
 
 def _join_texts(value: Any) -> str:
-    parts = value if isinstance(value, list) else ()
-    return "\n\n".join(part["text"] for part in parts if isinstance(part, dict) and type(part.get("text")) is str)
+    parts = map(mapping_of, list_of(value))
+    return "\n\n".join(part["text"] for part in parts if type(part.get("text")) is str)
 
 
 def _merge_messages(messages: Iterator[Message]) -> list[Message]:
@@ -174,19 +171,16 @@ def _merge_messages(messages: Iterator[Message]) -> list[Message]:
 
 
 def _tools(tools: Any) -> Iterator[Tool]:
-    for tool in tools if isinstance(tools, list) else ():
+    for tool in list_of(tools):
         if not isinstance(tool, dict):
             continue
         kind = str(tool.get("type"))
         if kind == "namespace":  # a group of tools (openai types/responses/namespace_tool.py)
             yield from _tools(tool.get("tools"))
         elif kind in ("function", "custom"):
-            inner = tool.get("function")
-            told = inner if isinstance(inner, dict) else tool
-            schema = told.get("parameters")
-            yield Tool(string(told.get("name")) or "", schema if isinstance(schema, dict) else None,
-                       string(told.get("description")) or "",
-                       CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION, declaration=tool)
+            told = inner if isinstance(inner := tool.get("function"), dict) else tool
+            yield tool_of(told, string(told.get("name")) or "", told.get("parameters"), tool,
+                          CallKind.CUSTOM if kind == "custom" else CallKind.FUNCTION)
         elif kind in CLIENT_TOOLS and not _is_in_container(tool):  # in a container the provider runs it
             yield Tool(CLIENT_TOOLS[kind], kind=CallKind.CUSTOM, declaration=tool)
         else:
@@ -194,8 +188,7 @@ def _tools(tools: Any) -> Iterator[Tool]:
 
 
 def _is_in_container(tool: Mapping[str, Any]) -> bool:
-    environment = tool.get("environment")
-    return isinstance(environment, dict) and str(environment.get("type")).startswith("container")
+    return str(mapping_of(tool.get("environment")).get("type")).startswith("container")
 
 
 def _choice(choice: Any) -> str | None:
@@ -246,12 +239,11 @@ def encode_request(request: Request) -> dict[str, Any]:
         body["instructions"] = first.parts[0].text
         history = history[1:]
     body["input"] = [item for message in history for item in _items(message, calls, request.tools)]
-    if request.tools:
-        body["tools"] = [_write_tool(tool) for tool in request.tools]
-    if request.tool_choice is not None:
-        body["tool_choice"] = _write_choice(request.tool_choice, request)
-    body |= non_null(max_output_tokens=request.max_tokens, previous_response_id=request.previous_id)
-    body |= {name: True for name in ("stream", "background") if getattr(request, name)}
+    body |= non_null(
+        tools=[_write_tool(tool) for tool in request.tools] or None, tool_choice=_write_choice(request),
+        max_output_tokens=request.max_tokens, previous_response_id=request.previous_id,
+        stream=request.stream or None, background=request.background or None,
+    )
     return merge(body, request.extra)
 
 
@@ -307,10 +299,7 @@ def _own_item(call: ToolCall) -> dict[str, Any] | None:
     client runs."""
     if call.kind is CallKind.FUNCTION or call.form is not ArgsForm.OBJECT:
         return None
-    try:
-        item = json.loads(call.arguments or "")
-    except (ValueError, RecursionError):
-        item = None
+    item = json_value(call.arguments)
     if not isinstance(item, dict) or not isinstance(item.get("type"), str):
         raise EncodeError(f"{call.name} is not an item of this format", api=API, what=f"{call.kind} call")
     return item
@@ -338,10 +327,7 @@ def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[T
         output = part.text if part.json is None else content(part, API)
         return {"type": kind, "call_id": part.call_id or "", "output": output}
     kind = _OUTPUTS.get(str(item["type"]), f"{item['type']}_output")
-    try:
-        output = json.loads(part.json or part.text)
-    except (ValueError, RecursionError):
-        output = None
+    output = json_value(part.json or part.text)
     if isinstance(output, dict) and output.get("type") == kind:
         return output  # the whole item was kept, since it has no field named output
     return {"type": kind, _IDS.get(kind, "call_id"): part.call_id,
@@ -351,7 +337,7 @@ def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[T
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declaration is not None:
         return tool.declaration
-    said = {"description": tool.description} if tool.description else {}
+    said = described(tool)
     if tool.kind is CallKind.SERVER:
         return {"type": tool.name}
     if tool.kind is CallKind.CUSTOM:
@@ -360,12 +346,10 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
     return {"type": "function", "name": tool.name, **said, "parameters": tool.schema, "strict": False}
 
 
-def _write_choice(choice: str, request: Request) -> Any:
-    name = forced_tool(choice)
+def _write_choice(request: Request) -> Any:
+    choice, name = request.tool_choice, forced_tool(request.tool_choice)
     if name is None:
-        if choice not in TOOL_CHOICES:
-            raise unknown_choice(choice, API)
-        return TOOL_CHOICES[choice]
+        return None if choice is None else choice_word(choice, TOOL_CHOICES, API)
     tool = next((tool for tool in request.tools if tool.name == name), None)
     if tool is not None and tool.declaration is not None and tool.declaration.get("type") not in ("function", "custom"):
         return {"type": tool.declaration.get("type")}

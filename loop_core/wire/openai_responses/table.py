@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Request, Stop
-from loop_core.wire.base import StopRow
+from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
 
 API = "openai_responses"

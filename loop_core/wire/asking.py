@@ -1,0 +1,218 @@
+"""Requests as far as all formats are alike: what their readers make of a body, and the rules that their writers follow.
+
+Knows no format.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from loop_core.errors import EncodeError
+from loop_core.values import (
+    CallKind,
+    Message,
+    MessagePart,
+    OpaquePart,
+    Request,
+    Role,
+    Tool,
+    ToolCall,
+    ToolResultPart,
+)
+from loop_core.wire.body import json_value, opaque, string
+
+Word = TypeVar("Word")
+
+# -- a body -> `Request` ---------------------------------------------------------------------------------------------
+
+
+def tool_of(told: Mapping[str, Any], name: str, schema: Any, declaration: Mapping[str, Any],
+            kind: CallKind = CallKind.FUNCTION) -> Tool:
+    """A declared tool; `told` is the object that describes it."""
+    return Tool(name, schema if isinstance(schema, Mapping) else None, string(told.get("description")) or "", kind,
+                declaration=declaration)
+
+
+def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
+    """A message in a format without a role for tools: their results travel in a message of the user."""
+    said = tuple(parts)
+    return Message(Role.TOOL if said and all(isinstance(part, ToolResultPart) for part in said) else role, said)
+
+
+# -- `Request` -> a body ---------------------------------------------------------------------------------------------
+
+NOTHING_KEPT: Mapping[str, str] = {
+    "previous_id": "nothing is kept on the provider's side",
+    "continuation_token": "as previous_id",
+    "background": "as previous_id",
+}
+"""What a request loses where the provider keeps no responses -> why."""
+
+
+def content(part: ToolResultPart, api: str) -> Any:
+    """The JSON values that a result holds beside its text.
+
+    Raises:
+        EncodeError: it is not JSON.
+    """
+    return opaque(OpaquePart("result", part.json or ""), api)
+
+
+def arguments(call: ToolCall, api: str) -> dict[str, Any]:
+    """The arguments of a call as the object that formats without argument strings send.
+
+    Raises:
+        EncodeError: they are none. A call that was cut has no place in a history.
+    """
+    value = json_value(call.arguments or "{}")
+    if not isinstance(value, dict):
+        raise EncodeError(f"the arguments of {call.name} are not a JSON object", api=api, what="call.arguments")
+    return value
+
+
+def refuse(call: ToolCall, api: str) -> EncodeError:
+    """The error for a kind of call that the format does not have."""
+    return EncodeError(f"{call.name}: there are no {call.kind} calls", api=api, what=f"{call.kind} call")
+
+
+def one_choice(request: Request, api: str) -> None:
+    """Refuses a request for several choices in a format without them."""
+    if request.n != 1:
+        raise EncodeError("only one answer can be asked for", api=api, what="n")
+
+
+def described(tool: Tool) -> dict[str, str]:
+    """The member that describes a tool; an empty one is left out, since some servers refuse it."""
+    return {"description": tool.description} if tool.description else {}
+
+
+def forced_tool(choice: str | None) -> str | None:
+    """The name in `tool:NAME`; None for the other choices."""
+    return choice[5:] if choice is not None and choice.startswith("tool:") else None
+
+
+def choice_word(choice: str, words: Mapping[str, Word], api: str) -> Word:
+    """How a format spells a tool choice that forces no tool.
+
+    Raises:
+        EncodeError: it has no word for it.
+    """
+    if choice not in words:
+        raise EncodeError(f"tool_choice {choice!r}: expected auto, any, none or tool:NAME", api=api, what="tool_choice")
+    return words[choice]
+
+
+def custom(name: str, tools: Iterable[Tool]) -> bool:
+    """Whether the tool of this name takes free-form text."""
+    return any(tool.name == name and tool.kind is CallKind.CUSTOM for tool in tools)
+
+
+def calls_of(messages: Iterable[Message]) -> Iterator[ToolCall]:
+    """Every call of a history that needs a result from the client."""
+    return (call for message in messages for call in message.tool_calls)
+
+
+def split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    """The leading system messages of a history, and the rest, for formats with a separate field for them."""
+    count = next((at for at, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+    return messages[:count], messages[count:]
+
+
+def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The history with the tool's name in every result whose call is in the history."""
+    names = {call.id: call.name for call in calls_of(messages) if call.id is not None}
+    return tuple(
+        _map_results(message, lambda part: part._replace(name=part.name or names.get(part.call_id)))
+        if message.results else message
+        for message in messages
+    )
+
+
+def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Message, ...]:
+    """The history with a unique id in every call and its result, for formats that refuse it otherwise.
+
+    An id that the provider gave stays where it is the first of its kind. One that is missing, or that an earlier call
+    has (servers count from 0 in every answer), is made: `call00000`, of the form that the strictest servers ask for. A
+    result answers the first call of its id, or without one of its name, that is still open. Without `missing` a call
+    that has no id gets none.
+    """
+    made: list[Message] = []
+    waiting: list[tuple[ToolCall, str | None]] = []
+    used: set[str] = set()
+    given = {call.id for call in calls_of(messages) if call.id}
+    fresh = (name for name in (f"call{count:05}" for count in itertools.count()) if name not in given)
+    for message in messages:
+        parts: list[Any] = []
+        for part in message.parts:
+            if type(part) is ToolCall and part.kind is not CallKind.SERVER:
+                name = part.id
+                if name in used or (missing and not name):
+                    name = next(fresh)
+                if name:
+                    used.add(name)
+                waiting.append((part, name))
+                part = part if part.id == name else part._replace(id=name)
+            elif isinstance(part, ToolResultPart):
+                answers = next((each for each in waiting if _answers(part, each[0])), None)
+                if answers is not None:
+                    waiting.remove(answers)
+                    part = part if part.call_id == answers[1] else part._replace(call_id=answers[1])
+            parts.append(part)
+        made.append(Message(message.role, tuple(parts)))
+    return tuple(made)
+
+
+def _answers(part: ToolResultPart, call: ToolCall) -> bool:
+    return part.call_id == call.id if part.call_id else part.name in (None, call.name)
+
+
+def _map_results(message: Message, change: Any) -> Message:
+    return Message(message.role, tuple(change(p) if isinstance(p, ToolResultPart) else p for p in message.parts))
+
+
+# -- a prompt in place of a history ----------------------------------------------------------------------------------
+
+PROMPT_LOSES: Mapping[str, str] = {
+    "message.role": "a prompt is one text: it says who speaks only where its own words do",
+    "message.grouping": "as message.role",
+    "text.grouping": "as message.role",
+    "reasoning": "as message.role",
+    **NOTHING_KEPT,
+}
+"""What a request loses in a format that takes a prompt -> why."""
+
+
+def prompt_of(messages: Sequence[Message], api: str) -> str:
+    """The texts of the messages in one prompt, so that an answer continues the last one.
+
+    Raises:
+        EncodeError: one holds what is not text.
+    """
+    only_text(messages, api)
+    # The text of an answer so far stands right behind its prompt: the model goes on with it.
+    return "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
+                   for message in messages).removeprefix("\n\n")
+
+
+def only_text(messages: Iterable[Message], api: str) -> None:
+    """Refuses messages with images or other blocks, where the format takes texts.
+
+    Raises:
+        EncodeError: one has some.
+    """
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, OpaquePart):
+                raise EncodeError(f"a prompt is text, and there is a block of type {part.type}", api=api, what="opaque")
+
+
+def no_calls(request: Request, api: str, why: str) -> None:
+    """Refuses a request with tools, calls or results in a format without them.
+
+    Raises:
+        EncodeError: it has some.
+    """
+    if request.tools or any(message.tool_calls or message.results for message in request.messages):
+        raise EncodeError(why, api=api, what="tools")
