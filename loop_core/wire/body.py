@@ -305,7 +305,6 @@ def _map_results(message: Message, change: Any) -> Message:
 
 
 # -- JSON text in which some values stand exactly as they were received ----------------------------------------------
-# Knows no format.
 
 _COMPACT, _SORTED = (
     # Made once: `json.dumps` makes an encoder for every call that asks for anything.
