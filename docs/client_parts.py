@@ -28,7 +28,7 @@ def _rows() -> dict[tuple[str, str, str, str], Row]:
 
 
 def verdict(row: Row, usual: str | None) -> str:
-    """What a report comes to, in a word or two; `usual` is the reason that its client gives where nothing is wrong."""
+    """A report in a word or two; `usual` is the stop reason that its client reports for a complete answer."""
     story = all_stories()[row["scenario"]]
     where = (f"{row['format']} {row['mode']}", row["format"], row["mode"])
     ends = next((story.ends_in[key] for key in where if key in story.ends_in), story.ends)
@@ -78,7 +78,7 @@ def _merged(client: str, api: str, scenario: str, told: Callable[[Row], str], be
 
 
 def report_versions() -> str:
-    """What was installed, and what of it was asked."""
+    """The installed libraries with their versions, and the parts of them that were used."""
     return "\n".join(["| client | what was asked | versions |", "| --- | --- | --- |", *map(_versions, tables.CLIENTS)])
 
 

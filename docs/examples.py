@@ -49,7 +49,7 @@ WORDS_TRIED = tuple(word.value for word in RAW.values())
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What became of the call that a case is about."""
+    """The result for the call that a case is about."""
 
     mapped: str
     effective: str
@@ -119,7 +119,7 @@ GOES: Mapping[State, str] = {
 
 
 def decided(policy: Policy, calls: tuple[ToolCall, ...], raw: str) -> str:
-    """What a loop does with one chat completion."""
+    """The decision of a loop about one chat completion."""
     request = Request("openai_chat", tools=(WRITE, PING, PATCH))
     response = ChatResponse("openai_chat", (TextPart("Well."), *calls), StopReason(RAW[raw], raw or None))
     turn, _ = begin("t", request, policy=policy)

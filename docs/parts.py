@@ -1,7 +1,7 @@
 """The generated parts of the documents: each function renders one table or diagram of the engine as Markdown.
 
-Nothing is told here that the engine does not hold: rows come from its tables, words from its docstrings, and what the
-gate and the events do is shown by running them.
+All content comes from the engine: rows from its tables, words from its docstrings, and the behaviour of the gate and
+the events from running them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The generated parts about policies: what each preset believes, and what each does with the same responses."""
+"""The generated parts about policies: the contents of each preset, and its decisions about the same responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loop_core.turn.presets import POLICIES
 
 
 def policies() -> str:
-    """What each preset believes."""
+    """The contents of each preset."""
     return "\n\n".join(_policy(policy) for policy in POLICIES.values())
 
 
@@ -68,7 +68,7 @@ def _meaning(member: StrEnum) -> str:
 
 
 def who_runs() -> str:
-    """What each preset does with the same responses, found by asking the machine."""
+    """The decisions of each preset about the same responses, found by running the machine."""
     return table(("the response", *(code(name) for name in POLICIES)), (
         (f"{case}, {code(raw) if raw else 'no reason'}", *(decided(policy, calls, raw) for policy in POLICIES.values()))
         for case, calls, raw in POLICY_CASES

@@ -12,7 +12,7 @@ from inspector.report.lines.spans import text_of
 
 
 def dialects() -> str:
-    """What each server does otherwise than its format says, and where that is written."""
+    """How each server differs from its format, with the source."""
     return table(("dialect", "what it does", "written in", "where even our judge is misled"), (
         (code(each.name), each.title or "speaks as its format says", each.source,
          "; ".join(f"{moment.value.replace('_', ' ')}: {why}" for moment, why in each.blind.items()))
@@ -53,5 +53,5 @@ def _told(scenario: str) -> str:
 
 
 def libraries() -> str:
-    """Which versions the words of the libraries are from."""
+    """The libraries whose words are shown, with their versions."""
     return ", ".join(f"{version} ({code(name)})" for name, version in PEER_VERSIONS.items())

@@ -1,4 +1,4 @@
-"""The tables of docs/provider.md, from the scripted provider's own."""
+"""The tables of docs/provider.md, made from the scripted provider's own tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loop_core.wire import wire
 
 
 def scripted_scenarios() -> str:
-    """What comes with the program."""
+    """The scenarios that come with the program."""
     rows = [f"| `{story.name}` | {story.story} | `{story.ends}`{_besides(story.ends_in)} |"
             for story in all_stories().values()]
     return "\n".join(["| scenario | what happens | a turn of our loop ends |", "| --- | --- | --- |", *rows])
@@ -32,7 +32,7 @@ def _row(fault: Fault) -> str:
 
 
 def clients() -> str:
-    """How the SDKs are pointed at it."""
+    """The code that points each SDK at the scripted provider."""
     rows = [f"| `{api}` | `{code}` |" for api, code in pointing("http://127.0.0.1:8765").items()]
     return "\n".join(["| wire format | client |", "| --- | --- |", *rows])
 
@@ -45,7 +45,7 @@ def _besides(ends: Mapping[str, str]) -> str:
 
 
 def _of(fault: Fault, table: str) -> dict[str, str]:
-    """What the formats say of a fault: format, or format and mode -> what is said."""
+    """The remarks of formats on a fault, by format, or by format and mode."""
     modes = {fault.name: "", f"{fault.name} stream": " stream", f"{fault.name} whole": " whole"}
     return {f"{api}{modes[key]}": said for api in FORMATS
             for key, said in getattr(wire(api).serving, table).items() if key in modes}

@@ -88,7 +88,7 @@ class Inspector(click.Group):
         view = self.get_command(ctx, "view")
         assert view is not None  # noqa: S101 - it stands in the table
         unnamed = view.make_context("view", [], ctx, resilient_parsing=True)
-        # Files come first: bash forgets what it was told before it is told to look at files.
+        # Files come first: bash drops the completions that precede the instruction to complete files.
         return [CompletionItem(incomplete, type="file"), *super().shell_complete(ctx, incomplete),
                 *view.shell_complete(unnamed, incomplete)]
 

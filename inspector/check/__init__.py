@@ -382,7 +382,7 @@ _FOLDERS = frozenset(row.beside.rpartition("/")[0] for row in IMPORTERS.values()
 
 
 def _beside(path: str, every: set[str]) -> bool:
-    """Whether a file belongs to a session file of the same folder and is read together with it."""
+    """Whether a file is in the folder that belongs to one of these sessions, and so is read together with it."""
     folder = os.path.dirname(path)
     stems = [folder.removesuffix(f"{os.sep}{name}") for name in _FOLDERS if folder.endswith(f"{os.sep}{name}")]
     return any(f"{stem}{suffix}" in every for stem in stems for suffix in (".jsonl", ".json"))

@@ -109,7 +109,7 @@ _EVERY: tuple[CheckRule, ...] = (
         from_verdict("SEAM UNVERIFIED")),
     CheckRule(
         "looks-finished", ERROR, "An answer only looks finished",
-        "The stop reason says that the answer is whole, and what came is none: it is empty, holds reasoning alone, "
+        "The stop reason says that the answer is whole, but there is none: it is empty, holds only reasoning, "
         "announces a call that never came, or holds the call as text.",
         '`finish_reason` is `stop`, and the message has no content and no call.',
         "Send the request again with a short message that asks for an answer; if a call stands in the text, start the "

@@ -35,7 +35,7 @@ class GroupRow(NamedTuple):
     output: int
     """Output tokens of its turns, as far as they were counted."""
     lost_output: int
-    """Of those, the tokens of turns that were lost."""
+    """The output tokens of the lost turns among them."""
     endings: Mapping[str, int]
     """Verdict -> turns, the most frequent first."""
 

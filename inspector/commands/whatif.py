@@ -240,7 +240,7 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
 
 
 # -- `inspector replay --live` ---------------------------------------------------------------------------------------
-# Says what would be asked, is told to go on, asks, and gives the branch.
+# Describes the request, waits for a confirmation, sends it, and returns the branch.
 
 
 class Way(NamedTuple):

@@ -238,9 +238,9 @@ class Bounds(NamedTuple):
     anything: bool = True
     files: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()
-    """With what is directly in them."""
+    """Folders that may be opened, with the files directly in them."""
     trees: frozenset[str] = frozenset()
-    """With everything below them."""
+    """Folders that may be opened, with everything below them."""
     tools: bool = True
     """Whether Python callables may be imported and run."""
 

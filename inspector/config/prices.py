@@ -18,11 +18,12 @@ class Price(NamedTuple):
     input: float
     output: float
     cached_input: float | None = None
-    """Of input that was read from the provider's cache; None: not known, so such a response has no cost."""
+    """The price of input that was read from the provider's cache; None: unknown, so a response with such input has no
+    cost."""
     cache_write: float | None = None
-    """Of input that was written to the cache, where the provider counts it apart."""
+    """The price of input that was written to the cache, if the provider counts it separately."""
     reasoning: float | None = None
-    """Of reasoning; None: that of all other output."""
+    """The price of reasoning; None: that of all other output."""
 
 
 class PriceTable(NamedTuple):
@@ -31,7 +32,7 @@ class PriceTable(NamedTuple):
     models: tuple[tuple[str, Price], ...] = ()
     """Name -> price; pairs, so that settings which hold it can be compared and kept."""
     currency: str = ""
-    """As it is shown behind an amount; empty if none is named."""
+    """The currency that is shown after an amount; empty if none is configured."""
 
     def of(self, model: str | None) -> Price | None:
         """The price of a model; None if the table does not name it."""

@@ -50,7 +50,7 @@ from loop_core.values import (
     TransportEnd,
 )
 
-# -- What was said, in the conventions' JSON for messages ------------------------------------------------------------
+# -- Message contents, in the conventions' JSON for messages ---------------------------------------------------------
 # Only where the operator asks for it.
 
 

@@ -247,7 +247,7 @@ class Answers:
     toolbox: Toolbox = field(default_factory=Toolbox)
     results: RecordedResults | None = None
     decisions: dict[int, CallDecision] = field(default_factory=dict)
-    """By the place of the call in its batch."""
+    """The operator's decisions, by the place of the call in its batch."""
     last_batch: list[tuple[Verdict, str]] = field(default_factory=list)
     """The calls of the last batch, each with the source of its result in words."""
 

@@ -131,7 +131,7 @@ class Stepper:
         """The steps of every turn."""
         return (*self.past, self.steps)
 
-    # -- what came -----------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------
 
     def after_event(self, event: Event, count: int) -> Stepper:
         """The turn after an event, at its next effect; `count` requests have left."""

@@ -231,7 +231,7 @@ def _member_error(member: BadMember, telling: Telling) -> RequestError:
     return RequestError(f"'{at}': {flaw_in_words(member)}", code=_code(member), param=at)
 
 
-# -- what is asked of the text ---------------------------------------------------------------------------------------
+# -- demands on the text ---------------------------------------------------------------------------------------------
 
 
 def stop_strings(request: Request) -> tuple[str, ...]:

@@ -39,9 +39,9 @@ class AnsweredRequest:
 
     api: str
     path: str
-    """With the query, whose secret values are left out."""
+    """The path with the query, without secret values."""
     headers: Mapping[str, str]
-    """By lower-case name."""
+    """The headers, by lower-case name."""
     body: Any
     """The JSON that was sent."""
     request: Request

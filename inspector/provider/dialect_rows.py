@@ -248,7 +248,7 @@ def _case(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Se
     return open_case(Recording((given,), (exchange,), thread([exchange], [[0]])))
 
 
-# -- what is said of it ----------------------------------------------------------------------------------------------
+# -- its description -------------------------------------------------------------------------------------------------
 
 DECISIONS = {
     State.COMPLETE: "finish",

@@ -244,8 +244,8 @@ def _names(dialect: Dialect, word: str) -> bool:
 
 
 # -- What four libraries make of the same words: LiteLLM, Vercel's AI SDK, pydantic-ai and pi-ai ---------------------
-# Native word -> what each library says. A profile's own row precedes its format's. Read in their sources at the
-# versions named; a pair is what is said without calls and with calls.
+# Native word -> the word of each library. A profile's own row precedes its format's. The words were read in their
+# sources at the named versions; a pair holds the words without calls and with calls.
 
 
 PEERS = ("litellm", "vercel", "pydantic_ai", "pi_ai")

@@ -316,8 +316,8 @@ def read_mark(ident: str) -> PlaceMark | None:
 
 
 # -- An answer on its way to the client ------------------------------------------------------------------------------
-# What is meant, what came of it under the budget, its frames, how they are sent.
-# A draft is made from a place in a story, and each fault makes another draft of it.
+# A draft has the intended answer, the part of it that the budget allows, its frames, and how they are sent.
+# It is made from a place in a scenario, and each fault makes another draft of it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ def dialect_for(api: str, stream: bool, name: str | None) -> Dialect:
     return replace(found, quirks=tuple(quirk for quirk in found.quirks if quirk not in unfit))
 
 
-# -- what is meant ---------------------------------------------------------------------------------------------------
+# -- intended answer -------------------------------------------------------------------------------------------------
 
 
 def _parts_left(answer: Intent, place: StoryPlace, request: Request) -> tuple[ResponsePart, ...]:
@@ -198,7 +198,7 @@ def _prefix_text(draft: Draft) -> tuple[ResponsePart, ...]:
     return draft.parts
 
 
-# -- what comes of it ------------------------------------------------------------------------------------------------
+# -- sent answer -----------------------------------------------------------------------------------------------------
 
 
 def _apply_faults(draft: Draft, faults: tuple[PlacedFault, ...], layer: Layer) -> Draft:

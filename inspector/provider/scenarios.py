@@ -278,7 +278,7 @@ SCENARIOS: Mapping[str, Scenario] = {each.name: each for each in (
     Scenario("server-fails", "the server fails in the middle of the text", (_REPORT,), 256, Moment.FAILED, 32),
     Scenario("stream-breaks", "the connection is lost inside a call", (_WORDS, _WRITE), 256, Moment.BROKEN, 32),
 )}
-"""By name, the one that is shown without a name first."""
+"""The scenarios by name; the first is shown if no name is given."""
 
 
 def scenario_names() -> tuple[str, ...]:

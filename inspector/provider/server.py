@@ -166,7 +166,7 @@ class Provider:
     """A running provider."""
 
     url: str
-    """Its address, without a path."""
+    """The server's address, without a path."""
     stories: tuple[Story, ...]
     seen: list[AnsweredRequest]
     """Every request, in the order in which they were answered."""

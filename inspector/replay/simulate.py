@@ -184,7 +184,7 @@ class SimulatedTurn:
         response = decode(output.last.api, body, http_status=output.last.http_status, words=self.profile.words)
         stop = response.stop_reason
         seen = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized in FINISHED else None))
-        # A word that stands for one that was not recorded is nobody's: what told the end is said in its place.
+        # A word in place of an unrecorded one is not the provider's: the evidence names what showed the end instead.
         recorded = output.last.stop_reason
         stands = taken.ended and ended_reason(output.last) is not recorded
         origin = tuple(each._replace(at=None) for each in recorded.evidence) if stands else ()

@@ -63,7 +63,7 @@ class TokenStretch(NamedTuple):
     """A part of a response with its tokens."""
 
     part: ResponsePart | None
-    """None for thinking that was counted and never sent."""
+    """The part; None for thinking that was counted but not sent."""
     ends: Sequence[int]
     """For each token, the characters of the part's text up to its end; empty if the part is not cut."""
     counted: bool = True

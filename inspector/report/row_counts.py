@@ -22,7 +22,7 @@ class RowCounts(NamedTuple):
     """Turns whose verdict is an error or a warning."""
     complete: int
     unread: Mapping[str, int]
-    """The kinds of rows without a verdict (`TurnRow.unread`), with their numbers."""
+    """The kinds of rows without a verdict (`TurnRow.unread`), each with its number."""
     verdicts: Sequence[tuple[TurnVerdict, int]]
     """A verdict of each kind, worst first, with the number of turns that have it."""
 

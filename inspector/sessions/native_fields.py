@@ -41,10 +41,10 @@ def optional_text(record: Mapping[str, Any], name: str) -> str | None:
 
 
 def time_of(record: Mapping[str, Any]) -> float | None:
-    """Milliseconds since the request was sent; a negative time is dropped and reported.
+    """Milliseconds since the request was sent; None if the record has no time.
 
     Raises:
-        ValueError: it is not a time; the other fields of the record are used.
+        ValueError: it is not a number of 0 or more; the other fields of the record are used.
     """
     ms = record.get("ms")
     found = traffic.number(ms)

@@ -258,7 +258,7 @@ class TuningTable:
         return [name for cell, _, name in self._named_cells() if cell == self.cell]
 
     def named_best(self) -> str:
-        """The name of the current cell among the best cells, if it is one."""
+        """The names that the current cell has as one of the best cells, and its limits."""
         return f"{' and '.join(self._best_names())}: {cell_name(self.tuning, self.cell, self.exact)}"
 
     def settings(self) -> Settings:

@@ -213,7 +213,7 @@ def values(branch: Branch) -> dict[str, Any]:
     }
 
 
-# -- The runs of a session as they were kept: made again from their settings, and told with how they end -------------
+# -- The saved runs of a session: made again from their settings, and listed with their ends ---------------------------
 
 
 BRANCHES_SCHEMA = "loop-inspector/branches/1"

@@ -18,7 +18,7 @@ order. So among cells with the same result, the one with the strictest limits is
 
 Where a grid was cancelled, only cells that were run in as many turns as any are compared.
 
-Further down: between two values of a grid.
+The last part searches between two values of a grid.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
 # -- Between two values of a grid ------------------------------------------------------------------------------------
-# The smallest max_tokens with which turns still do what they do in their best cell.
+# The smallest max_tokens with which turns still do as well as in their best cell.
 # One turn or several: every turn that completes in the cell completes, and all of them together cost no more. Every
-# step is a run of its own. What is found is known to the token; where the recording does not tell its tokens, or a
-# cut is ESTIMATED, its grain is said.
+# step is a run of its own. The result is exact to the token; if the recording does not show its tokens, or a cut is
+# ESTIMATED, the precision is stated.
 
 EXACT = "to the token"
 UNCOUNTED = "since not every answer says its tokens: four characters were taken for one"

@@ -65,7 +65,7 @@ def lock_file(number: int, shared: bool = False) -> Iterator[None]:
 VERSION = 1
 MARK = "loop_inspector_branches"
 FOLDER = "sessions"
-"""Within the data folder."""
+"""The subfolder of the data folder."""
 Act = dict[str, Any]
 
 

@@ -31,13 +31,12 @@ from loop_core.turn.state import ProviderResponse, State, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import Request
 
-# -- One run under the laxest limits tells how a turn ends under all stricter ones -----------------------------------
-# Limits are looked at by guards and nowhere else: until one of them stops the turn, two runs of it are the same, step
-# by step. So the run with the laxest limits is the stem of all others: each leaves it where the first of its own
-# guards stops it, with what was spent by then. What a guard would stop is told by the smallest value that lets the
-# turn pass.
-# Not so `max_tokens`, `min_progress_chars` and `attempts_scope`, which change what is spent: each value needs a stem.
-# Nor the bound on tokens where it may change what comes, since it bounds the cap of each request.
+# -- One run under the laxest limits shows how a turn ends under all stricter ones -----------------------------------
+# Only guards read limits: until a guard stops the turn, two runs of it are equal, step by step. So the run with the
+# laxest limits is the stem of all others: each leaves it where the first of its own guards stops it, with the spend at
+# that point. Each guard check has a smallest value of its limit with which the turn passes.
+# This does not hold for `max_tokens`, `min_progress_chars` and `attempts_scope`, which change the spend: each of their
+# values needs a stem. Nor does it hold for the token bound if that may change answers, since it bounds each cap.
 
 LEAST: Mapping[str, Callable[[Spend], int]] = {
     "attempts": lambda spent: spent.attempts + 1,

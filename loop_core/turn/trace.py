@@ -214,7 +214,7 @@ class Step(NamedTuple):
     before: Turn | None = None
     """The turn before the move; None for the first step of a turn."""
     event: Event | None = None
-    """What happened."""
+    """The event that caused the move."""
     run: int = 0
     """Counts the runs of one turn: after our machine has ended where the recorded agent went on, a next one begins."""
 

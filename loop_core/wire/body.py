@@ -112,7 +112,7 @@ def object_text(call: ToolCall, api: str) -> str | None:
     """The arguments as JSON text for a whole body, character for character; None if there are none.
 
     Raises:
-        EncodeError: they are not JSON, or are a JSON string.
+        EncodeError: they are not JSON, are a JSON string, or have white space around them.
     """
     text = call.arguments
     if text is None:

@@ -42,12 +42,12 @@ class Member:
     among: tuple[str, ...] = ()
     """All the values that a text may have."""
     least: float | None = None
-    """Of a number, or of the elements of a list."""
+    """The allowed range of a number, or of the number of elements of a list."""
     most: float | None = None
     only: tuple[Any, ...] | None = None
     """The values beside null that ask for nothing; any other is refused."""
     hint: str = ""
-    """What to do instead."""
+    """The advice that the error message adds."""
     code: str = ""
     """The server's code, where it is not that of the flaw."""
 

@@ -14,13 +14,13 @@ from loop_core.json_parser import from_json
 
 # -- Server-sent events ----------------------------------------------------------------------------------------------
 # Bytes in any chunks -> (payload, event name, start, end).
-# Owns framing only: it does not know any provider. Lines may end in LF, CR LF or CR, mixed; several `data:` lines
-# join with LF; comment lines and unknown fields are skipped; an event that is pending at the end of the bytes is
-# delivered although its blank line never came (openai-node#2725: the stop reason was lost with it). A bare JSON
-# object between events is delivered like one: servers write errors that way (google-genai 3.4.0
-# `_iter_response_stream`). So is what stands in a field `error:`, as the error of an object (llama.cpp ends a stream
-# so), and what an event named `error` says in plain text. Where joined lines are not JSON and each is, the server
-# parts events by one line break instead of two, and each line is an event.
+# It depends on no provider. Lines may end in LF, CR LF or CR, mixed; several `data:` lines join with LF; comment lines
+# and unknown fields are skipped; an event that is pending at the end of the bytes is delivered although its blank line
+# never came (openai-node#2725: the stop reason was lost with it). A bare JSON object between events is delivered like
+# one: servers write errors that way (google-genai 3.4.0 `_iter_response_stream`). The value of a field `error:`
+# (llama.cpp ends a stream so) and the plain text of an event named `error` are delivered as an error object. If joined
+# lines are not JSON but each line is, the server separates events by one line break instead of two, and each line is an
+# event.
 
 Frame = tuple[bytes, str | None, int, int]
 """Payload, event name (None where unnamed), first byte and end of the frame in the body."""

@@ -29,7 +29,7 @@ class Pieces(NamedTuple):
     text: list[str]
     thinking: list[str]
     call: list[str]
-    """Of the arguments of calls."""
+    """The pieces of the arguments of calls."""
 
 
 See = Callable[[Any, str | None, int, int], None]

@@ -66,7 +66,8 @@ def _explain_json(value: Any) -> str:
 
 
 def _is_conversation(value: dict[str, Any]) -> bool:
-    """Whether a list of messages holds several answers of a model, as a program's own session does."""
+    """Whether an object has messages with answers among them and names no model: a program's own session, not a
+    request."""
     messages = value.get("messages")
     return isinstance(messages, list) and "model" not in value and any(
         isinstance(message, dict) and message.get("role") == "assistant" for message in messages)

@@ -35,8 +35,7 @@ from loop_core.wire.framing import Whole
 from loop_core.wire.json_values import char_span
 
 # -- The spellings of request/response pairs -------------------------------------------------------------------------
-# Loggers, proxies, cassettes and batch files name the same members differently. These tables, and the functions that
-# read them, know nothing of files.
+# Loggers, proxies, cassettes and batch files name the same members differently.
 
 REQUESTS = ("request", "req", "request_body", "requestBody", "input", "kwargs")
 RESPONSES = (

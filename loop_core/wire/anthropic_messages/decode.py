@@ -41,8 +41,8 @@ from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
 
 # -- Fallback blocks -------------------------------------------------------------------------------------------------
-# Where one model's output ends and another's begins, inside one answer.
-# Owns what is said of such a seam and of what the model that declined had begun. The block itself stays verbatim.
+# A block where one model's output ends and another's begins, inside one answer: the findings about it, and the calls
+# that the first model had begun. The block itself stays verbatim.
 
 BLOCK = "fallback"
 ITERATION = "fallback_message"

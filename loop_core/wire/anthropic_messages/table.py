@@ -198,7 +198,7 @@ READS: tuple[FactRow, ...] = (
 
 
 # -- Content blocks -> parts: one block, read whole or grown from deltas ---------------------------------------------
-# Owns what of a block becomes a part and what stays verbatim. Knows nothing of events, reasons or usage.
+# What of a block becomes a part, and what stays verbatim.
 
 
 class MessageBlock:

@@ -35,8 +35,8 @@ from loop_core.wire.framing import Framing
 from loop_core.wire.json_values import NDJSON, slice_of
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
-# One block, read whole or grown from deltas.
-# Owns what of a block becomes a part and what stays verbatim. A block is a union with one member (`text`, `toolUse`,
+# One block, read whole or grown from deltas: what of it becomes a part, and what stays verbatim.
+# A block is a union with one member (`text`, `toolUse`,
 # `reasoningContent`, …); in a stream only some begin with a `contentBlockStart`, the others with their first delta.
 
 _INNER = {"toolUse": "input", "reasoningContent": "text"}

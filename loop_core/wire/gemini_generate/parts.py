@@ -20,8 +20,8 @@ from loop_core.wire.gemini_generate.table import get, key_of
 from loop_core.wire.json_values import slice_of
 
 # -- Arguments that Vertex AI streams value by value (`functionCall.partialArgs`) -> JSON text -----------------------
-# Owns the JSON paths and the tree they grow. `text` is the whole object; `prefix` is the same characters with
-# everything left open at its end, so that no parser takes it for finished. Knows no events.
+# Each value has a JSON path, which gives its place in a growing tree. `text` is the whole object; `prefix` is the
+# same characters with everything left open at its end, so that no parser takes it for finished.
 
 _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]'"\s]+)|\[(?P<index>[0-9]{1,9})\]"""

@@ -66,7 +66,7 @@ class GrowingStep:
         self.signature = word(fields.get("signature"))
         self.closed = self.grown = False
         self.orphan = orphan
-        """Its beginning never came."""
+        """Whether its beginning is missing."""
         self.start = start
         self.end: int | None = None
 

@@ -86,9 +86,9 @@ READS: tuple[FactRow, ...] = (
 
 
 # -- The decoder: one JSON object per line, or one object, on one line or on many ------------------------------------
-# Owns what a line adds and what its `done` means. A call arrives whole or not at all, so only `done_reason` tells
-# whether the model was cut; where it is absent there was no end (llm/server.go DoneReasonConnectionClosed: the runner
-# was lost).
+# What a line adds to the answer, and what its `done` means. A call arrives whole or not at all, so only `done_reason`
+# tells whether the model was cut; where it is absent there was no end (llm/server.go DoneReasonConnectionClosed: the
+# runner was lost).
 
 _FIELDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"thinking": ReasoningPart, "content": TextPart}
 _Run = tuple[type[TextPart] | type[ReasoningPart], list[str]]

@@ -43,8 +43,7 @@ from loop_core.wire.openai_chat.table import (
 )
 
 # -- From choices to one answer --------------------------------------------------------------------------------------
-# Which choices are read, the mapped reason, and what was strange about the whole.
-# Owns the rules that need the complete response; does not know framing or deltas.
+# Rules that need the complete response: which choices are read, the mapped reason, and findings about the whole.
 
 Read = Callable[[str | None, At | None], StopReason]
 Remark = tuple[str, str, At | None, Severity]

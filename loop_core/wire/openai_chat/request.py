@@ -172,8 +172,8 @@ def _text(content: Any) -> str:
 
 
 # -- Request -> the body that Chat Completions expects ---------------------------------------------------------------
-# What the reader of requests takes out of a body goes back to where it stood. Knows no server: what one of them wants
-# spelled in another way is said by its profile.
+# Values that the reader takes out of a body are written back to the same places. A profile says which fields its
+# server wants spelled in another way.
 
 TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
