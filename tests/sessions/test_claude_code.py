@@ -112,6 +112,30 @@ def test_the_stream_is_read_as_one_list_too(tmp_path, space):
         assert words(seen) == ["END INFERRED"]
 
 
+def test_runs_that_were_written_into_one_file_are_turns_of_their_own(tmp_path):
+    seen = shown(stream(INIT, streamed(CALL), given_back(), streamed(text("Two."), "msg_02"), run_result(),
+                        INIT, streamed(text("Three."), "msg_03"), run_result("error_max_turns")), tmp_path)
+    assert places(seen) == [["request", "tool_result"], ["request"]]
+    again = shown(stream(INIT, streamed(CALL), INIT, given_back(), streamed(text("Two."), "msg_02")), tmp_path)
+    assert places(again) == [["request", "tool_result"]]
+
+
+@pytest.mark.parametrize(("more", "verdict", "output"), [
+    ({"num_turns": 1, "usage": {"output_tokens": 5}}, "END INFERRED", 5),
+    ({"num_turns": 1, "stop_reason": "end_turn", "usage": {"output_tokens": 5}}, "COMPLETE", 5),
+    ({"num_turns": 3, "usage": {"output_tokens": 5}}, "END INFERRED", None),
+    ({"num_turns": 1, "is_error": True, "usage": {"output_tokens": 5}}, "ERROR", None),
+])
+def test_a_result_alone_is_the_last_answer_of_its_run(tmp_path, more, verdict, output):
+    seen = shown(json.dumps({**run_result(result="Overloaded, try again", total_cost_usd=0.1), **more}), tmp_path)
+    assert seen.inputs[0].format == "claude-code"
+    assert words(seen) == [verdict]
+    exchange = seen.responses[0].exchange
+    assert (exchange.response.usage.output_tokens if exchange.response.usage else None) == output
+    assert ("only the last answer of a run of 3 turns is in it" in notices(seen)) is (more["num_turns"] == 3)
+    assert exchange.response.text == ("" if verdict == "ERROR" else "Overloaded, try again") or verdict == "ERROR"
+
+
 def test_a_transcript_stripped_to_its_messages_is_read_in_the_order_of_its_rows(tmp_path):
     seen = shown(stream(
         {"type": "user", "message": {"content": "count"}},
