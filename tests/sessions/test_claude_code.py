@@ -85,15 +85,16 @@ def test_rows_of_the_stream_follow_one_another_and_a_subagents_are_a_session_bel
     assert "hold no exchange: rate_limit_event (1), result (1), stream_event (1), system (1)" in notices(seen)
 
 
-@pytest.mark.parametrize(("rows", "word", "tokens"), [
-    ([DELTA], "max_tokens", 64),
-    ([run_result(stop_reason="refusal")], "refusal", None),
-    ([DELTA, run_result(stop_reason="end_turn")], "max_tokens", 64),
+@pytest.mark.parametrize(("rows", "word", "tokens", "pointer"), [
+    ([DELTA], "max_tokens", 64, "/event/delta/stop_reason"),
+    ([run_result(stop_reason="refusal")], "refusal", None, "/stop_reason"),
+    ([DELTA, run_result(stop_reason="end_turn")], "max_tokens", 64, "/event/delta/stop_reason"),
 ])
-def test_the_stream_tells_the_word_of_the_provider_after_the_rows_of_an_answer(tmp_path, rows, word, tokens):
+def test_the_stream_tells_the_word_of_the_provider_after_the_rows_of_an_answer(tmp_path, rows, word, tokens, pointer):
     (facts,) = shown(stream(INIT, streamed(text("There are two of them")), *rows), tmp_path).responses
     assert facts.exchange.response.raw_stop_reason == word
     assert facts.exchange.response.usage.output_tokens == tokens
+    assert facts.judgement.stop.evidence[0].at.pointer == pointer
 
 
 @pytest.mark.parametrize("result", [run_result("error_max_turns"), run_result(is_error=True)])

@@ -225,7 +225,7 @@ class _Session(TranscriptReader):
         take_stream_end(answer, line)
         turns = value.get("num_turns")
         if turns == 1:  # else the counts are those of several answers
-            take_end(answer, {"usage": value.get("usage")}, answer.word_at)
+            take_end(answer, {"usage": value.get("usage")}, answer.word_at, "")
         elif type(turns) is int:
             self.reading.notices.append(f"only the last answer of a run of {turns:,} turns is in it")
         return TreePlace(answer)
