@@ -114,7 +114,8 @@ UNREAD: tuple[Unread, ...] = (
     Unread(
         "token counting", r"/messages/count_tokens$|:countTokens$|/responses/input_tokens$|/tokenize$|/count-tokens$"
     ),
-    Unread("a batch", r"/batches(/|$)|/batch/jobs(/|$)|/batchPredictionJobs|:batchGenerateContent$"),
+    Unread("a batch", r"(?<!/tracing)(?<!/tracing/ephemeral)/batches(/|$)|/batch/jobs(/|$)|/batchPredictionJobs"
+                      r"|:batchGenerateContent$"),
     Unread("OpenAI Responses, a stored item", r"/responses/[^/]+/(cancel|input_items|compact)$"),
     Unread("embeddings", r"/embeddings$|/embed$|:embedContents?$|:batchEmbedContents$|/api/embed(dings)?$"
                          r"|/model/[^/]*embed[^/]*/invoke$"),
@@ -127,7 +128,8 @@ UNREAD: tuple[Unread, ...] = (
     Unread("OpenAI Assistants", r"/threads(/|$)|/assistants(/|$)"),
     Unread("a list of models", r"/models(/[^/:]+)?$|/api/tags$"),
     Unread("files", r"/files(/|$)"),
-    Unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"),
+    Unread("Bedrock agents", r"/agents/[^/]+/agentAliases/|/retrieveAndGenerate"
+                             r"|bedrock-agent-runtime[^/]*/agents/[^/]+$"),
     Unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )

@@ -85,15 +85,16 @@ def test_rows_of_the_stream_follow_one_another_and_a_subagents_are_a_session_bel
     assert "hold no exchange: rate_limit_event (1), result (1), stream_event (1), system (1)" in notices(seen)
 
 
-@pytest.mark.parametrize(("rows", "word", "tokens"), [
-    ([DELTA], "max_tokens", 64),
-    ([run_result(stop_reason="refusal")], "refusal", None),
-    ([DELTA, run_result(stop_reason="end_turn")], "max_tokens", 64),
+@pytest.mark.parametrize(("rows", "word", "tokens", "pointer"), [
+    ([DELTA], "max_tokens", 64, "/event/delta/stop_reason"),
+    ([run_result(stop_reason="refusal")], "refusal", None, "/stop_reason"),
+    ([DELTA, run_result(stop_reason="end_turn")], "max_tokens", 64, "/event/delta/stop_reason"),
 ])
-def test_the_stream_tells_the_word_of_the_provider_after_the_rows_of_an_answer(tmp_path, rows, word, tokens):
+def test_the_stream_tells_the_word_of_the_provider_after_the_rows_of_an_answer(tmp_path, rows, word, tokens, pointer):
     (facts,) = shown(stream(INIT, streamed(text("There are two of them")), *rows), tmp_path).responses
     assert facts.exchange.response.raw_stop_reason == word
     assert facts.exchange.response.usage.output_tokens == tokens
+    assert facts.judgement.stop.evidence[0].at.pointer == pointer
 
 
 @pytest.mark.parametrize("result", [run_result("error_max_turns"), run_result(is_error=True)])
@@ -110,6 +111,30 @@ def test_the_stream_is_read_as_one_list_too(tmp_path, space):
         assert seen.inputs[0].format == "claude-code"
         assert places(seen) == [["request", "tool_result"]]
         assert words(seen) == ["END INFERRED"]
+
+
+def test_runs_that_were_written_into_one_file_are_turns_of_their_own(tmp_path):
+    seen = shown(stream(INIT, streamed(CALL), given_back(), streamed(text("Two."), "msg_02"), run_result(),
+                        INIT, streamed(text("Three."), "msg_03"), run_result("error_max_turns")), tmp_path)
+    assert places(seen) == [["request", "tool_result"], ["request"]]
+    again = shown(stream(INIT, streamed(CALL), INIT, given_back(), streamed(text("Two."), "msg_02")), tmp_path)
+    assert places(again) == [["request", "tool_result"]]
+
+
+@pytest.mark.parametrize(("more", "verdict", "output"), [
+    ({"num_turns": 1, "usage": {"output_tokens": 5}}, "END INFERRED", 5),
+    ({"num_turns": 1, "stop_reason": "end_turn", "usage": {"output_tokens": 5}}, "COMPLETE", 5),
+    ({"num_turns": 3, "usage": {"output_tokens": 5}}, "END INFERRED", None),
+    ({"num_turns": 1, "is_error": True, "usage": {"output_tokens": 5}}, "ERROR", None),
+])
+def test_a_result_alone_is_the_last_answer_of_its_run(tmp_path, more, verdict, output):
+    seen = shown(json.dumps({**run_result(result="Overloaded, try again", total_cost_usd=0.1), **more}), tmp_path)
+    assert seen.inputs[0].format == "claude-code"
+    assert words(seen) == [verdict]
+    exchange = seen.responses[0].exchange
+    assert (exchange.response.usage.output_tokens if exchange.response.usage else None) == output
+    assert ("only the last answer of a run of 3 turns is in it" in notices(seen)) is (more["num_turns"] == 3)
+    assert exchange.response.text == ("" if verdict == "ERROR" else "Overloaded, try again") or verdict == "ERROR"
 
 
 def test_a_transcript_stripped_to_its_messages_is_read_in_the_order_of_its_rows(tmp_path):

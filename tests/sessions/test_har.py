@@ -73,6 +73,8 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(opened)
         ("https://api.openai.com/v1/realtime/sessions", "a realtime session"),
         ("https://api.cohere.com/v2/rerank", "reranking"),
         ("https://bedrock-agent-runtime.us-east-1.amazonaws.com/retrieveAndGenerate", "Bedrock agents"),
+        ("https://bedrock-agent-runtime.us-east-1.amazonaws.com/agents/session-1", "Bedrock agents"),
+        ("https://api.openai.com/v1/batches", "a batch"),
         ("grpc://api.x.ai/xai_api.Chat/GetCompletion", "xAI gRPC"),
     ],
 )
@@ -135,6 +137,13 @@ def test_a_chat_application_of_its_own_is_no_llm_traffic(opened):
     )
     loaded = opened(har(own, entry(HELLO, chat_body("hi"))))
     assert [skip.entry for skip in loaded.inputs[0].skipped] == [0]
+
+
+@pytest.mark.parametrize("path", ["tracing/batches", "tracing/ephemeral/batches"])
+def test_traces_that_are_sent_in_batches_are_no_llm_traffic(opened, path):
+    loaded = opened(har(entry(HELLO, chat_body("hi")), entry(None, '{"any": 1}', url=f"https://app.example.com/{path}")))
+    (skip,) = loaded.inputs[0].skipped
+    assert skip.why == f"no LLM traffic: POST app.example.com/{path}"
 
 
 def test_base64_bodies_are_decoded(opened):

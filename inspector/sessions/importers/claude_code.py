@@ -43,7 +43,7 @@ from inspector.sessions.transcripts.answer import (
 from inspector.sessions.transcripts.chat_messages import list_pieces
 from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.transcripts.member_values import object_of, text_or_none
-from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, ToolCall
+from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
 from loop_core.wire.failures import classify
 
@@ -91,6 +91,8 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _is_row(value: dict[str, Any]) -> bool:
+    if value.get("type") == "result" and {"subtype", "session_id", "total_cost_usd"} <= value.keys():
+        return True  # others write such results too, but no cost
     in_tree = "sessionId" in value and "uuid" in value and ("isSidechain" in value or "parentUuid" in value)
     return in_tree or value.get("type") in ("file-history-snapshot", "queue-operation") or "leafUuid" in value
 
@@ -129,6 +131,8 @@ class _Session(TranscriptReader):
         self.agents: set[str] = set()
         self.session = ""
         """The session that the rows of a subagent belong to."""
+        self.over = False
+        """Whether the run that the rows belong to has given its result."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Reads every answer in a file of lines, or in one list of the same rows."""
@@ -168,6 +172,12 @@ class _Session(TranscriptReader):
         if kind == "assistant":
             return self._assistant(line, place)
         lines.count(kind, PASSED)
+        if kind == "result":
+            self.over = True
+            if not self.answers and isinstance(line.value.get("result"), str):
+                return self._result_alone(line, place)
+        elif self.over and line.value.get("subtype") == "init":  # another run was written into the same file
+            self.over, place = False, TreePlace(None)
         self._other(line, place)
         return place
 
@@ -203,6 +213,21 @@ class _Session(TranscriptReader):
                 self.count_stopped(where)
             where = where.after(row)
         return where
+
+    def _result_alone(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
+        """The last answer of a run of which only the result was written (`--output-format json`)."""
+        value, text = line.value, str(line.value["result"])
+        if value.get("is_error") is True:
+            return self._failure(line, {}, text, where)
+        answer = self._begin(line, None, None, where)
+        answer.parts.append(TextPart(text))
+        take_stream_end(answer, line)
+        turns = value.get("num_turns")
+        if turns == 1:  # else the counts are those of several answers
+            take_end(answer, {"usage": value.get("usage")}, answer.word_at, "")
+        elif type(turns) is int:
+            self.reading.notices.append(f"only the last answer of a run of {turns:,} turns is in it")
+        return TreePlace(answer)
 
     def _other(self, line: TranscriptLine, where: TreePlace) -> None:
         value = line.value

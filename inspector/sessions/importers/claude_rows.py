@@ -75,14 +75,14 @@ def hook_stop(value: dict[str, Any]) -> str | None:
     return f"the hook {noted.get('hookName') or noted.get('hookEvent') or 'of the session'} stopped the turn"
 
 
-def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
-    """Reads the stop word and the usage of one row.
+def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, path: str = "/message") -> None:
+    """Reads the stop word and the usage of the message at `path` of a row.
 
     The last word is used, but a word for a cut is never replaced. The largest counts are used, because counts only
     grow.
     """
     word = message.get("stop_reason")
-    pointer = At(at.part, at.start, at.end, "/message/stop_reason")
+    pointer = At(at.part, at.start, at.end, f"{path}/stop_reason")
     if isinstance(word, str) and word and answer.word not in _LASTING:
         answer.word, answer.word_at = word, pointer
     elif answer.word is None:
@@ -106,11 +106,12 @@ def take_stream_end(answer: TranscriptAnswer, line: TranscriptLine) -> None:
     """Reads how an answer ended from the stream: its last event, or the result of the whole run."""
     event = object_of(line.value.get("event"))
     if event.get("type") == "message_delta":
-        take_end(answer, {**object_of(event.get("delta")), "usage": event.get("usage")}, answer.take(line))
+        said = {**object_of(event.get("delta")), "usage": event.get("usage")}
+        take_end(answer, said, answer.take(line), "/event/delta")
     elif line.value.get("type") == "result":
         if answer.word is None:
             early_usage(answer)  # without a last event its counts are those of the stream's beginning
-            take_end(answer, {"stop_reason": line.value.get("stop_reason")}, answer.take(line))
+            take_end(answer, {"stop_reason": line.value.get("stop_reason")}, answer.take(line), "")
         how = str(line.value.get("subtype", "success"))
         whole = how == "success" and line.value.get("is_error") is not True
         answer.follow(InterimRow(line.number, how, mark="ended" if whole else "stopped"))

@@ -95,13 +95,14 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("", "generation", "stop_reason", "prompt_token_count", "generation_token_count"),  # Llama
     TextShape("outputs", "text", "stop_reason"),  # Mistral
     TextShape("choices", "text", "stop_reason"),  # DeepSeek-R1
+    TextShape("choices", "text", "finish_reason"),  # imported models, whose server speaks OpenAI's completions
     TextShape("results", "outputText", "completionReason", "inputTextTokenCount"),  # Titan
     TextShape("", "outputText", "completionReason", "inputTextTokenCount", "totalOutputTextTokenCount"),  # its chunks
     TextShape("generations", "text", "finish_reason"),  # Cohere Command
     TextShape("", "completion", "stop_reason"),  # Claude up to 2.1, without messages
     TextShape("", "text", "finish_reason", calls="tool_calls"),  # Cohere Command R, and chunks of Command
 )
-"""The first shape whose text is there counts."""
+"""The first shape whose text and reason are there counts, else the first whose text is."""
 _COMMAND_R = TEXTS[-1]
 """The shape whose chunks are events of Cohere's first version, of which not each holds a text."""
 
@@ -231,7 +232,8 @@ class Decoder(ConverseDecoder):
         return self._maker
 
     def _shape(self, body: Mapping[str, Any]) -> TextShape | None:
-        return next((shape for shape in TEXTS if isinstance(_holder(shape, body).get(shape.text), str)), None)
+        found = [shape for shape in TEXTS if isinstance(_holder(shape, body).get(shape.text), str)]
+        return next((shape for shape in found if shape.reason in _holder(shape, body)), found[0] if found else None)
 
     def _text(self, shape: TextShape, body: Mapping[str, Any], at: At | None, source: bytes) -> None:
         """Reads a body, or a chunk (which has a place), of a maker whose answer is one text, with its calls."""
@@ -249,7 +251,9 @@ class Decoder(ConverseDecoder):
         reason = string(holder.get(shape.reason))
         if reason:
             self.end_with(reason, at or self.at(*((shape.holder, 0) if shape.holder else ()), shape.reason))
-        counts = [integer(body.get(name)) for name in (shape.input_tokens, shape.output_tokens)]
+        usage = mapping_of(body.get("usage"))
+        counts = [integer(body.get(shape.input_tokens, usage.get("prompt_tokens"))),
+                  integer(body.get(shape.output_tokens, usage.get("completion_tokens")))]
         if counts[1] is None:
             counts[1] = integer(holder.get("tokenCount"))
         if counts != [None, None]:
