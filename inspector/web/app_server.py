@@ -34,6 +34,7 @@ STALLED = 20.0
 PING = 15.0
 EXPIRED = 4001
 """The close code of a page whose token has expired: `page.js` says so."""
+SERVER_ENDED = "the server has ended; inspector serve starts it again, under another address"
 NO_CURSOR = b"\x1b[?25l"
 """Hides the cursor until the app has drawn itself."""
 
@@ -263,7 +264,7 @@ class AppServer:
         leaving = self.tabs.get(tab)
         if leaving is not None:
             await asyncio.shield(leaving)
-        await _dismiss(request, socket, tab.last_words, WSCloseCode.OK)
+        await _dismiss(request, socket, tab.last_words or (SERVER_ENDED if self._closing else ""), WSCloseCode.OK)
 
     async def _see_out(self, tab: Tab) -> None:
         """Waits until the process is to end, and sees that it does."""
