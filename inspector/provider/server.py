@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import logging
 import re
 import shlex
 import signal
@@ -93,17 +94,17 @@ def serve(
     """
     host, port = address(listen)
     app = application(stories, profile=profile, pace=pace, observer=lambda seen: say(request_line(seen)), cors=cors)
-    asyncio.run(_serve(app, host, port, lambda url: say(greeting(url, stories, profile))))
+    asyncio.run(_serve(app, host, port, lambda url: say(greeting(url, stories, profile)), _logger(say)))
 
 
-async def _serve(app: web.Application, host: str, port: int, ready: Say) -> None:
+async def _serve(app: web.Application, host: str, port: int, ready: Say, logger: logging.Logger) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)  # a clean end in place of KeyboardInterrupt within a handler
     # A handler that waits for a slow frame ends with its client (aiohttp's default is to let it finish), and Ctrl-C
     # does not wait 60 s.
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
+    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5, logger=logger)
     await runner.setup()
     try:
         try:
@@ -117,6 +118,25 @@ async def _serve(app: web.Application, host: str, port: int, ready: Say) -> None
         await stop.wait()
     finally:
         await runner.cleanup()
+
+
+class _LineHandler(logging.Handler):
+    """Says what aiohttp logs in one line; its own has a traceback, and bytes of the request, which may hold a key."""
+
+    def __init__(self, say: Say) -> None:
+        super().__init__(logging.WARNING)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Names the exception alone."""
+        why = record.exc_info[1] if record.exc_info else None
+        self._say(f"a request was not answered: {one_line(record.getMessage()) if why is None else type(why).__name__}")
+
+
+def _logger(say: Say) -> logging.Logger:
+    made = logging.Logger(__name__, logging.WARNING)
+    made.addHandler(_LineHandler(say))
+    return made
 
 
 def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:

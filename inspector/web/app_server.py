@@ -35,6 +35,7 @@ PING = 15.0
 """Seconds between pings on a WebSocket; without an answer the browser counts as gone."""
 EXPIRED = 4001
 """The close code of a page whose token has expired: `page.js` says so."""
+SERVER_ENDED = "the server has ended; inspector serve starts it again, under another address"
 NO_CURSOR = b"\x1b[?25l"
 """Hides the cursor until the app has drawn itself."""
 
@@ -267,7 +268,7 @@ class AppServer:
         leaving = self.tabs.get(tab)
         if leaving is not None:
             await asyncio.shield(leaving)
-        await _dismiss(request, socket, tab.last_words, WSCloseCode.OK)
+        await _dismiss(request, socket, tab.last_words or (SERVER_ENDED if self._closing else ""), WSCloseCode.OK)
 
     async def _see_out(self, tab: Tab) -> None:
         """Waits until a tab's process ends or is to be ended, ensures that it ends, and frees its place."""

@@ -168,3 +168,13 @@ def test_one_origin_is_named_on_the_command_line() -> None:
     done = CliRunner().invoke(main, ["provider", "--cors", "*"])
     assert isinstance(done.exception, CallerError)
     assert "expected one origin without a path" in str(done.exception)
+
+
+def test_a_request_that_is_none_is_one_line_without_its_bytes() -> None:
+    with command("text") as (process, url, _):
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
+            client.sendall(b"GET /?key=sk-hidden HTTP/1.1\r\nContent-Length: -1\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.0 400 ")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+    assert (out.splitlines()[-1], err) == ("a request was not answered: BadHttpMessage", "")

@@ -13,6 +13,7 @@ from aiohttp import ClientSession, ClientWebSocketResponse, CookieJar
 from inspector import cli
 from inspector.commands import serve
 from inspector.config import files
+from inspector.web.app_server import SERVER_ENDED
 from tests.scenes.web import SAMPLE, Program, gone, program, words
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
@@ -193,7 +194,7 @@ async def test_every_process_ends_when_the_server_does(number: signal.Signals) -
             served.process.send_signal(number)
             code, said = await asyncio.to_thread(served.ended)
             assert await gone(pid)
-            assert await listening == []
+            assert await listening == ([] if number == signal.SIGKILL else [SERVER_ENDED])
         assert code == (-signal.SIGKILL if number == signal.SIGKILL else 0)
         assert "Traceback" not in said
 
