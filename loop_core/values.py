@@ -5,7 +5,7 @@ a policy or a state. Text is `str`, offsets are bytes of the decoded body, token
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -374,6 +374,11 @@ class Tool(NamedTuple):
     declaration: Mapping[str, Any] | None = None
     """The declaration as it stood in the request that it was read from, for what has no field here (`strict`, a server
     tool's settings); it is sent again as it stands. None for a tool that was made here."""
+
+
+def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """The declarations by name; of several with one name the last one counts, as where a server keeps them by name."""
+    return {tool.name: tool for tool in tools}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
