@@ -8,10 +8,23 @@ a policy or a state. Text is `str`, offsets are bytes of the decoded body, token
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 EMPTY: Mapping[str, Any] = {}
 """The empty mapping that values share; one for each would take 64 bytes."""
+
+
+_Shared = TypeVar("_Shared")
+
+
+def shared(value: _Shared) -> _Shared:
+    """The same object for equal values, so that one copy is held: most answers of a recording share a few."""
+    kept: _Shared = _kept(value)
+    return kept
+
+
+_kept = lru_cache(maxsize=4096, typed=True)(lambda value: value)  # typed: named tuples of two kinds may be equal
 
 
 class Stop(StrEnum):
