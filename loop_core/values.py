@@ -5,13 +5,26 @@ policy or a state of the machine. Text is `str`, offsets are bytes of the decode
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 EMPTY: Mapping[str, Any] = {}
 """The empty mapping that values share; one for each would take 64 bytes."""
+
+
+_Shared = TypeVar("_Shared")
+
+
+def shared(value: _Shared) -> _Shared:
+    """The same object for equal values, so that one copy is held: most answers of a recording share a few."""
+    kept: _Shared = _kept(value)
+    return kept
+
+
+_kept = lru_cache(maxsize=4096, typed=True)(lambda value: value)  # typed: named tuples of two kinds may be equal
 
 
 class Stop(StrEnum):
@@ -374,6 +387,11 @@ class Tool(NamedTuple):
     declaration: Mapping[str, Any] | None = None
     """The declaration as it stood in the request that it was read from, for what has no field here (`strict`, a server
     tool's settings); it is sent again as it stands. None for a tool that was made here."""
+
+
+def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """The declarations by name; of several with one name the last one counts, as where a server keeps them by name."""
+    return {tool.name: tool for tool in tools}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from inspector.report.made_runs import used_responses
 from inspector.sessions.recording import TurnPlace
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems
-from loop_core.values import At, ReasoningPart, Role, Severity, Stop
+from loop_core.values import At, ReasoningPart, Role, Severity, Stop, tools_by_name
 from loop_core.wire import wire
 
 
@@ -95,7 +95,7 @@ def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 def _may_lack_arguments(facts: ResponseFacts) -> bool:
     """Whether an answer asked for tools, and its held calls all came without arguments although their tools have only
     optional ones: the model may have left them out."""
-    tools = {tool.name: tool for tool in facts.exchange.request.tools} if facts.exchange.request else {}
+    tools = tools_by_name(facts.exchange.request.tools if facts.exchange.request else ())
     held = [verdict.call for verdict in held_calls(facts.verdicts)]
     return any(seen.rule == "judge.empty_arguments" for seen in facts.judgement.findings) and all(
         parse(call.arguments).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)

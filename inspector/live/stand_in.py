@@ -22,7 +22,7 @@ from inspector.replay.rerun import start_of
 from loop_core.json_parser import from_json_prefix
 from loop_core.turn.state import ProviderResponse, RunTools, Turn
 from loop_core.turn.trace import Step
-from loop_core.values import FINISHED, CallKind, Tool, ToolCall
+from loop_core.values import FINISHED, CallKind, Tool, ToolCall, tools_by_name
 from loop_core.wire.body import list_of, mapping_of
 
 MADE_UP = "[the recording ends here, the rest is made up]"
@@ -110,7 +110,8 @@ def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
         begun = from_json_prefix((call.arguments or "").encode())
     except ValueError:
         begun = None
-    schema = next((tool.schema for tool in tools if tool.name == call.name), None) or {}
+    tool = tools_by_name(tools).get(call.name)
+    schema = (tool.schema if tool is not None else None) or {}
     known = _mark_end(begun) if isinstance(begun, dict) else {}
     return call._replace(arguments=json.dumps({**_missing(schema), **known}, ensure_ascii=False), closed=True,
                          status=None, other_arguments=None, arguments_unsent=False)

@@ -23,7 +23,18 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.loop import WENT_ON, RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace, Turn
 from loop_core.turn.trace import Step
-from loop_core.values import ChatResponse, Evidence, Message, Request, Role, Stop, StopReason, TextPart, ToolResultPart
+from loop_core.values import (
+    ChatResponse,
+    Evidence,
+    Message,
+    Request,
+    Role,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolResultPart,
+    shared,
+)
 from loop_core.wire import profiles, wire
 from loop_core.wire.format import Profile
 
@@ -102,9 +113,8 @@ def open_case(recording: Recording, before: Case | None = None, long_from: int =
     # A cancellation changes the judgement of an answer that is already read, so nothing is reused then.
     known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else Case(_NOTHING, (), ())
     same = common_beginning(known.recording.exchanges, recording.exchanges)
-    alike = dict[Judgement, Judgement]()  # one object for equal judgements: answers that end alike are judged alike
-    read = (_judge(each, cancels) for each in recording.exchanges[same:])
-    judged = (*known.judgements[:same], *(alike.setdefault(each, each) for each in read))
+    read = (shared(_judge(each, cancels)) for each in recording.exchanges[same:])  # answers that end alike are alike
+    judged = (*known.judgements[:same], *read)
     verdicts = (*known.verdicts[:same], *map(gate_exchange, recording.exchanges[same:], judged[same:]))
     unasked = {given.path: why for given in recording.inputs if (why := _why_unasked(given))}
     return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels,

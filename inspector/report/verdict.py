@@ -7,7 +7,6 @@ no meaning depends on colour.
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
@@ -33,7 +32,7 @@ from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
 from loop_core.judge.endings import Ending
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
-from loop_core.values import FINISHED, ChatResponse, Severity, Stop, TransportEnd
+from loop_core.values import FINISHED, ChatResponse, Severity, Stop, TransportEnd, shared
 
 
 class VerdictRow(NamedTuple):
@@ -103,7 +102,6 @@ def is_complete(severity: Severity, sure: bool) -> bool:
 
 OTHER_IDS = {"COMPLETE SO FAR": "complete"}
 """Verdicts whose id is not their word: all that is recorded of the turn is whole, only its end is not reached."""
-_same = lru_cache(maxsize=1024)(lambda verdict: verdict)  # one object for equal verdicts: most turns end alike
 
 
 def identifier(word: str) -> str:
@@ -368,7 +366,7 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
         said = f"SIMULATED: {said}"
     verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(said), advice, row.sure(look),
                           row.answer(look), look.made_up)
-    return _same(verdict) if advice is None else verdict  # an advice may hold settings, which have no hash
+    return shared(verdict) if advice is None else verdict  # an advice may hold settings, which have no hash
 
 
 def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:

@@ -7,7 +7,6 @@ evidence begins with the rule that says which. An end that no row shows stays `u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from inspector.sessions.recording import RawExchange
 from loop_core.values import (
@@ -22,6 +21,7 @@ from loop_core.values import (
     Stop,
     StopReason,
     TransportEnd,
+    shared,
 )
 from loop_core.wire.base import RECORDING_CUT
 from loop_core.wire.failures import StopRow, classify, read_quota
@@ -73,13 +73,7 @@ def message_reason(error: ProviderError, at: At, message: str) -> StopReason:
 
 def inferred_reason(stop: Stop, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:
     """A stop reason inferred from other rows."""
-    return StopReason(stop, None, None, (Evidence(ABSENT, at), _inference(rule, shown_at, note)))
-
-
-@lru_cache(maxsize=64)
-def _inference(rule: str, at: At | None, note: str) -> Evidence:
-    """The evidence of an inference: the same for most answers, so one copy is kept."""
-    return Evidence(f"{INFERRED}{rule}", at, note)
+    return StopReason(stop, None, None, (Evidence(ABSENT, at), shared(Evidence(f"{INFERRED}{rule}", shown_at, note))))
 
 
 def unrecorded_reason(at: At) -> StopReason:
@@ -136,12 +130,6 @@ def reason_text(stop: StopReason) -> str:
     return "no stop reason"
 
 
-@lru_cache(maxsize=64)
-def only_finding(told: Finding) -> tuple[Finding, ...]:
-    """The findings of an answer that has no other: the same for most answers, so one copy is kept."""
-    return (told,)
-
-
 def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
     """The finding about a stop reason that no word in the file gives; None if one does. `noted` is a remark in the file
     after the answer about the turn's end, such as an interruption by the user."""
@@ -159,13 +147,7 @@ def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
         shown = f"; the file says: {noted}" if noted else ", and nothing in the file shows how the answer ended"
         told = f"the stop reason was not recorded{shown}"
         return Finding("transcript.not_recorded", Severity.INFO, told, first.at)
-    return _inference_finding(stop.normalized, seen)
-
-
-@lru_cache(maxsize=64)
-def _inference_finding(stop: Stop, seen: Evidence) -> Finding:
-    """The finding about an inference, of which one copy is kept too."""
-    told = f"the stop reason was not recorded; {stop.value} is inferred: {seen.note}"
+    told = f"the stop reason was not recorded; {stop.normalized.value} is inferred: {seen.note}"
     return Finding("transcript.inferred", Severity.INFO, told, seen.at)
 
 

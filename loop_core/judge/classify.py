@@ -6,7 +6,7 @@ already mapped (`native`), and the facts about a server arrive as a `Speaker`.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments
@@ -31,6 +31,7 @@ from loop_core.values import (
     Tool,
     ToolCall,
     TransportEnd,
+    tools_by_name,
 )
 
 
@@ -76,9 +77,7 @@ class JudgeCase(NamedTuple):
 
     def tool(self, name: str) -> Tool | None:
         """The declaration of a tool, if the request is known and declares it."""
-        if self.request is None:
-            return None
-        return next((tool for tool in reversed(self.request.tools) if tool.name == name), None)
+        return tools_by_name(self.request.tools).get(name) if self.request is not None else None
 
 
 class Correction(NamedTuple):
@@ -389,7 +388,7 @@ def _promotes(response: ChatResponse, request: Request | None) -> bool:
     """Whether the calls under `end_turn` are complete: closed, with a whole payload. Schemas are not considered, since
     a call that its schema refuses is a call too, and gets its error.
     """
-    tools: Mapping[str, Tool] = {tool.name: tool for tool in request.tools} if request else {}
+    tools = tools_by_name(request.tools if request else ())
     calls = [call for call in response.tool_calls if not is_phantom(call)]
     return bool(calls) and all(call.closed and _whole(call, tools.get(call.name)) for call in calls)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from loop_core.judge import arguments
 from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse, parse_call
 from loop_core.judge.classify import Judgement
-from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall
+from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall, tools_by_name
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
 """The advice about a call that the budget cut (Zoo Code's analysis, fix 3)."""
@@ -131,7 +131,7 @@ def admit_all(calls: Sequence[ToolCall], judgement: Judgement, tools: Sequence[T
     """The verdicts on all calls of a response: one held call holds the others; a rejected one does not."""
     if not calls:
         return ()
-    known, declared = {tool.name: tool for tool in tools}, declared_names(tools)
+    known, declared = tools_by_name(tools), declared_names(tools)
     verdicts = [admit(call, judgement, known.get(call.name), declared) for call in calls]
     # A phantom is something that a server appends to whole answers, so it holds nothing else.
     blocking = next((v for v in verdicts if v.admission is Admission.HELD and v.rule != "gate.phantom"), None)

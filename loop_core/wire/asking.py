@@ -20,6 +20,7 @@ from loop_core.values import (
     Tool,
     ToolCall,
     ToolResultPart,
+    tools_by_name,
 )
 from loop_core.wire.body import json_value, opaque, string
 
@@ -106,7 +107,8 @@ def choice_word(choice: str, words: Mapping[str, Word], api: str) -> Word:
 
 def custom(name: str, tools: Iterable[Tool]) -> bool:
     """Whether the tool of this name takes free-form text."""
-    return any(tool.name == name and tool.kind is CallKind.CUSTOM for tool in tools)
+    tool = tools_by_name(tools).get(name)
+    return tool is not None and tool.kind is CallKind.CUSTOM
 
 
 def calls_of(messages: Iterable[Message]) -> Iterator[ToolCall]:

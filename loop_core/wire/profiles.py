@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json
-from loop_core.values import WORDLESS, At, ChatResponse, Evidence, ExchangePart, StopReason
+from loop_core.values import WORDLESS, At, ChatResponse, Evidence, ExchangePart, StopReason, shared
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Prefill, Profile
@@ -78,7 +78,7 @@ def choose(
         found = ProfileChoice(GENERIC, (Evidence("profile.generic"),))
     if model is None and (found.profile.prefill_models or found.profile.contexts):
         model = _model(_values(body))
-    return ProfileChoice(for_model(found.profile, model), _intern_evidence(found.evidence))
+    return ProfileChoice(for_model(found.profile, model), shared(found.evidence))
 
 
 def for_model(profile: Profile, model: str | None) -> Profile:
@@ -113,12 +113,6 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
         if row is not None:
             return StopReason(row.stop, word, row.detail)
     return None
-
-
-@lru_cache(maxsize=256)
-def _intern_evidence(evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    """Returns one object for equal evidence, so that all answers of a server share it and save memory."""
-    return evidence
 
 
 # -- the signs, strongest first --------------------------------------------------------------------------------------

@@ -15,22 +15,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inspector.report.lines.calls import tool_of
 from loop_core.errors import EncodeError
 from loop_core.formats import FORMATS
+from loop_core.judge.classify import judge
+from loop_core.judge.gate import admit_all
 from loop_core.values import (
     ArgsForm,
     CallKind,
+    ChatResponse,
     Message,
     OpaquePart,
     ReasoningPart,
     Request,
     Role,
+    Stop,
+    StopReason,
     TextPart,
     Tool,
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire import wire
+from loop_core.wire import encode_request, wire
 from loop_core.wire.gemini_generate.table import problems, reduce_schema
 from tests.scenes.essence import request_essence
 from tests.scenes.provider import CALLING
@@ -866,3 +872,18 @@ def test_a_prompt_refuses_what_is_no_text(api: str, role: Role) -> None:
     with pytest.raises(EncodeError, match="image_url") as refused:
         wire(api).encode_request(Request(api, (said,), "m", max_tokens=9))
     assert refused.value.what == "opaque"
+
+
+def test_of_two_tools_with_one_name_the_last_declaration_counts_wherever_it_is_asked_for() -> None:
+    """For the judge, for a screen, and for the choice that forces it."""
+    needs = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    first = Tool("shell", needs, kind=CallKind.CUSTOM, declaration={"type": "shell"})
+    last = Tool("shell", {"type": "object", "properties": {}})
+    asked = Request("openai_responses", (), tools=(first, last), tool_choice="tool:shell")
+    assert encode_request("openai_responses", asked)["tool_choice"] == {"type": "function", "name": "shell"}
+    assert tool_of(asked, "shell") is last
+    call = ToolCall("c", "shell", "", closed=True)
+    answer = ChatResponse("openai_responses", (call,), StopReason(Stop.END_TURN, "completed"))
+    judged = judge(answer, asked)
+    assert judged.stop.normalized is Stop.TOOL_CALL, "nothing is missing: the tool takes no arguments"
+    assert [each.admission for each in admit_all(answer.tool_calls, judged, asked.tools)] == ["ready"]

@@ -30,7 +30,7 @@ from loop_core.turn.machine import begin, step
 from loop_core.turn.policy import Dispatch, Policy
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import ProviderResponse, RunTools, State, Tick, Turn
-from loop_core.values import CallKind, Request, Tool
+from loop_core.values import CallKind, Request, Tool, tools_by_name
 
 
 class Fate(StrEnum):
@@ -298,7 +298,7 @@ def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:
 
 def tool_of(request: Request | None, name: str) -> Tool | None:
     """The declaration of a tool in a request."""
-    return next((tool for tool in request.tools if tool.name == name), None) if request else None
+    return tools_by_name(request.tools).get(name) if request else None
 
 
 def _lenient(verdict: Verdict) -> Line:

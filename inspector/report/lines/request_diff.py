@@ -27,7 +27,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.run_answers import answers_of
 from inspector.report.times_and_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
-from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall
+from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall, tools_by_name
 from loop_core.values import Role as Author
 from loop_core.wire import wire
 
@@ -181,7 +181,7 @@ def _settings(old: Request, new: Request) -> Iterator[Line]:
 
 
 def _tools(old: Request, new: Request) -> Iterator[Line]:
-    was, now = ({tool.name: tool for tool in request.tools} for request in (old, new))
+    was, now = tools_by_name(old.tools), tools_by_name(new.tools)
     spans: list[Line] = [(safe(f"+ {name}", Tone.ADDED),) for name in now if name not in was]
     spans += [(safe(f"− {name}", Tone.REMOVED),) for name in was if name not in now]
     spans += [(safe(f"{name} changed", Tone.WARN),) for name in now if name in was and now[name] != was[name]]

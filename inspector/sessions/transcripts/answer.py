@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from inspector.sessions.reasons import STOPPED, is_unrecorded, only_finding, reason_finding, unrecorded_reason
+from inspector.sessions.reasons import STOPPED, is_unrecorded, reason_finding, unrecorded_reason
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes, stored_body
 from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
@@ -33,6 +33,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
     Usage,
+    shared,
 )
 from loop_core.wire.profiles import Profile
 
@@ -210,7 +211,7 @@ class TranscriptAnswer:
         told = reason_finding(stop, next((each.message for each in self.findings if each.rule == STOPPED), ""))
         findings = tuple(self.findings)
         if told is not None:
-            findings = (*findings, told) if findings else only_finding(told)
+            findings = shared((*findings, told))
         response = ChatResponse(
             self.api, self._final_parts(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
             error=self.error, native=EMPTY, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,

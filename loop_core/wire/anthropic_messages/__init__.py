@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loop_core.errors import EncodeError
-from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
+from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.decode import Decoder, handovers
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.anthropic_messages.table import (
@@ -27,7 +27,7 @@ from loop_core.wire.anthropic_messages.table import (
     recognises,
     unflatten,
 )
-from loop_core.wire.body import compact, non_null, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 
@@ -52,11 +52,11 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     if response.error is not None and (failed or not stream):
         if response.parts or response.stop_reason.raw is not None:
             raise EncodeError("an error body holds no content", api=API, what="error beside content")
-        return iter([to_bytes(_error(response))])
+        return iter([to_bytes(dump(_error(response)))])
     blocks = _blocks(response.parts)
     if stream:
         return iter([_event(event) for event in _events(response, blocks, max(1, chunk))])
-    return iter([to_bytes(_whole(response, blocks))])
+    return iter([to_bytes(dump(_whole(response, blocks)))])
 
 
 # -- a response as blocks ----------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def _type(part: ResponsePart) -> str:
 # -- whole -------------------------------------------------------------------------------------------------------
 
 
-def _whole(response: ChatResponse, blocks: list[_Block]) -> str:
+def _whole(response: ChatResponse, blocks: list[_Block]) -> dict[str, Any]:
     calls = [block for block in blocks if block.type == "tool_use"]
     complete = completes(response.stop_reason)
     for block in blocks:
@@ -101,18 +101,18 @@ def _whole(response: ChatResponse, blocks: list[_Block]) -> str:
             says = response.stop_reason.raw is not None and (complete or not calls or block is not calls[-1])
             if part.closed is not says:
                 raise EncodeError("a whole body cannot say whether this call was closed", api=API, what="call.closed")
-    content = "[" + ",".join(_whole_block(block) for block in blocks) + "]"
-    return _message(response, content, response.stop_reason.raw, _usage(response.usage), native=True)
+    content = [_whole_block(block) for block in blocks]
+    return _message(response, content, response.stop_reason.raw, _usage(response), native=True)
 
 
-def _whole_block(block: _Block) -> str:
-    part, rest = block.part, block.fields
+def _whole_block(block: _Block) -> Any:
+    part = block.part
     if isinstance(part, OpaquePart):
-        return part.json
+        return RawJSON(part.json)
     if isinstance(part, TextPart):
-        return compact({"type": "text", "text": part.text, **rest})
+        return {"type": "text", "text": part.text, **block.fields}
     if isinstance(part, ReasoningPart):
-        return compact({**_thinking(part, part.text), **rest})
+        return {**_thinking(part, part.text), **block.fields}
     return _call(block, part, object_text(part, API))
 
 
@@ -124,147 +124,115 @@ def _thinking(part: ReasoningPart, text: str) -> dict[str, Any]:
     return {"type": "thinking", "thinking": text, "signature": part.signature or ""}  # required
 
 
-def _call(block: _Block, call: ToolCall, identifier: str | None) -> str:
-    members = [f'"type":{compact(block.type)}']
-    if call.id is not None:
-        members.append(f'"id":{compact(call.id)}')
-    members.append(f'"name":{compact(call.name)}')
-    if identifier is not None:
-        members.append(f'"input":{identifier}')
-    members += [f"{compact(name)}:{compact(value)}" for name, value in block.fields.items()]
-    return "{" + ",".join(members) + "}"
+def _call(block: _Block, call: ToolCall, given: str | None) -> dict[str, Any]:
+    sent = None if given is None else RawJSON(given)
+    return {"type": block.type, **non_null(id=call.id, name=call.name, input=sent), **block.fields}
 
 
 # -- stream ------------------------------------------------------------------------------------------------------
 
 
-def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterator[tuple[str, str]]:
-    raw, ends = response.stop_reason.raw, response.stop_reason.raw is not None
-    usage = _usage(response.usage)
+def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterator[dict[str, Any]]:
+    raw, usage = response.stop_reason.raw, _usage(response)
     # message_start counts one token of output, message_delta all of them (API docs, Streaming).
-    early = {name: 1 if name == "output_tokens" else n for name, n in usage.items() if name != "output_tokens_details"}
-    message = _message(response, "[]", None, early if ends else usage, native=not ends)
-    yield "message_start", f'{{"type":"message_start","message":{message}}}'
+    early = {name: 1 if name == "output_tokens" else n for name, n in (usage or {}).items()
+             if name not in ("output_tokens_details", "iterations")}
+    first = usage if raw is None or usage is None else early
+    yield {"type": "message_start", "message": _message(response, [], None, first, native=raw is None)}
     for index, block in enumerate(blocks):
         yield from _block_events(index, block, chunk)
     if raw is not None:
-        yield "message_delta", _message_delta(response, raw, usage)
+        said = {"stop_reason": raw, "stop_sequence": _native(response, "stop_sequence"),
+                **_natives(response, "stop_details", "container")}
+        yield {"type": "message_delta", "delta": said, **non_null(usage=usage),
+               **_natives(response, "context_management")}
     if response.error is not None:
-        yield "error", _error(response)
-    elif ends:
-        yield "message_stop", '{"type":"message_stop"}'
+        yield _error(response)
+    elif raw is not None:
+        yield {"type": "message_stop"}
 
 
-def _block_events(index: int, block: _Block, chunk: int) -> Iterator[tuple[str, str]]:
+def _block_events(index: int, block: _Block, chunk: int) -> Iterator[dict[str, Any]]:
     part, deltas, closed = block.part, list[dict[str, Any]](), True
+    start: Any
     if isinstance(part, OpaquePart):
-        start = part.json
+        start = RawJSON(part.json)
     elif isinstance(part, TextPart):
         rest = dict(block.fields)
         cited = rest.pop("citations", None) or []
-        start = compact({"type": "text", "text": "", **({"citations": []} if cited else {}), **rest})
+        start = {"type": "text", "text": "", **({"citations": []} if cited else {}), **rest}
         deltas = [{"type": "text_delta", "text": piece} for piece in pieces(part.text, chunk)]
         deltas += [{"type": "citations_delta", "citation": citation} for citation in cited]
     elif isinstance(part, ReasoningPart):
-        start = compact({**_thinking(part, ""), **({} if part.data else {"signature": ""}), **block.fields})
+        start = {**_thinking(part, ""), **({} if part.data else {"signature": ""}), **block.fields}
         deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(part.text, chunk)]
         if part.signature is not None:
             deltas.append({"type": "signature_delta", "signature": part.signature})
     else:
-        closed = part.closed
-        start, deltas = _call_start(block, part, chunk)
-    yield "content_block_start", f'{{"type":"content_block_start","index":{index},"content_block":{start}}}'
-    for delta in deltas:
-        yield "content_block_delta", compact({"type": "content_block_delta", "index": index, "delta": delta})
+        closed, text = part.closed, part.arguments
+        if text == "" and closed:
+            raise EncodeError("a closed block without characters means {}", api=API, what="call.arguments")
+        # Every block begins with an empty input (API docs, Streaming).
+        start = _call(block, part, None if text is None else "{}")
+        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(text or "", chunk)]
+    yield {"type": "content_block_start", "index": index, "content_block": start}
+    yield from ({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas)
     if closed:
-        yield "content_block_stop", f'{{"type":"content_block_stop","index":{index}}}'
-
-
-def _call_start(block: _Block, call: ToolCall, chunk: int) -> tuple[str, list[dict[str, Any]]]:
-    text = call.arguments
-    if text is None:
-        return _call(block, call, None), []
-    if not text and call.closed:
-        raise EncodeError("a closed block without characters means {}", api=API, what="call.arguments")
-    deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(text, chunk)]
-    return _call(block, call, "{}"), deltas  # every block begins with an empty input (API docs, Streaming)
-
-
-def _message_delta(response: ChatResponse, raw: str, usage: dict[str, Any]) -> str:
-    members = [f'"stop_reason":{compact(raw)}', f'"stop_sequence":{_native(response, "stop_sequence") or "null"}']
-    members += [f'"{name}":{text}' for name in ("stop_details", "container") if (text := _native(response, name))]
-    edits = _native(response, "context_management")
-    return (
-        '{"type":"message_delta","delta":{' + ",".join(members) + "}"
-        + (f',"usage":{_write_counts(response, usage)}' if response.usage is not None else "")
-        + (f',"context_management":{edits}' if edits else "")
-        + "}"
-    )
+        yield {"type": "content_block_stop", "index": index}
 
 
 # -- shared ------------------------------------------------------------------------------------------------------
 
 
-def _message(
-    response: ChatResponse, content: str, raw: str | None, usage: dict[str, Any], *, native: bool
-) -> str:
-    members = [f'"id":{compact(response.id)}'] if response.id is not None else []
-    members += ['"type":"message"', '"role":"assistant"']
-    if response.model is not None:
-        members.append(f'"model":{compact(response.model)}')
-    members += [f'"content":{content}', f'"stop_reason":{compact(raw)}']
-    members.append(f'"stop_sequence":{(native and _native(response, "stop_sequence")) or "null"}')
-    if native:
-        names = ("stop_details", "container", "context_management")
-        members += [f'"{name}":{text}' for name in names if (text := _native(response, name))]
-    if response.usage is not None:
-        members.append(f'"usage":{_write_counts(response, usage) if native else compact(usage)}')
-    return "{" + ",".join(members) + "}"
+def _message(response: ChatResponse, content: list[Any], raw: str | None, usage: dict[str, Any] | None, *,
+             native: bool) -> dict[str, Any]:
+    names = ("stop_details", "container", "context_management") if native else ()
+    return {**non_null(id=response.id), "type": "message", "role": "assistant", **non_null(model=response.model),
+            "content": content, "stop_reason": raw,
+            "stop_sequence": _native(response, "stop_sequence") if native else None,
+            **_natives(response, *names), **non_null(usage=usage)}
 
 
-def _native(response: ChatResponse, name: str) -> str | None:
+def _natives(response: ChatResponse, *names: str) -> dict[str, RawJSON]:
+    return {name: said for name in names if (said := _native(response, name)) is not None}
+
+
+def _native(response: ChatResponse, name: str) -> RawJSON | None:
     words = dict(response.native)
     if name == "stop_details":
         if response.refusal is not None:
             words["stop_details.explanation"] = response.refusal
         if any(word.startswith("stop_details.") for word in words):
             words.setdefault("stop_details.type", "refusal")  # the only type there is, left out when it was read
-    return unflatten(words, name)
+    said = unflatten(words, name)
+    return RawJSON(said) if said else None
 
 
-def _usage(usage: Usage | None) -> dict[str, Any]:
+def _usage(response: ChatResponse) -> dict[str, Any] | None:
+    """The counts with what each iteration spent, where that is known."""
+    usage, spent = response.usage, response.native.get("usage.iterations")
     if usage is None:
-        return {}
+        return None
     details = None if usage.reasoning_tokens is None else {"thinking_tokens": usage.reasoning_tokens}
     return non_null(input_tokens=usage.input_tokens, cache_read_input_tokens=usage.cached_tokens,
-                    output_tokens=usage.output_tokens, output_tokens_details=details)
+                    output_tokens=usage.output_tokens, output_tokens_details=details,
+                    iterations=None if spent is None else RawJSON(spent))
 
 
-def _write_counts(response: ChatResponse, usage: dict[str, Any]) -> str:
-    """Adds to the counts the usage of each iteration, if it is known."""
-    by_iteration = response.native.get("usage.iterations")
-    if by_iteration is None:
-        return compact(usage)
-    return "{" + ",".join([*([compact(usage)[1:-1]] if usage else []), f'"iterations":{by_iteration}']) + "}"
-
-
-def _error(response: ChatResponse) -> str:
+def _error(response: ChatResponse) -> dict[str, Any]:
     error = response.error
-    if error is None:
-        return ""
+    assert error is not None  # noqa: S101 - asked before
     body: dict[str, Any] = {
-        "type": "error", "error": non_null(type=error.type, message=error.message, code=error.code)}
-    if "request_id" in response.native:
-        body["request_id"] = response.native["request_id"]
+        "type": "error", "error": non_null(type=error.type, message=error.message, code=error.code),
+        **non_null(request_id=response.native.get("request_id"))}
     if read_error(body, response.http_status) != error:
         raise EncodeError("the error body does not say all of this error", api=API, what="error")
-    return compact(body)
+    return body
 
 
-def _event(event: tuple[str, str]) -> bytes:
-    name, payload = event
-    lines = _NEWLINE.split(payload)  # verbatim JSON may have been indented
-    return to_bytes(f"event: {name}\n" + "".join(f"data: {line}\n" for line in lines) + "\n")
+def _event(event: dict[str, Any]) -> bytes:
+    lines = _NEWLINE.split(dump(event))  # verbatim JSON may have been indented
+    return to_bytes(f"event: {event['type']}\n" + "".join(f"data: {line}\n" for line in lines) + "\n")
 
 
 # -- The format -----------------------------------------------------------------------------------------------------

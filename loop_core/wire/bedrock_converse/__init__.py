@@ -26,14 +26,14 @@ from loop_core.wire.bedrock_converse.table import (
     completes,
     recognises,
 )
-from loop_core.wire.body import compact, non_null, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame, exception_frame
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 
-Event = tuple[str, str]
-"""`:event-type` and the JSON of one frame."""
-METRICS = '"metrics":{"latencyMs":0}'
+Event = tuple[str, dict[str, Any]]
+"""`:event-type` and the value of one frame."""
+METRICS = {"metrics": {"latencyMs": 0}}
 """A member that every answer has; nothing here has a clock."""
 
 
@@ -53,11 +53,11 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     if response.error is not None and (failed or not stream):
         if response.parts or response.stop_reason.raw is not None or not failed:
             raise EncodeError("an error body has an HTTP error status and no content", api=API, what="error")
-        return iter([to_bytes(_error_body(response))])
+        return iter([to_bytes(dump(_error_body(response)))])
     blocks = _blocks(response.parts)
     if not stream:
-        return iter([to_bytes(_whole(response, blocks))])
-    frames = [event_frame(name, to_bytes(payload)) for name, payload in _events(response, blocks, max(1, chunk))]
+        return iter([to_bytes(dump(_whole(response, blocks)))])
+    frames = [event_frame(name, to_bytes(dump(value))) for name, value in _events(response, blocks, max(1, chunk))]
     if response.error is not None:
         frames.append(_exception(response))
     return iter(frames)
@@ -84,66 +84,57 @@ def _blocks(parts: tuple[ResponsePart, ...]) -> list[_Block]:
 # -- whole -------------------------------------------------------------------------------------------------------
 
 
-def _whole(response: ChatResponse, blocks: list[_Block]) -> str:
+def _whole(response: ChatResponse, blocks: list[_Block]) -> dict[str, Any]:
     calls = [block for block in blocks if isinstance(block.part, ToolCall)]
     complete, raw = completes(response.stop_reason), response.stop_reason.raw
     for block in calls:
         says = raw is not None and (complete or block is not calls[-1])
         if isinstance(block.part, ToolCall) and block.part.closed is not says:
             raise EncodeError("a whole body cannot say whether this call was closed", api=API, what="call.closed")
-    content = ",".join(_whole_block(block) for block in blocks)
-    members = [f'"output":{{"message":{{"content":[{content}],"role":"assistant"}}}}']
-    if raw is not None:
-        members.append(f'"stopReason":{compact(raw)}')
-    members += _tail(response) + _fields(response) + [METRICS]
-    return "{" + ",".join(members) + "}"
+    content = [_whole_block(block) for block in blocks]
+    return {"output": {"message": {"content": content, "role": "assistant"}}, **non_null(stopReason=raw),
+            **_tail(response), **_fields(response), **METRICS}
 
 
-def _whole_block(block: _Block) -> str:
+def _whole_block(block: _Block) -> Any:
     part = block.part
     if isinstance(part, OpaquePart):
-        return part.json
+        return RawJSON(part.json)
     if isinstance(part, TextPart):
         if block.citations:
-            return compact({"citationsContent": {"content": [{"text": part.text}], "citations": block.citations}})
-        return compact({"text": part.text})
+            return {"citationsContent": {"content": [{"text": part.text}], "citations": block.citations}}
+        return {"text": part.text}
     if isinstance(part, ReasoningPart):
         if part.data is not None:
-            return compact({"reasoningContent": {"redactedContent": part.data}})
-        signed = {"signature": part.signature} if part.signature is not None else {}
-        return compact({"reasoningContent": {"reasoningText": {"text": part.text, **signed}}})
+            return {"reasoningContent": {"redactedContent": part.data}}
+        return {"reasoningContent": {"reasoningText": {"text": part.text, **non_null(signature=part.signature)}}}
     given = object_text(part, API)
-    # without its braces: the input follows as it was received
-    members = [compact(_use(part))[1:-1]] + ([f'"input":{given}'] if given is not None else [])
-    return '{"toolUse":{' + ",".join(members) + "}}"
+    return {"toolUse": {**_use(part), **non_null(input=None if given is None else RawJSON(given))}}
 
 
-def _use(call: ToolCall) -> dict[str, str]:
-    use = {"toolUseId": call.id} if call.id is not None else {}
-    return {**use, "name": call.name, **({"type": SERVER_TOOL} if call.kind is CallKind.SERVER else {})}
+def _use(call: ToolCall) -> dict[str, Any]:
+    return non_null(toolUseId=call.id, name=call.name, type=SERVER_TOOL if call.kind is CallKind.SERVER else None)
 
 
 # -- stream ------------------------------------------------------------------------------------------------------
 
 
 def _events(response: ChatResponse, blocks: list[_Block], chunk: int) -> Iterator[Event]:
-    yield "messageStart", '{"role":"assistant"}'
+    yield "messageStart", {"role": "assistant"}
     for index, block in enumerate(blocks):
         closed = not isinstance(block.part, ToolCall) or block.part.closed
         start, deltas = _stream_block(block, chunk)
         if start is not None:
-            yield "contentBlockStart", compact({"contentBlockIndex": index, "start": start})
+            yield "contentBlockStart", {"contentBlockIndex": index, "start": start}
         for delta in deltas:
-            yield "contentBlockDelta", compact({"contentBlockIndex": index, "delta": delta})
+            yield "contentBlockDelta", {"contentBlockIndex": index, "delta": delta}
         if closed:
-            yield "contentBlockStop", compact({"contentBlockIndex": index})
-    raw = response.stop_reason.raw
-    if raw is not None:
-        members = [f'"stopReason":{compact(raw)}', *_fields(response)]
-        yield "messageStop", "{" + ",".join(members) + "}"
+            yield "contentBlockStop", {"contentBlockIndex": index}
+    if response.stop_reason.raw is not None:
+        yield "messageStop", {"stopReason": response.stop_reason.raw, **_fields(response)}
     tail = _tail(response)
     if tail:
-        yield "metadata", "{" + ",".join([*tail, METRICS]) + "}"
+        yield "metadata", {**tail, **METRICS}
 
 
 def _stream_block(block: _Block, chunk: int) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
@@ -183,41 +174,37 @@ def _stream_opaque(part: OpaquePart) -> tuple[dict[str, Any] | None, list[dict[s
 # -- shared ------------------------------------------------------------------------------------------------------
 
 
-def _tail(response: ChatResponse) -> list[str]:
-    members: list[str] = []
+def _tail(response: ChatResponse) -> dict[str, Any]:
+    members: dict[str, Any] = {}
     usage = response.usage
     if usage is not None:
         counts = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
         if usage.input_tokens is not None and usage.output_tokens is not None:
             counts["totalTokens"] = usage.input_tokens + usage.output_tokens  # a required member of TokenUsage
-        counts["cacheReadInputTokens"] = usage.cached_tokens
-        members.append(f'"usage":{compact(non_null(**counts))}')
+        members["usage"] = non_null(**counts, cacheReadInputTokens=usage.cached_tokens)
     reason = response.native.get("trace.guardrail.actionReason")
-    if reason is not None:
-        members.append(f'"trace":{compact({"guardrail": {"actionReason": reason}})}')
-    return members
+    return {**members, **({} if reason is None else {"trace": {"guardrail": {"actionReason": reason}}})}
 
 
-def _fields(response: ChatResponse) -> list[str]:
-    fields = response.native.get("additionalModelResponseFields")
-    return [f'"additionalModelResponseFields":{fields}'] if fields is not None else []
+def _fields(response: ChatResponse) -> dict[str, Any]:
+    name = "additionalModelResponseFields"
+    return {name: RawJSON(response.native[name])} if name in response.native else {}
 
 
-def _error_body(response: ChatResponse) -> str:
+def _error_body(response: ChatResponse) -> dict[str, Any]:
     error = response.error
-    if error is None:
-        return ""
-    body = {"message": error.message, **({"__type": error.type} if error.type is not None else {})}
+    assert error is not None  # noqa: S101 - asked before
+    body = {"message": error.message, **non_null(__type=error.type)}
     if read_error(body, response.http_status) != error:
         raise EncodeError("the error body does not say all of this error", api=API, what="error")
-    return compact(body)
+    return body
 
 
 def _exception(response: ChatResponse) -> bytes:
     error = response.error
     if error is None or error.type is None or error.code is not None:
         raise EncodeError("an exception frame has a type and no code", api=API, what="error")
-    return exception_frame(error.type, to_bytes(compact({"message": error.message})))
+    return exception_frame(error.type, to_bytes(dump({"message": error.message})))
 
 
 # -- The format -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
-from loop_core.wire.body import compact, non_null, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_interactions.decode import Decoder
@@ -46,30 +46,24 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     if response.error is not None and (failed or not stream):
         if response.parts or response.stop_reason.raw is not None:
             raise EncodeError("an error body holds no content", api=API, what="error beside content")
-        return iter([to_bytes(compact({"error": _error(response)}))])
+        return iter([to_bytes(dump({"error": _error(response)}))])
     if stream:
-        return iter([_event(name, value) for name, value in _events(response, max(1, chunk))])
-    return iter([to_bytes(_whole(response))])
+        return iter([to_bytes(f"event: {name}\ndata: {dump(value)}\n\n")
+                     for name, value in _events(response, max(1, chunk))])
+    return iter([to_bytes(dump(_whole(response)))])
 
 
 # -- whole -----------------------------------------------------------------------------------------------------------
 
 
-def _whole(response: ChatResponse) -> str:
+def _whole(response: ChatResponse) -> dict[str, Any]:
     calls = [part for part in response.parts if type(part) is ToolCall]
     raw = response.stop_reason.raw
     for part in calls:
         if part.closed is not (raw is not None and (raw in FINISHED or part is not calls[-1])):
             raise EncodeError("a whole body cannot say whether this call was closed", api=API, what="call.closed")
     steps = [_step(part, notes) for part, notes in _annotated_parts(response.parts)]
-    members = [_member("id", response.id or ""), '"object":"interaction"']
-    if response.model is not None:
-        members.append(_member("model", response.model))
-    if raw is not None:
-        members.append(_member("status", raw))
-    members.append(f'"steps":[{",".join(steps)}]')
-    members += _beside(response)
-    return "{" + ",".join(members) + "}"
+    return {**_head(response), **non_null(status=raw), "steps": steps, **_beside(response)}
 
 
 def _annotated_parts(parts: Sequence[ResponsePart]) -> Iterator[tuple[ResponsePart, str | None]]:
@@ -85,25 +79,21 @@ def _annotated_parts(parts: Sequence[ResponsePart]) -> Iterator[tuple[ResponsePa
         raise _stray()
 
 
-def _step(part: ResponsePart, notes: str | None = None) -> str:
+def _step(part: ResponsePart, notes: str | None = None) -> Any:
     if type(part) is TextPart:
-        beside = f',"annotations":{notes}' if notes is not None else ""
-        return f'{{"type":"{OUTPUT}","content":[{{"type":"text","text":{compact(part.text)}{beside}}}]}}'
+        beside = {} if notes is None else {"annotations": RawJSON(notes)}
+        return {"type": OUTPUT, "content": [{"type": "text", "text": part.text, **beside}]}
     if type(part) is ReasoningPart:
         _check(part)
-        summary = {"summary": [{"type": "text", "text": part.text}]} if part.text else {}
-        return compact({"type": THOUGHT, **_signature_member(part.signature), **summary})
+        summary = [{"type": "text", "text": part.text}] if part.text else None
+        return {"type": THOUGHT, **non_null(signature=part.signature, summary=summary)}
     if type(part) is OpaquePart:
-        # Part of a model's output, or a step of its own.
-        return f'{{"type":"{OUTPUT}","content":[{part.json}]}}' if part.type.startswith(INSIDE) else _verbatim(part)
+        if part.type.startswith(INSIDE):  # part of a model's output; any other is a step of its own
+            return {"type": OUTPUT, "content": [RawJSON(part.json)]}
+        opaque_object(part, API)
+        return RawJSON(part.json)
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
-    _check_kind(part)
     return _call(part, object_text(part, API))
-
-
-def _verbatim(part: OpaquePart) -> str:
-    opaque_object(part, API)
-    return part.json
 
 
 def _check(part: ReasoningPart) -> None:
@@ -111,55 +101,42 @@ def _check(part: ReasoningPart) -> None:
         raise EncodeError("thinking is not encrypted here", api=API, what="reasoning.data")
 
 
-def _signature_member(signature: str | None) -> dict[str, str]:
-    return {} if signature is None else {"signature": signature}
-
-
-def _check_kind(call: ToolCall) -> None:
+def _call(call: ToolCall, given: str | None) -> dict[str, Any]:
     if call.kind is not CallKind.FUNCTION:
         raise EncodeError("only calls with JSON arguments exist here", api=API, what=f"{call.kind} call")
-
-
-def _call(call: ToolCall, identifier: str | None) -> str:
-    members = [f'"type":"{CALL}"', _member("id", call.id or ""), _member("name", call.name)]
-    members += [f'"arguments":{identifier}'] if identifier is not None else []
-    members += [_member(name, value) for name, value in _signature_member(call.signature).items()]
-    return "{" + ",".join(members) + "}"
+    sent = None if given is None else RawJSON(given)
+    return {"type": CALL, "id": call.id or "", "name": call.name, **non_null(arguments=sent, signature=call.signature)}
 
 
 # -- stream ----------------------------------------------------------------------------------------------------------
 
 
-def _events(response: ChatResponse, chunk: int) -> Iterator[tuple[str, str]]:
-    raw = response.stop_reason.raw
-    begun = [_member("id", response.id or ""), '"object":"interaction"']
-    if response.model is not None:
-        begun.append(_member("model", response.model))
-    pending = '"status":"in_progress"'
-    early = _beside(response) if raw is None else []  # a stream that breaks off has its counts in the first event alone
-    yield "interaction.created", _with("interaction.created", "interaction", [*begun, pending, *early])
+def _events(response: ChatResponse, chunk: int) -> Iterator[tuple[str, Any]]:
+    raw, head = response.stop_reason.raw, _head(response)
+    early = _beside(response) if raw is None else {}  # a stream that breaks off has its counts in the first event alone
+    yield _event("interaction.created", interaction={**head, "status": "in_progress", **early})
     for index, (part, notes) in enumerate(_annotated_parts(response.parts)):
         yield from _step_events(index, part, notes, chunk)
     if response.error is not None:
-        yield "error", f'{{"event_type":"error","error":{compact(_error(response))}}}'
+        yield _event("error", error=_error(response))
     if raw is not None:
-        ended = [*begun, _member("status", raw), *_beside(response)]
-        yield "interaction.completed", _with("interaction.completed", "interaction", ended)
+        yield _event("interaction.completed", interaction={**head, "status": raw, **_beside(response)})
     if response.saw_done or raw is not None:
-        yield "done", "[DONE]"
+        yield "done", RawJSON("[DONE]")
 
 
-def _step_events(index: int, part: ResponsePart, notes: str | None, chunk: int) -> Iterator[tuple[str, str]]:
+def _step_events(index: int, part: ResponsePart, notes: str | None, chunk: int) -> Iterator[tuple[str, Any]]:
     deltas: list[dict[str, Any]] = []
     closed = True
+    start: Any
     if type(part) is TextPart:
-        start = f'{{"type":"{OUTPUT}"}}'
+        start = {"type": OUTPUT}
         deltas = [{"type": "text", "text": piece} for piece in pieces(part.text, chunk)]
         if notes is not None:
             deltas.append({"type": "text_annotation_delta", "annotations": json.loads(notes)})
     elif type(part) is ReasoningPart:
         _check(part)
-        start = f'{{"type":"{THOUGHT}"}}'
+        start = {"type": THOUGHT}
         deltas = [{"type": "thought_summary", "content": {"type": "text", "text": piece}}
                   for piece in pieces(part.text, chunk)]
         if part.signature is not None:
@@ -168,36 +145,32 @@ def _step_events(index: int, part: ResponsePart, notes: str | None, chunk: int) 
         start = _step(part)
     else:
         assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
-        _check_kind(part)
         closed, text = part.closed, part.arguments
+        start = _call(part, None if text is None else "{}")
         if text == "" and closed:
             raise EncodeError("an ended call without characters means {}", api=API, what="call.arguments")
-        start = _call(part, None if text is None else "{}")
         deltas = [{"type": "arguments_delta", "arguments": piece} for piece in pieces(text or "", chunk)]
-    yield "step.start", f'{{"event_type":"step.start","index":{index},"step":{start}}}'
-    for delta in deltas:
-        yield "step.delta", compact({"event_type": "step.delta", "index": index, "delta": delta})
+    yield _event("step.start", index=index, step=start)
+    yield from (_event("step.delta", index=index, delta=delta) for delta in deltas)
     if closed:
-        yield "step.stop", f'{{"event_type":"step.stop","index":{index}}}'
+        yield _event("step.stop", index=index)
 
 
 # -- shared ----------------------------------------------------------------------------------------------------------
 
 
-def _member(name: str, value: Any) -> str:
-    return f"{compact(name)}:{compact(value)}"
+def _event(kind: str, **members: Any) -> tuple[str, dict[str, Any]]:
+    return kind, {"event_type": kind, **members}
 
 
-def _with(kind: str, holder: str, members: list[str]) -> str:
-    return f'{{"event_type":"{kind}","{holder}":{{{",".join(members)}}}}}'
+def _head(response: ChatResponse) -> dict[str, Any]:
+    return {"id": response.id or "", "object": "interaction", **non_null(model=response.model)}
 
 
-def _beside(response: ChatResponse) -> list[str]:
+def _beside(response: ChatResponse) -> dict[str, Any]:
     """The fields beside the status: usage, and the token with which a paused interaction is continued."""
-    members = [] if response.usage is None else [_member("usage", _usage(response.usage))]
-    if response.continuation_token is not None:
-        members.append(_member("continuation_token", response.continuation_token))
-    return members
+    counts = None if response.usage is None else _usage(response.usage)
+    return non_null(usage=counts, continuation_token=response.continuation_token)
 
 
 def _usage(usage: Usage) -> dict[str, int]:
@@ -223,10 +196,6 @@ def _error(response: ChatResponse) -> dict[str, Any]:
 
 def _stray() -> EncodeError:
     return EncodeError("annotations without the text that they belong to", api=API, what="opaque")
-
-
-def _event(name: str, payload: str) -> bytes:
-    return to_bytes(f"event: {name}\ndata: {payload}\n\n")
 
 
 # -- The format -----------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from loop_core.values import (
     Tool,
     ToolCall,
     ToolResultPart,
+    tools_by_name,
 )
 from loop_core.wire.asking import (
     calls_of,
@@ -350,7 +351,7 @@ def _write_choice(request: Request) -> Any:
     choice, name = request.tool_choice, forced_tool(request.tool_choice)
     if name is None:
         return None if choice is None else choice_word(choice, TOOL_CHOICES, API)
-    tool = next((tool for tool in request.tools if tool.name == name), None)
+    tool = tools_by_name(request.tools).get(name)
     if tool is not None and tool.declaration is not None and tool.declaration.get("type") not in ("function", "custom"):
         return {"type": tool.declaration.get("type")}
     return {"type": "custom" if custom(name, request.tools) else "function", "name": name}
