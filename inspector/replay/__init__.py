@@ -243,10 +243,8 @@ def _same_turns(before: Replay, case: Case) -> int:
     if cancels or old.judgements[:same] != case.judgements[:same]:
         changed = {number for number, each in enumerate(exchanges[:same])
                    if old.judgements[number] != case.judgements[number] or (each.path, each.entry) in cancels}
-    for number, (turn, record) in enumerate(zip(before.turns, case.recording.turns, strict=False)):
-        if turn.record != record or any(link.index >= same or link.index in changed for link in record.links):
-            return number
-    return min(len(before.turns), len(case.recording.turns))
+    return common_beginning(before.turns, case.recording.turns, lambda turn, record: turn.record == record and not any(
+        link.index >= same or link.index in changed for link in record.links))
 
 
 def join_runs(

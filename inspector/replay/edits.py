@@ -76,11 +76,9 @@ def input_of(case: Case, record: TurnRecord, name: str) -> TurnInput:
         CallerError: the turn has no such input.
     """
     inputs = turn_inputs(case, record)
-    fits = [each for each in inputs if name == str(each.number)]
-    if name == "user":
-        fits = [each for each in inputs if each.what == "user message"][-1:]
-    elif name == "result":
-        fits = [each for each in inputs if isinstance(each.part, ToolResultPart)]
+    fits = {"user": [each for each in inputs if each.what == "user message"][-1:],
+            "result": [each for each in inputs if isinstance(each.part, ToolResultPart)],
+            }.get(name, [each for each in inputs if name == str(each.number)])
     if len(fits) == 1:
         return fits[0]
     raise CallerError(f"{'more than one' if fits else 'no'} input {name!r} in turn {record.id.removeprefix('t')}")
@@ -90,10 +88,8 @@ def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tu
     """The inputs of a turn that the settings replace, with their new texts; without those that a live run has already
     used."""
     wanted = {edit.input: edit.text for edit in settings.edits if edit.id == record.id}
-    if not wanted:
-        return []
-    return [(each, wanted[each.number]) for each in turn_inputs(case, record)
-            if each.number in wanted and each.text != wanted[each.number]]
+    return [(each, wanted[each.number]) for each in (turn_inputs(case, record) if wanted else ())
+            if each.text != wanted.get(each.number, each.text)]
 
 
 def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> Request:
@@ -137,15 +133,13 @@ class EditedSource:
         return self.source.follow_up(turn)
 
 
-def edited_source(case: Case, links: Sequence[Link], edits: Sequence[tuple[TurnInput, str]], source: TurnSource) -> (
-        TurnSource):
+def edited_source(
+    case: Case, links: Sequence[Link], edits: Sequence[tuple[TurnInput, str]], source: TurnSource
+) -> TurnSource:
     """The source of a run over these links, with the edits applied."""
     results: dict[int, dict[int, str]] = {}
-    rounds: list[int] = []
+    rounds = [0] if any(given.exchange == links[0].index for given, _ in edits) else []
     for given, text in edits:
-        if given.exchange == links[0].index:
-            rounds.append(0)
-            continue
         number = round_of(links, given.exchange)
         if number is not None:
             results.setdefault(number, {})[_among_results(case, given)] = text
@@ -156,12 +150,8 @@ def edited_source(case: Case, links: Sequence[Link], edits: Sequence[tuple[TurnI
 def round_of(links: Sequence[Link], exchange: int) -> int | None:
     """The tool round, from 0, whose results the request of an exchange carries, within the run over these links."""
     # The links begin with the run's own request, which carries no results.
-    number = -1
-    for link in links[1:]:
-        number += link.place is TurnPlace.TOOL_RESULT
-        if link.index == exchange:
-            return number if link.place is TurnPlace.TOOL_RESULT else None
-    return None
+    rounds = [link.index for link in links[1:] if link.place is TurnPlace.TOOL_RESULT]
+    return rounds.index(exchange) if exchange in rounds else None
 
 
 def _among_results(case: Case, change: TurnInput) -> int:

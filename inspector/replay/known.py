@@ -19,6 +19,7 @@ from typing import NamedTuple
 from inspector.replay.token_counts import text_of
 from inspector.replay.token_readings import Bounds
 from inspector.replay.tokens import TokenBasis, TokenMeasure, TokenStretch
+from inspector.sessions.recording import common_beginning
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.seam import join
 from loop_core.turn.state import ProviderResponse, RequestPlace
@@ -108,7 +109,7 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
     segments: list[Segment] = []
     after: list[int] = []
     measured: list[TokenMeasure] = []
-    base = None
+    base = measure(first)
     position, broken = first, False
     while True:
         place, _, answer = answers[position]
@@ -140,25 +141,16 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
     last = answers[first + len(measured) - 1][2]
     worst = max(measured, key=lambda each: [*TokenBasis].index(each.basis))
     whole = not broken and last.judgement.stop.normalized in FINISHED
-    sure, bounds = _sure(stretches, base, measured[-1])
     return KnownOutput(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis,
-                       worst.note, sure, bounds)
+                       worst.note, _sure(stretches, base, measured[-1]), base.bounds)
 
 
-def _sure(
-    stretches: Sequence[TokenStretch], base: TokenMeasure | None, last: TokenMeasure
-) -> tuple[int, Bounds | None]:
-    """The number of tokens that come unchanged from one answer, and the bounds of that answer's readings."""
-    if base is None:
-        return 0, None
+def _sure(stretches: Sequence[TokenStretch], base: TokenMeasure, last: TokenMeasure) -> int:
+    """The number of tokens at the beginning that come unchanged from one answer."""
     if base is last:
-        return base.tokens, base.bounds
-    sure = 0
-    for stretch, own in zip(stretches, base.stretches, strict=False):
-        if stretch is not own:
-            break
-        sure += len(stretch.ends) if stretch.counted else 0
-    return sure, base.bounds
+        return base.tokens
+    same = base.stretches[: common_beginning(stretches, base.stretches)]
+    return sum(len(stretch.ends) for stretch in same if stretch.counted)
 
 
 def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = False) -> AnswerShare | None:
@@ -250,10 +242,8 @@ def _surely(output: KnownOutput) -> int:
 
 
 def _segment(answer: ProviderResponse) -> Segment:
-    return Segment(
-        answer.response.text or "", answer.method or Method.FIRST, answer.anchor, answer.stripped, answer.echoes,
-        mark=answer.mark,
-    )
+    return Segment(answer.response.text or "", answer.method or Method.FIRST, answer.anchor, answer.stripped,
+                   answer.echoes, mark=answer.mark)
 
 
 def _is_call(stretch: TokenStretch) -> bool:
@@ -286,10 +276,9 @@ def _from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenStretch]:
     kept: list[TokenStretch] = []
     for stretch in stretches:
         if cut and type(stretch.part) is TextPart:
-            text = stretch.part.text[cut:]
-            ends = [end - cut for end in stretch.ends if end > cut]
-            cut = max(0, cut - len(stretch.part.text))
-            stretch = TokenStretch(TextPart(text), ends)
+            size = len(stretch.part.text)
+            stretch = TokenStretch(TextPart(stretch.part.text[cut:]), [end - cut for end in stretch.ends if end > cut])
+            cut = max(0, cut - size)
         kept.append(stretch)
     return kept
 

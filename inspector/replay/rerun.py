@@ -31,7 +31,7 @@ from inspector.replay.case import (
 )
 from inspector.replay.edits import input_of, round_of
 from inspector.sessions.build import spoken_by
-from inspector.sessions.recording import Link, TurnPlace, TurnRecord
+from inspector.sessions.recording import Link, TurnPlace, TurnRecord, common_beginning
 from loop_core.errors import CallerError
 from loop_core.turn.loop import Plan, opening_step, steps_from
 from loop_core.turn.policy import Signal
@@ -287,8 +287,7 @@ def _changed_steps(old: tuple[Step, ...], new: tuple[Step, ...]) -> tuple[Step, 
     A shared step is viewed, compared and stored once: without this a what-if over 1,385 exchanges takes 120 ms instead
     of 80 ms.
     """
-    count = next((index for index, (one, other) in enumerate(zip(old, new, strict=False)) if not _same(one, other)),
-                 min(len(old), len(new)))
+    count = common_beginning(old, new, _same)
     return None if count == len(old) == len(new) else (*old[:count], *new[count:])
 
 

@@ -13,6 +13,7 @@ prefill lost) costs no tokens: the budget applies only to known output.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -382,12 +383,9 @@ def tokens_of(exchange: Exchange) -> TokenMeasure:
 
 
 def _chunks(exchange: Exchange) -> Pieces | None:
-    if not exchange.response.streaming:
-        return None
-    try:
-        return deltas(exchange.api, exchange.body)
-    except DecodeError:
-        return None
+    with suppress(DecodeError):
+        return deltas(exchange.api, exchange.body) if exchange.response.streaming else None
+    return None
 
 
 def _cap(exchange: Exchange) -> int | None:

@@ -248,26 +248,19 @@ def _stretches(
     response: ChatResponse, texts: Sequence[tuple[str, str]], ends: Ends, thinking_tokens: int | None,
     thinking_counts: bool,
 ) -> list[TokenStretch]:
-    if thinking_tokens is not None:
-        shown = [text if kind == "thinking" else "" for kind, text in texts]
-        for i, spread in enumerate(_spread(shown, thinking_tokens)):
-            if shown[i] and len(ends[i]) != len(spread):
-                ends[i] = spread  # thinking may be shown as a summary: its own chunks say nothing of its tokens
-        if not any(shown) and thinking_tokens:
-            return _hidden(response, ends, thinking_tokens, thinking_counts)
-    return [
-        TokenStretch(part, ends[i], thinking_counts or texts[i][0] != "thinking")
-        for i, part in enumerate(response.parts)
-    ]
-
-
-def _hidden(response: ChatResponse, ends: Ends, thinking_tokens: int, thinking_counts: bool) -> list[TokenStretch]:
-    """Places hidden thinking at the beginning: at the block that represents it, or without a part."""
-    place = next((i for i, part in enumerate(response.parts) if type(part) is ReasoningPart), None)
-    stretches = [TokenStretch(part, ends[i]) for i, part in enumerate(response.parts)]
-    if place is None:
-        return [TokenStretch(None, (0,) * thinking_tokens, thinking_counts), *stretches]
-    stretches[place] = TokenStretch(response.parts[place], (0,) * thinking_tokens, thinking_counts)
+    shown = [text if kind == "thinking" else "" for kind, text in texts]
+    for i, spread in enumerate(_spread(shown, thinking_tokens) if thinking_tokens is not None else ()):
+        if shown[i] and len(ends[i]) != len(spread):
+            ends[i] = spread  # thinking may be shown as a summary: its own chunks say nothing of its tokens
+    stretches = [TokenStretch(part, ends[i], thinking_counts or texts[i][0] != "thinking")
+                 for i, part in enumerate(response.parts)]
+    if thinking_tokens and not any(shown):
+        # Thinking that was not shown comes first: with the block that stands for it, or with nothing.
+        hidden = (0,) * thinking_tokens
+        place = next((i for i, part in enumerate(response.parts) if type(part) is ReasoningPart), None)
+        if place is None:
+            return [TokenStretch(None, hidden, thinking_counts), *stretches]
+        stretches[place] = TokenStretch(response.parts[place], hidden, thinking_counts)
     return stretches
 
 

@@ -27,21 +27,13 @@ from loop_core.json_parser import from_json
 _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
 
 
-def expand(path: str, shut: list[Skipped]) -> Iterator[tuple[str, bool]]:
-    """The files of a folder, or the path itself; each with whether it came from a folder. `shut` receives what cannot
-    be listed.
-    """
-    if path == STDIN or not os.path.isdir(path):
-        yield path, False
-        return
-    found = [(name, True) for name in files_below(path, shut)]
-    yield from found or [(path, False)]  # an empty folder is reported when it is opened
-
-
 def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
     """The files of paths and folders, each with whether it came from a folder; and why a folder could not be listed."""
     shut: list[Skipped] = []
-    found = [each for path in paths for each in expand(path, shut)]
+    found: list[tuple[str, bool]] = []
+    for path in paths:
+        below = () if path == STDIN or not os.path.isdir(path) else files_below(path, shut)
+        found += [(name, True) for name in below] or [(path, False)]  # an empty folder is reported when it is opened
     return found, [folder.why for folder in shut]
 
 

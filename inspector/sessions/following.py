@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from hashlib import sha256
-from operator import attrgetter
+from operator import attrgetter, eq
 from typing import IO, Any
 
 from inspector.sessions import intake, redact
@@ -211,9 +211,8 @@ class FollowedSession:
         self, exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]
     ) -> list[Exchange]:
         """Counts the credentials across the seams of new turns; rows of an agent stay as they are."""
-        changed = (at for at, ((record, _), turn) in enumerate(zip(self._turns, turns, strict=False))
-                   if record != turn or turn.links[-1].index >= self._same)
-        del self._turns[next(changed, min(len(self._turns), len(turns))) :]
+        same = common_beginning(self._turns, turns, lambda old, new: old[0] == new and new.links[-1].index < self._same)
+        del self._turns[same:]
         path = exchanges[0].path
         for turn in turns[len(self._turns) :]:
             self._turns.append((turn, Counter()))
@@ -348,8 +347,7 @@ class RecordGrowth:
         begun, hashes = _initial_state(reader), [*map(hash, pieces)]
         growth, self._growth = self._growth, None  # as in `FollowedFile`: a failure leaves no state
         known = 0 if growth is None or begun != self._initial_state else growth.number
-        changed = (at for at, (old, new) in enumerate(zip(self._hashes or hashes, hashes, strict=False)) if old != new)
-        self._same.append(next(changed, min(len(self._hashes or hashes), len(hashes))))
+        self._same.append(common_beginning(self._hashes or hashes, hashes, eq))
         reading = growth.records(pieces, min(self._same)) if growth and self._same[-1] >= known > 0 else None
         if reading is None:
             growth = TranscriptGrowth(reader, rows)

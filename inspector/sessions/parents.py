@@ -107,7 +107,7 @@ class Index:
         """Removes the exchange that was added last, when its answer is no longer needed to find parents."""
         response = one.exchange.response
         self._requests[one.node, one.identity].pop()
-        if response.id and self.by_id:
+        if response.id:
             self._ids[response.id].pop()
         if response.continuation_token:
             self._tokens[(one.node, response.continuation_token, *one.identity)].pop()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
+from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from inspector.sessions.intake import DAMAGED, Room
@@ -261,11 +262,10 @@ class Recording(NamedTuple):
             self.turns, key=lambda turn: turn.conversation))
 
 
-def common_beginning(before: Sequence[Exchange], after: Sequence[Exchange]) -> int:
-    """The number of exchanges at the beginning that two readings share."""
-    pairs = zip(before, after, strict=False)
-    changed = next((number for number, (old, new) in enumerate(pairs) if old is not new), None)
-    return min(len(before), len(after)) if changed is None else changed
+def common_beginning(before: Sequence[Any], after: Sequence[Any], same: Callable[[Any, Any], bool] = is_) -> int:
+    """How many elements at the beginning of two sequences are the same; without `same`, the same objects."""
+    changed = (number for number, pair in enumerate(zip(before, after, strict=False)) if not same(*pair))
+    return next(changed, min(len(before), len(after)))
 
 
 # -- The result of an importer ---------------------------------------------------------------------------------------

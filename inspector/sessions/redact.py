@@ -175,15 +175,12 @@ def request(value: Any, source: str, counts: Counts | None = None) -> Any:
 def values(value: Any, counts: Counts | None = None) -> Any:
     """The JSON value with texts under credential names replaced, and credentials in other texts masked."""
     if isinstance(value, dict):
-        return {text(name): _named_mask(name, inner, counts) if _is_secret_text(name, inner) else values(inner, counts)
+        return {text(name): _named_mask(name, inner, counts)
+                if isinstance(inner, str) and inner and _request_name(name) else values(inner, counts)
                 for name, inner in value.items()}
     if isinstance(value, list):
         return [values(inner, counts) for inner in value]
     return text(value, counts) if isinstance(value, str) else value
-
-
-def _is_secret_text(name: str, value: Any) -> bool:
-    return isinstance(value, str) and value != "" and _request_name(name)
 
 
 @lru_cache(maxsize=4096)

@@ -209,7 +209,7 @@ class _Threader:
         asked = self.index.same_requests(node, identity)
         if not asked:
             return None
-        token = _token(one.exchange)
+        token = one.exchange.request.continuation_token if one.exchange.request is not None else None
         owners = self.index.with_token(node, identity, token) if token is not None else ()
         if len(owners) == 1:
             return _Step(TurnPlace.RESUME, "the same request with the continuation token of the answer", owners[0])
@@ -373,7 +373,3 @@ def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
 
 def _cap(one: SeatedExchange) -> int | None:
     return one.exchange.request.max_tokens if one.exchange.request is not None else None
-
-
-def _token(exchange: Exchange) -> str | None:
-    return exchange.request.continuation_token if exchange.request is not None else None

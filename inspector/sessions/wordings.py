@@ -19,83 +19,53 @@ class HintWording(NamedTuple):
     """One wording; the pattern is searched in the message, white space folded, letters in lower case."""
 
     name: str
-    pattern: str
     source: str
+    pattern: str
     call: bool = False
     """Whether it concerns a tool call, so that it counts only if a call was cut."""
 
 
-def _hint(name: str, source: str, *pattern: str, call: bool = False) -> HintWording:
-    return HintWording(name, "".join(pattern), source, call)
-
-
 HINTS: tuple[HintWording, ...] = (
-    _hint(
-        "continue_exactly", "ZeroClaw RFI 2309 (continuation hint); Hermes; ZeroClaw",
-        r"\b(?:continue|resume|go on|pick up|carry on)\b[^.!?]{0,40}",
-        r"\b(?:where|(?:at|from) the (?:exact )?(?:point|place|spot)) (?:where |that )?",
-        r"(?:you|it|the (?:text|answer|output|response)) (?:\w+ )?(?:left|stop|cut|end|broke|break|were|was|paused)",
-    ),
-    _hint(
-        "previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi",
-        r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?,;]{0,40}",
-        r"\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|hit the (?:output|token|length))",
-    ),
-    _hint(
-        "limit_hit", "Claude Code; typeclaw",
-        r"\b(?:output|response|completion|max(?:imum)?)[ _-](?:output[ _-])?(?:token[s]?|length)(?: limit)? ",
-        r"(?:was |has been |is )?(?:hit|reached|exceeded)",
-    ),
-    _hint(
-        "no_recap", "Claude Code; cursor2api",
-        r"\b(?:resume|continue)\b.{0,60}\b(?:no|without|do not|don't)\b.{0,20}",
-        r"\b(?:apolog|recap|repeat|preamble|restat)",
-    ),
-    _hint(
-        "do_not_repeat", "ZeroClaw RFI 2309 (continuation hint)",
-        r"\bdo not (?:repeat|restate|restart|regenerate)\b.{0,60}",
-        r"\b(?:already[ -](?:sent|said|wrote|written|given|above)|previous|sent|wrote|written|text|beginning)",
-    ),
-    _hint(
-        "bare_continue", "LibreChat; bedrock-access-gateway; pi-length-continue",
-        r"^(?:please |now )?(?:continue|go on|keep going|carry on|resume|proceed)",
-        r"(?: please| writing| generating)?(?: (?:the|your) (?:response|answer|output|text))?[ .!…]*$",
-    ),
-    _hint(
-        "call_cut", "ZeroClaw RFI 2309 (tool repair); Hermes; DeepChat; Strands",
-        r"\b(?:call|tool use|function|arguments?|payload)s?\b[^.!?]{0,60}",
+    HintWording("continue_exactly", "ZeroClaw RFI 2309 (continuation hint); Hermes; ZeroClaw",
+        r"\b(?:continue|resume|go on|pick up|carry on)\b[^.!?]{0,40}"
+        r"\b(?:where|(?:at|from) the (?:exact )?(?:point|place|spot)) (?:where |that )?"
+        r"(?:you|it|the (?:text|answer|output|response)) (?:\w+ )?(?:left|stop|cut|end|broke|break|were|was|paused)"),
+    HintWording("previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi",
+        r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?,;]{0,40}"
+        r"\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|hit the (?:output|token|length))"),
+    HintWording("limit_hit", "Claude Code; typeclaw",
+        r"\b(?:output|response|completion|max(?:imum)?)[ _-](?:output[ _-])?(?:token[s]?|length)(?: limit)? "
+        r"(?:was |has been |is )?(?:hit|reached|exceeded)"),
+    HintWording("no_recap", "Claude Code; cursor2api",
+        r"\b(?:resume|continue)\b.{0,60}\b(?:no|without|do not|don't)\b.{0,20}"
+        r"\b(?:apolog|recap|repeat|preamble|restat)"),
+    HintWording("do_not_repeat", "ZeroClaw RFI 2309 (continuation hint)",
+        r"\bdo not (?:repeat|restate|restart|regenerate)\b.{0,60}"
+        r"\b(?:already[ -](?:sent|said|wrote|written|given|above)|previous|sent|wrote|written|text|beginning)"),
+    HintWording("bare_continue", "LibreChat; bedrock-access-gateway; pi-length-continue",
+        r"^(?:please |now )?(?:continue|go on|keep going|carry on|resume|proceed)"
+        r"(?: please| writing| generating)?(?: (?:the|your) (?:response|answer|output|text))?[ .!…]*$"),
+    HintWording("call_cut", "ZeroClaw RFI 2309 (tool repair); Hermes; DeepChat; Strands",
+        r"\b(?:call|tool use|function|arguments?|payload)s?\b[^.!?]{0,60}"
         r"\b(?:truncated|cut (?:off|short)|incomplete|malformed|invalid json|not valid json|never finished)",
-        call=True,
-    ),
-    _hint(
-        "resend_call", "ZeroClaw RFI 2309 (tool repair); pi #6285",
-        r"\b(?:re-?(?:send|issue|emit|do|try|generate)|repeat|send|emit|issue|make)\b[^.!?]{0,60}",
-        r"\b(?:tool|function|call|arguments|payload|json)\b",
-        call=True,
-    ),
-    _hint(
-        "split_call", "Hermes; cynative",
-        r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}",
-        r"\b(?:call|write|tool)s?\b",
-        call=True,
-    ),
+        call=True),
+    HintWording("resend_call", "ZeroClaw RFI 2309 (tool repair); pi #6285",
+        r"\b(?:re-?(?:send|issue|emit|do|try|generate)|repeat|send|emit|issue|make)\b[^.!?]{0,60}"
+        r"\b(?:tool|function|call|arguments|payload|json)\b", call=True),
+    HintWording("split_call", "Hermes; cynative",
+        r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}"
+        r"\b(?:call|write|tool)s?\b", call=True),
 )
 
 RESULTS: tuple[HintWording, ...] = (
-    _hint(
-        "cut_result", "pi #6285; OpenClaw; Zoo-Code",
-        r"\b(?:truncated|cut (?:off|short)|incomplete|output (?:token )?limit|",
-        r"max[_ ]?(?:output[_ ])?tokens|length limit)\b",
-    ),
-    _hint(
-        "not_run", "pi #6285; agentao",
-        r"\b(?:not (?:been )?(?:executed|run)|was (?:blocked|held|rejected|discarded)|re-?issue)\b",
-    ),
-    _hint(
-        "invalid_arguments", "Claude Code; pydantic-ai; LangChain",
-        r"\b(?:invalid|malformed|unparsable|could not parse|failed to parse)\b.{0,30}",
-        r"\b(?:json|arguments?|input|parameters?)\b|\binputvalidationerror\b",
-    ),
+    HintWording("cut_result", "pi #6285; OpenClaw; Zoo-Code",
+        r"\b(?:truncated|cut (?:off|short)|incomplete|output (?:token )?limit|"
+        r"max[_ ]?(?:output[_ ])?tokens|length limit)\b"),
+    HintWording("not_run", "pi #6285; agentao",
+        r"\b(?:not (?:been )?(?:executed|run)|was (?:blocked|held|rejected|discarded)|re-?issue)\b"),
+    HintWording("invalid_arguments", "Claude Code; pydantic-ai; LangChain",
+        r"\b(?:invalid|malformed|unparsable|could not parse|failed to parse)\b.{0,30}"
+        r"\b(?:json|arguments?|input|parameters?)\b|\binputvalidationerror\b"),
 )
 """Wordings with which agents tell a model in a tool result that its call was cut and did not run."""
 

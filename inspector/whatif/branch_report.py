@@ -85,18 +85,12 @@ def summary(branch: Branch) -> str:
     )
 
 
-def fidelity(branch: Branch) -> str:
-    """How far the branch can be trusted, and where it leaves the recording."""
-    left = branch.view.replay.trace.departure
-    if left is None:
-        return worst(branch).value
-    where = f"step {left + 1} (turn {branch.view.replay.turn_at(left) + 1})"
-    return f"{worst(branch).value} from {where}"
-
-
 def trust(branch: Branch) -> str:
-    """How far the branch can be trusted, and whether the known answers suffice for its requests."""
-    return f"{fidelity(branch)}; {_ends(branch)}"
+    """How far the branch can be trusted, where it leaves the recording, and whether the known answers suffice."""
+    replay = branch.view.replay
+    left = replay.trace.departure
+    where = "" if left is None else f" from step {left + 1} (turn {replay.turn_at(left) + 1})"
+    return f"{worst(branch).value}{where}; {_ends(branch)}"
 
 
 def worst(branch: Branch) -> Fidelity:

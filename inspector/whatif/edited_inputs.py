@@ -89,15 +89,11 @@ def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) 
 
 def edited_inputs(branch: Branch) -> list[EditedInput]:
     """The edited inputs of a run, with their recorded texts."""
-    replay = branch.view.replay
-    records = {turn.record.id: turn.record for turn in branch.original.replay.turns}
-    found: list[EditedInput] = []
-    for edit in replay.settings.edits:
-        record = records.get(edit.id)
-        inputs = [] if record is None else turn_inputs(branch.original.replay.case, record)
-        if 0 < edit.input <= len(inputs):
-            found.append(EditedInput(edit.turn, inputs[edit.input - 1], edit.text))
-    return found
+    original = branch.original.replay
+    records = {turn.record.id: turn.record for turn in original.turns}
+    return [EditedInput(edit.turn, given, edit.text) for edit in branch.view.replay.settings.edits
+            if edit.id in records for given in turn_inputs(original.case, records[edit.id])
+            if given.number == edit.input]
 
 
 def stop_steps(replay: Replay) -> list[int]:

@@ -273,13 +273,11 @@ def grain(edge: Edge, with_name: bool = False) -> Line:
         who = f"turn {edge.turns[place] + 1}" if with_name else "it"
         rest = len(edge.worse) - 1
         others = f", and {count_of(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
-        below = f"; with {edge.budget - 1:,} {who} {_does(edge.below[place])}{others}"
+        end = edge.below[place]
+        does = f"completes for {spent_words(end)}" if end.complete else fails(end)
+        below = f"; with {edge.budget - 1:,} {who} {does}{others}"
     sure = "known" if edge.grain in KNOWN else "estimated"
     return (Span(f"{sure}: ", Tone.DIM), Span(f"max_tokens {edge.budget:,} {edge.grain}"), Span(below, Tone.DIM))
-
-
-def _does(end: End) -> str:
-    return f"completes for {spent_words(end)}" if end.complete else fails(end)
 
 
 # -- all turns -------------------------------------------------------------------------------------------------------

@@ -224,8 +224,9 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
     counts = _decision_counts(every[column] for every in matrix.rows)
     return LineSheet([
         (Span(f"turn {turn + 1:,}", Tone.TITLE), Span(" under ", Tone.DIM), Span(policy.name, Tone.TITLE)),
-        *([field("file", safe(f"{matrix.files[turn]} · turn {_number_in_file(matrix, turn):,} of it"))]
-          if matrix.files else []),
+        # The number among the turns of the file, which the table of turns shows.
+        *([field("file", safe(f"{matrix.files[turn]} · turn {matrix.paths[: turn + 1].count(matrix.paths[turn]):,} of "
+                              "it"))] if matrix.files else []),
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),
         field("why", safe(cell.why)),
         field("policy", Span(policy.title)),
@@ -242,11 +243,6 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         (Span("whose policies these are", Tone.TITLE),),
         *[(Span(f"{each.name:<{ROOMY}}", Tone.KEY), Span(each.title)) for each in matrix.policies],
     ])
-
-
-def _number_in_file(matrix: Matrix, turn: int) -> int:
-    """The number of a turn among those of its file, which the table of turns shows."""
-    return matrix.paths[: turn + 1].count(matrix.paths[turn])
 
 
 def _beside(matrix: Matrix, turn: int) -> list[Line]:

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from inspector.config.settings import REPLAYED, Settings
 from inspector.replay.case import Case
-from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
+from inspector.sessions.recording import Exchange, Link, TurnPlace
 
 Answers = Sequence[tuple[Link, Exchange]]
 
@@ -38,16 +38,12 @@ def with_recorded_rounds(case: Case, settings: Settings) -> Settings:
     free = [name for name in RECORDED_ROUNDS if name not in settings.explicit | settings.configured]
     used = dict.fromkeys(free, 0)
     for record in case.recording.turns:
-        turn = _answers(case, record)
+        turn = [(link, case.recording.exchanges[link.index]) for link in record.links]
         for name in free:
             if name not in case.limits_by_path.get(turn[0][1].path, {}):
                 used[name] = max(used[name], RECORDED_ROUNDS[name](turn))
     raised = {name: most for name, most in used.items() if most > getattr(settings.limits, name)}
     return replace(settings, limits=settings.limits.with_values(raised)) if raised else settings
-
-
-def _answers(case: Case, record: TurnRecord) -> Answers:
-    return [(link, case.recording.exchanges[link.index]) for link in record.links]
 
 
 def raised_limits(settings: Settings) -> dict[str, int]:

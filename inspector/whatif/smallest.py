@@ -71,13 +71,8 @@ class Edge:
         return tuple(place for place, (below, end) in enumerate(pairs) if not as_good([below], [end]))
 
 
-def rank(end: End) -> tuple[int, int]:
-    """The cost of a turn: its output tokens, then its requests."""
-    return end.spend.output_tokens, end.spend.requests
-
-
 def cost(ends: Sequence[End]) -> tuple[int, int]:
-    """The cost of several turns together."""
+    """The cost of turns together: their output tokens, then their requests."""
     return sum(end.spend.output_tokens for end in ends), sum(end.spend.requests for end in ends)
 
 
@@ -214,15 +209,13 @@ def smallest(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
     seen = tuning.turns[turn]
     if not seen.ends:
         return None
-    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if end.complete}
-    if not ranks:
+    spent = {code: cost([end]) for code, end in enumerate(seen.ends) if end.complete}
+    if not spent:
         last = next(code for code in reversed(seen.codes) if code != UNDONE)
         return SmallestLimits(turn, None, seen.ends[last], ())
-    least = min(ranks.values())
-    cheapest = {code for code, spent in ranks.items() if spent == least}
-    cell = next(cell for cell, code in enumerate(seen.codes) if code in cheapest)
+    _, cell = min((spent[code], cell) for cell, code in enumerate(seen.codes) if code in spent)
     end = seen.ends[seen.codes[cell]]
-    return SmallestLimits(turn, cell, end, _by_axis(tuning, seen, frozenset(ranks)), _edge(tuning, [turn], cell))
+    return SmallestLimits(turn, cell, end, _by_axis(tuning, seen, frozenset(spent)), _edge(tuning, [turn], cell))
 
 
 def _by_axis(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:

@@ -16,7 +16,7 @@ from math import prod
 from inspector.config.settings import INITIAL
 from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
-from inspector.whatif.smallest import Runs, rank, smallest_value, with_cap
+from inspector.whatif.smallest import Runs, cost, smallest_value, with_cap
 from loop_core.turn.trace import Fidelity
 
 
@@ -47,7 +47,7 @@ _Cells = Iterable[tuple[tuple[int, int, int], int]]
 
 def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:
     """The cells in which a turn ends in a way that counts."""
-    ranks = {code: rank(end) for code, end in enumerate(seen.ends) if counts(end)}
+    ranks = {code: cost([end]) for code, end in enumerate(seen.ends) if counts(end)}
     return (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks)
 
 

@@ -98,17 +98,20 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
             limit = "" if looks[-1].ended else guard.limit
             last = _rank(len(looks) - 1, GUARDS.index(guard))
     answers = [step.event for step in steps if isinstance(step.event, ProviderResponse)]
-    needs = () if last < len(looks) * len(GUARDS) else _needs(
-        looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
+    largest = _largest(answers)
     total = 0 if "room" in lacks or "tokens" in lacks else _least_total(steps, exchanges)
-    needs = tuple((name, max(least, total) if name == TOKENS else least) for name, least in needs)
-    if simulated or _largest(answers) is None:  # and an answer that tells no tokens is charged with its cap
-        needs = tuple(each for each in needs if each[0] != TOKENS)
+    needs: dict[str, int] = {}
+    if last == len(looks) * len(GUARDS):
+        needs = _needs(looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
+    if simulated or largest is None:  # and an answer that tells no tokens is charged with its cap
+        needs.pop(TOKENS, None)
+    elif TOKENS in needs:
+        needs[TOKENS] = max(needs[TOKENS], total)
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
     unseen = any(answer.cut_unseen for answer in answers)
-    end = End(state, turn.terminal or "", limit, segments(turn), turn.spend, fidelity, needs, unseen)
+    end = End(state, turn.terminal or "", limit, segments(turn), turn.spend, fidelity, tuple(needs.items()), unseen)
     uncut = not unseen and all(look.place == "tools" for look in looks) and not any(map(is_cut, answers))
-    return Stem(steps, looks, end, last, _largest(answers), uncut, lacks, 0 if simulated else total)
+    return Stem(steps, looks, end, last, largest, uncut, lacks, 0 if simulated else total)
 
 
 def _least_total(steps: Sequence[Step], exchanges: Sequence[Exchange]) -> int:
@@ -142,7 +145,7 @@ def _look(step: Step, number: int) -> GuardCheck | None:
     return GuardCheck(place, turn.state, spent, segments(turn), step.fidelity.value, number, ended)
 
 
-def _needs(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> tuple[tuple[str, int], ...]:
+def _needs(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> dict[str, int]:
     """For each limit, the smallest value with which these checks pass; `more` tokens must also be left of the total."""
     needs: dict[str, int] = {}
     for guard in GUARDS:
@@ -150,8 +153,8 @@ def _needs(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> tup
             least = [LEAST[guard.name](look.spend) for look in looks if look.place == guard.place]
             if least:
                 room = more if guard.limit == TOKENS else 0
-                needs[guard.limit] = max(*least, needs.get(guard.limit, 0), max(least) + room)
-    return tuple(needs.items())
+                needs[guard.limit] = max(needs.get(guard.limit, 0), max(least) + room)
+    return needs
 
 
 # -- where stricter limits leave the stem ----------------------------------------------------------------------------

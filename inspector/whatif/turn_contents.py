@@ -69,9 +69,7 @@ def _call_words(number: int, one: tuple[str, str] | None, other: tuple[str, str]
     return f"the arguments of call {number} ({one_line(one[0], NAME)}) from character {at:,} on"
 
 
-def content_lines(
-    old: Contents, new: Contents, sides: tuple[str, str] = ("on the left", "on the right"),
-) -> list[Line]:
+def content_lines(old: Contents, new: Contents, sides: tuple[str, str] = ("on the left", "on the right")) -> list[Line]:
     """Two turns' texts and calls, those that differ in full; calls first if only they differ. `sides` names both."""
     text: list[Line] = [(Span("merged text", Tone.TITLE),), *text_diff(old.text, new.text)]
     if not (old.calls or new.calls):
@@ -144,10 +142,8 @@ def _extension(old: str, new: Sequence[str]) -> list[Line]:
 def _ends(old: str, new: str) -> list[Line]:
     same = shared_length(old, new)
     lines: list[Line] = [(Span(f"  {same:,} characters the same", Tone.DIM),)]
-    if old[same:]:
-        lines += _text("− ", old[same:].split("\n"), Tone.REMOVED)
-    if new[same:]:
-        lines += _text("+ ", new[same:].split("\n"), Tone.ADDED)
+    for mark, rest, role in (("− ", old[same:], Tone.REMOVED), ("+ ", new[same:], Tone.ADDED)):
+        lines += _text(mark, rest.split("\n"), role) if rest else []
     return lines
 
 

@@ -58,15 +58,17 @@ class TurnPair:
         self.one_turn = left.turn.id == right.turn.id and (
             left.view.replay.case.live_runs is right.view.replay.case.live_runs)
         self.contents = contents_of(left.view, left.turn), contents_of(right.view, right.turn)
-        self.facts = [self._fact(name, tell(left), tell(right)) for name, tell in FACTS]
+        self.facts = [self._fact(*row) for row in FACTS]
         self.steps = (step_pairs if self.one_turn else move_pairs)(left.turn.run, right.turn.run)
 
-    def _fact(self, name: str, left: Line, right: Line) -> PairFact:
+    def _fact(self, name: str, tell: Callable[[TurnSide], Line]) -> PairFact:
         """One fact. If both sides look equal although their values differ, the right side says so."""
-        whole = WHOLE.get(name)
-        if text_of(left) != text_of(right) or whole is None or whole[0](self.contents[0]) == whole[0](self.contents[1]):
-            return PairFact(name, left, right, text_of(left) == text_of(right))
-        return PairFact(name, left, (*right, Span(f", {whole[1]}", Tone.WARN)), False)
+        left, right = tell(self.left), tell(self.right)
+        same = text_of(left) == text_of(right)
+        whole, but = WHOLE.get(name, (lambda contents: None, ""))
+        if same and whole(self.contents[0]) != whole(self.contents[1]):
+            return PairFact(name, left, (*right, Span(f", {but}", Tone.WARN)), False)
+        return PairFact(name, left, right, same)
 
     @property
     def difference(self) -> StepPair | None:

@@ -17,7 +17,7 @@ from inspector.whatif import smallest as edge
 from inspector.whatif.grid import Axis, End, Grid
 from inspector.whatif.grid_lines import grain
 from inspector.whatif.grid_run import tune
-from inspector.whatif.smallest import cost, knee, rank, smallest
+from inspector.whatif.smallest import cost, knee, smallest
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
 from tests.whatif.test_simulation import WORDS, case_of, stream
 from tests.whatif.test_sweep import brute, stories
@@ -35,7 +35,7 @@ def test_the_smallest_budget_is_as_many_tokens_as_the_answer_has():
     case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     found = smallest(tune(case, grid(4, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (13, "to the token")
-    assert rank(found.at_edge) == (13, 1)
+    assert cost([found.at_edge]) == (13, 1)
     assert found.edge.below[0].spend.requests == 1
     assert not found.edge.below[0].complete, "no attempts"
     assert found.limits[INITIAL] == 13
@@ -86,7 +86,7 @@ def test_the_edge_costs_no_more_than_the_cell_and_one_token_less_does(exchanges,
             if budget:
                 given_ = tuned.grid.settings_with({**chosen, INITIAL: budget})
                 end = brute(case, given_)[number]
-                assert (end.complete and rank(end) <= rank(found.end)) is wanted, budget
+                assert (end.complete and cost([end]) <= cost([found.end])) is wanted, budget
 
 
 # -- all turns together ----------------------------------------------------------------------------------------------

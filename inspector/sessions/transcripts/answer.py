@@ -98,8 +98,8 @@ class TreePlace(NamedTuple):
         found: list[InterimRow] = []
         link = self.since
         while link is not None:
-            found.append(link[1])
-            link = link[0]
+            link, row = link
+            found.append(row)
         return tuple(reversed(found))
 
     def after(self, row: InterimRow) -> TreePlace:
@@ -344,10 +344,8 @@ def content_text(content: Any) -> str:
     """The text of a list of content blocks; other blocks are named."""
     if not isinstance(content, list):
         return ""
-    return "\n".join(
-        block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]"
-        for block in content if isinstance(block, dict)
-    )
+    return "\n".join(block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]"
+                     for block in content if isinstance(block, dict))
 
 
 def early_usage(answer: TranscriptAnswer) -> None:
@@ -355,18 +353,15 @@ def early_usage(answer: TranscriptAnswer) -> None:
     usage = answer.usage
     if usage is None or usage.output_tokens is None or answer.word is not None:
         return
-    size = sum(
-        len(part.arguments or "") if type(part) is ToolCall else len(getattr(part, "text", "")) for part in answer.parts
-    )
+    size = sum(len((part.arguments if type(part) is ToolCall else getattr(part, "text", "")) or "")
+               for part in answer.parts)
     # Claude Code writes a row per block while the answer streams; the count in an early row is the one of
     # `message_start`.
-    if size <= _CHARS_A_TOKEN * usage.output_tokens:
-        return
-    told = f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole ({size:,} "
-    answer.findings.append(
-        Finding("transcript.early_usage", Severity.INFO, f"{told}characters): it is left out", answer.word_at)
-    )
-    answer.usage = usage._replace(output_tokens=None)
+    if size > _CHARS_A_TOKEN * usage.output_tokens:
+        told = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole "
+                f"({size:,} characters): it is left out")
+        answer.findings.append(Finding("transcript.early_usage", Severity.INFO, told, answer.word_at))
+        answer.usage = usage._replace(output_tokens=None)
 
 
 _CHARS_A_TOKEN = 8
