@@ -224,7 +224,8 @@ NAMES_A_FORMAT: dict[str, str] = {
         "importers/kimi", "importers/amp", "importers/pi", "importers/litellm",
         "importers/opencode", "transcripts/ending_rules", "transcripts/chat_messages", "importers/qwen",
         "transcripts/litellm_answers",
-        "importers/claude_code", "importers/claude_rows", "importers/gemini_cli", "importers/har", "importers/otlp",
+        "importers/claude_code", "importers/claude_rows", "importers/gemini_cli", "importers/gemini_stream",
+        "importers/har", "importers/otlp",
         "importers/atif")},
 }
 """Module -> why it may name a wire format; every other fact of a format stands in its package."""
