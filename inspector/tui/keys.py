@@ -119,7 +119,7 @@ NOTE_ROWS = 4
 
 
 class KeyBar(AutoHeightPanel):
-    """One row of keys, or a note of several rows."""
+    """A row of keys, behind a note of several rows if there is one."""
 
     SHOWS = ("note",)
     note: reactive[str] = reactive("", init=False, repaint=False)
@@ -135,15 +135,23 @@ class KeyBar(AutoHeightPanel):
 
     def make(self, width: int) -> Sequence[Line]:
         """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""
-        said = self._note_line()
-        if 2 < width < width_of(said):  # no key fits beside it
-            return [(Span(" "), *row) for row in wrap_line(said[1:-1], width - 2)][:NOTE_ROWS]
+        rows, keys = self._rows_and_keys(width)
         if self.screen is not self.app.screen:
-            return [said]
-        return [(*said, *(span for _, spans in self._fitting(width - width_of(said)) for span in spans))]
+            return [row for row in rows if row] or [EMPTY]
+        return [*rows[:-1], (*rows[-1], *(span for _, spans in keys for span in spans))]
 
-    def _note_line(self) -> Line:
-        return (Span(" "), *hint(one_line(self.note), Tone.WARN, sentence=True), Span("  ")) if self.note else ()
+    def _rows_and_keys(self, width: int) -> tuple[list[Line], list[tuple[ActiveBinding, Line]]]:
+        """The rows of the note, and the keys behind the last of them: on a row of their own if not even help and
+        leaving fit there."""
+        said = hint(one_line(self.note), Tone.WARN, sentence=True) if self.note else EMPTY
+        wrapped = wrap_line(said, width - 2)[:NOTE_ROWS] if width > 2 else [said]  # before the first layout it is 0
+        rows: list[Line] = [(Span(" "), *row) for row in wrapped] if said else [EMPTY]
+        if said:
+            rows[-1] = (*rows[-1], Span("  "))
+        keys = self._fitting(room := width - width_of(rows[-1]))
+        if said and sum(width_of(spans) for _, spans in keys) > room:
+            return [*rows, EMPTY], self._fitting(width)
+        return rows, keys
 
     def _fitting(self, room: int) -> list[tuple[ActiveBinding, Line]]:
         """The keys that fit without being cut; room for help and leaving is reserved."""
@@ -156,15 +164,15 @@ class KeyBar(AutoHeightPanel):
         # The last two are help and leaving; the one before them is the least important that is left.
         while len(kept) > 2 and sum(width_of(spans) for _, spans in kept) > room:
             del kept[-3]
-        # If not even these fit beside a note, the note gets the whole line; the next action brings the keys back.
-        return kept if not self.note or sum(width_of(spans) for _, spans in kept) <= room else []
+        return kept
 
     def on_click(self, event: Click) -> None:
         """Runs the action of the clicked key."""
-        position = width_of(self._note_line())
-        if event.x < position:
+        rows, keys = self._rows_and_keys(self.size.width)
+        position = width_of(rows[-1])
+        if event.y != len(rows) - 1 or event.x < position:
             return
-        for found, spans in self._fitting(self.size.width - position):
+        for found, spans in keys:
             position += width_of(spans)
             if event.x < position:
                 self.post_message(ActionWanted(found.binding.action, found.node))
@@ -330,7 +338,8 @@ def why_unused(app: App[Any], key: str) -> str:
     """Why a key does nothing on the screen: it is not usable now, or works elsewhere; empty if it works nowhere."""
     here = next((each for each in app.screen._bindings.key_to_bindings.get(key, []) if each.tooltip), None)
     if here is not None:
-        later = app.screen.why_locked(here.action.partition("(")[0]) if isinstance(app.screen, LockingScreen) else ""
+        lock = app.screen.controls if isinstance(app.screen, LockingScreen) else None
+        later = lock.why_locked(here.action.partition("(")[0]) if lock is not None else ""
         return f"{name_of(key)} {later or 'has no use now'}: {here.tooltip} · ? lists the keys"
     by_name = {kind.__name__: kind for kind in owners()}
     for name, place in PLACES.items():

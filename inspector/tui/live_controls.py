@@ -21,6 +21,7 @@ from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.input_editor import text_field
+from inspector.tui.key_words import name_of
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
@@ -191,13 +192,17 @@ LOCKED = frozenset({
 """Actions that need a complete session; they are disabled until the turn is over."""
 
 
+RUN = "live.run"
+"""The id of the key that runs a turn to its end."""
+
+
 class TurnControls(SessionPart):
     """Runs the actions of a live turn's keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "live_do", "do", id="live.do",
                 tooltip="Carry out what waits: send the request, answer the calls, accept the end"),
-        Binding("D", "live_run", "run", id="live.run", tooltip="Carry out what follows without waiting, to the end"),
+        Binding("D", "live_run", "run", id=RUN, tooltip="Carry out what follows without waiting, to the end"),
         Binding("a", "live_pause", "pause", id="live.pause", tooltip="Wait again once what is under way is done"),
         Binding("i", "live_edit", "edit", id="live.edit",
                 tooltip="Edit what waits: budget and limits, or how each call is answered"),
@@ -218,6 +223,14 @@ class TurnControls(SessionPart):
         if action.startswith("live_"):
             return not self.is_finished and MEANS[action](self.driver)
         return self.is_finished or action not in LOCKED
+
+    def why_locked(self, action: str) -> str:
+        """When the key of an action that needs the whole turn will work; empty for any other."""
+        if self.is_finished or action not in LOCKED:
+            return ""
+        own = next(each.key for each in self.BINDINGS if isinstance(each, Binding) and each.id == RUN)
+        key = self.stage.app._keymap.get(RUN, own).split(",")[0]
+        return f"works when the turn is over ({name_of(key)} runs it to its end)"
 
     def work(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs a task of the driver while keys stay active; the driver runs one task at a time."""

@@ -21,7 +21,7 @@ from inspector.live.telling import coming, exchanges, live_view, now, recorded_c
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Sheet, Span, Tone, field, more
 from inspector.tui.delivery import shown_path
 from inspector.tui.key_words import name_of
-from inspector.tui.live_controls import LOCKED, MEANS, TurnControls
+from inspector.tui.live_controls import MEANS, TurnControls
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import Status, VerdictPanel, WrappedLines
 from inspector.tui.session_files import OpenSession, ScreenPlace, remember, run_of, session_of
@@ -92,12 +92,6 @@ class LiveScreen(SessionScreen):
         if action == "give_up" and not self.is_finished:
             return MEANS[action](self.driver)
         return self.controls.allows(action) and super().check_action(action, parameters)
-
-    def why_locked(self, action: str) -> str:
-        """When a key that needs the whole turn will work."""
-        if self.is_finished or action not in LOCKED:
-            return ""
-        return f"works when the turn is over ({self._key('live.run')} runs it to its end)"
 
     def _give_up(self) -> None:
         """Cancels the turn."""

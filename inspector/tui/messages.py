@@ -41,11 +41,18 @@ class PlacedScreen(Protocol):
 
 
 @runtime_checkable
-class LockingScreen(Protocol):
-    """A screen on which some keys work only later."""
+class KeyLock(Protocol):
+    """What keeps some keys from working now."""
 
     def why_locked(self, action: str) -> str:
         """When the key of an action will work; empty if nothing locks it."""
+
+
+@runtime_checkable
+class LockingScreen(Protocol):
+    """A screen on which some keys work only later."""
+
+    controls: KeyLock
 
 
 NO_FILTER = "filter not applied"

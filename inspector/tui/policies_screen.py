@@ -183,7 +183,7 @@ class PoliciesScreen(TableScreen):
         if not made.rows:
             return [(title, Span("  no turns: nothing was read", Tone.WARN))]
         every, laid = len(made.policies), self._cells.layout_of(made)
-        left_out = laid.size < every
+        left_out = laid.size < every and not self._past_filter  # there is no room for both
         counts = f"  {count_of(len(made.rows), 'turn')}" + (
             "" if left_out else f" under {count_of(every, 'policy', 'policies')}")
         if self._past_filter:

@@ -388,6 +388,22 @@ async def test_a_step_outside_the_filter_takes_it_away(app_on: AppOn) -> None:
         assert "▶  3 " in page(pilot.app)
 
 
+@pytest.mark.parametrize(("words", "behind"), [(13, False), (16, True)])
+async def test_a_long_note_leaves_the_keys_in_sight_and_they_can_be_clicked(
+    app_on: AppOn, words: int, behind: bool
+) -> None:
+    """Behind its last row, or on a row of their own if not even help and leaving fit there."""
+    async with app_on().run_test(size=(60, 20)) as pilot:
+        session(pilot).note = "one " * words + "end"
+        await pilot.pause()
+        *_, before, last = page(pilot.app).splitlines()
+        assert last.endswith("? help  q quit")
+        assert before.startswith(" one one")
+        assert ("end " in last) is behind
+        await pilot.click("#keys", offset=(last.index("? help"), 1))
+        assert "Keys  (type to narrow" in page(pilot.app)
+
+
 async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         for key, said in (("J", ""),
