@@ -153,7 +153,8 @@ def page(report: Report) -> str:
     order = [name for name, _ in bad.most_common(len(_COLOURS) - 2)]  # the endings that have a colour of their own
     parts = [
         f"<h1>How turns ended</h1><p>{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: "
-        f"{whole.complete:,} complete, {whole.lost:,} lost; {whole.output:,} output tokens, "
+        f"{whole.complete:,} complete, {whole.lost:,} lost, {whole.turns - whole.complete - whole.lost:,} neither; "
+        f"{whole.output:,} output tokens, "
         f"{whole.lost_output:,} of them in lost turns.</p>",
         _legend(order),
     ]

@@ -143,7 +143,10 @@ def followed_paths(paths: Sequence[str]) -> list[str]:
 
 
 def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
-    """Writes a line for each turn that is new or whose verdict changed, whenever a file grows, until Ctrl-C."""
+    """Writes a line for each turn that is new or whose verdict changed, whenever a file grows, until Ctrl-C.
+
+    Says on standard error when a file can no longer be read.
+    """
     from time import monotonic, sleep
 
     from inspector.sessions.following import FileState, files_watched, states_of
@@ -152,7 +155,7 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
     files = files_watched(paths, view.inputs)
     states: Mapping[str, FileState] = {}
     rests_until = 0.0
-    verdicts = _verdicts(view)
+    verdicts, errors = _verdicts(view), _errors(view)
     try:
         while True:
             sleep(LOOK)
@@ -163,6 +166,8 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
             try:
                 seen = read()
                 after, files = _verdicts(seen), files_watched(paths, seen.inputs)
+                told, errors = errors, _errors(seen)
+                say(each for each in errors if each not in told)
             except LoopError as why:
                 say([str(why)])
                 after = verdicts
@@ -174,6 +179,10 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
             states, verdicts, rests_until = now, after or verdicts, monotonic() + 2 * (monotonic() - begun)
     except KeyboardInterrupt:
         return
+
+
+def _errors(view: View) -> list[str]:
+    return [given.error for given in view.inputs if given.error]
 
 
 def _verdicts(view: View) -> dict[int, str]:

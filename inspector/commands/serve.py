@@ -231,8 +231,13 @@ def run_tool(name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
     from inspector.check.agent_tools import answer_of
 
     try:
-        return json.dumps(answer_of(name, arguments), ensure_ascii=False), False
+        return _utf_8(json.dumps(answer_of(name, arguments), ensure_ascii=False)), False
     except LoopError as why:
-        return commands.without_credentials(" ".join(str(why).split())), True
+        return _utf_8(commands.without_credentials(" ".join(str(why).split()))), True
     except Exception as why:  # noqa: BLE001 - an agent can do nothing with a traceback, which may hold what was read
         return f"{name}: cannot be done: {type(why).__name__}", True
+
+
+def _utf_8(text: str) -> str:
+    """The text with JSON escapes for lone surrogates: they are no UTF-8, and the server ends where it cannot write."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

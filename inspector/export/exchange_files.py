@@ -52,7 +52,8 @@ def curl(facts: ResponseFacts) -> str:
     if exchange.request_json is None or not exchange.url.startswith(("http://", "https://")):
         raise CallerError(f"{facts.name}: its request was not recorded, so there is nothing to send")
     address = redact.url(exchange.url)
-    words = [f"curl -sS --no-buffer -X POST {_shell(address)}"]  # unbuffered: events of a stream show as they arrive
+    # Unbuffered: events of a stream show as they arrive. Without globs: `[1-9]` in an address would be nine requests.
+    words = [f"curl -sS --no-buffer --globoff -X POST {_shell(address)}"]
     sent = {name.lower() for name, _ in exchange.request_headers}
     words += [f"-H {_shell(f'{name}: {value}')}" for name, value in redact.headers(exchange.request_headers)
               # HAR files list HTTP/2's pseudo-headers (`:path`) too

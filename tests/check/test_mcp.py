@@ -239,6 +239,21 @@ def test_a_damaged_database_is_one_line(tmp_path):
     assert (failed, "\n" in text) == (True, False)
 
 
+def test_every_answer_can_be_written_as_utf_8(tmp_path):
+    """The server would end at a text that cannot: the model's name holds half a character, and so does a file's."""
+    name = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"\xff.jsonl"))
+    with open(name, "wb") as file:
+        file.write(lines(asked([user("Go.")], chat("Half", "length", model="m \ud800"), max_tokens=3)))
+    for tool, arguments in (("list_sessions", {"paths": [str(tmp_path)]}), ("why_did_it_stop", {"path": name}),
+                            ("findings", {"paths": [name]}), ("why_did_it_stop", {"path": f"{name}.gone"}),
+                            ("response", {"path": name, "index": 0}),
+                            ("what_if", {"path": name, "limits": {"max_tokens": 9}})):
+        text, failed = run_tool(tool, arguments)
+        assert text.encode(), tool
+        assert failed == arguments.get("path", "").endswith(".gone"), tool
+    assert json.loads(run_tool("list_sessions", {"paths": [str(tmp_path)]})[0])["sessions"][0]["path"] == name
+
+
 def test_a_fifo_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")
     started = time.monotonic()

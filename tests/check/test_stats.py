@@ -78,6 +78,7 @@ def test_the_page_is_whole_inert_and_needs_nothing_else(report):
     Tags().feed(made)
     assert "script" not in seen
     assert seen.count("svg") == 4
+    assert "1 complete, 1 lost, 1 neither; 55 output tokens, 40 of them in lost turns" in made, "as the text says"
     assert "=m&lt;2&gt;" in made
     assert "<m" not in made.replace("<meta", "")
     assert "default-src 'none'" in made

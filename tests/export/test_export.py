@@ -256,6 +256,7 @@ def test_curl_sends_what_was_sent():
     (content,) = form_files(found, "curl").values()
     words = shlex.split(content)
     assert words[0] == "curl"
+    assert "--globoff" in words, "brackets in an address would be many requests"
     assert "https://api.openai.com/v1/chat/completions" in words
     headers = [words[i + 1] for i, word in enumerate(words) if word == "-H"]
     assert headers == ["Authorization: $API_KEY", "X-Title: a b", "content-type: application/json"]

@@ -106,6 +106,8 @@ def test_explain_follows_with_a_line_for_each_new_verdict(path) -> None:
         while not said.startswith("turn 2: "):
             said = process.stdout.readline()
         assert said.startswith("turn 2: TRUNCATED · the provider cut the answer: openai_chat")
+        path.unlink()
+        assert process.stderr.readline() == f"inspector: {path}: cannot be read: No such file or directory\n"
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
