@@ -147,6 +147,18 @@ def test_a_transcript_loads_the_wire_format_of_its_answers_alone(tmp_path: Path)
     assert {row.package for row in FORMATS.values()} & loaded == {"loop_core.wire.openai_chat"}
 
 
+def test_pairs_load_the_wire_format_of_their_answers_alone(tmp_path: Path) -> None:
+    path = pair(tmp_path, '{"city": "Oslo"}', "tool_calls")
+    loaded = explained(path)
+    assert "inspector.sessions.importers.pairs" in loaded, "the sample was not read"
+    assert {row.package for row in FORMATS.values()} & loaded == {"loop_core.wire.openai_chat"}
+    path.write_text(json.dumps({"request": {"messages": [{"role": "user", "content": "hi"}]},
+                                "response": answer("{}", "stop")}))
+    loaded = explained(path)
+    assert "inspector.sessions.importers.hermes" in loaded, "a format that may also be a database looks at it"
+    assert "sqlite3" not in loaded
+
+
 def test_a_transcript_of_claude_code_loads_the_wire_format_of_its_answers_alone() -> None:
     loaded = explained(next((ROOT / "sample_sessions").glob("18-*")))
     assert "inspector.sessions.importers.claude_code" in loaded, "the sample was not read"

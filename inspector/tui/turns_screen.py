@@ -129,24 +129,24 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def on_mount(self) -> None:
         """Starts reading."""
+        self.on_resize()  # the first layout would be made and drawn again if a height changed after it: 10 ms
         self.listed.focus()
         self.watch(self.listed, "cursor", self._follow_cursor)
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
         if self.begun or self._large:
             self.set_interval(PROGRESS, self._progress)
-        if self.opened is not None and self.begun:
-            self.reading = True
+        self.reading = self.begun if self.opened is not None else bool(paths or self._large)
+        if self.reading and self.opened is not None:
             self.call_after_refresh(turns_reading.read_whole, self, self.opened.paths)
-        if self.opened is None and (paths or self._large):
-            self.reading = True
+        elif self.reading:
             self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
         self._count()
         self._follow_cursor()
 
     def on_resize(self) -> None:
         """Gives the details of a row the room that is left."""
-        self.query_one(TurnAbout).styles.height = SMALL_ABOUT if self.size.height < TALL else LARGE_ABOUT
+        self.query_one(TurnAbout).styles.height = SMALL_ABOUT if self.app.size.height < TALL else LARGE_ABOUT
 
     # -- reading -------------------------------------------------------------------------------------------------
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from inspector.sessions import intake
 from inspector.sessions.importers.records import compact_json, in_tree, member_name, number_records
@@ -25,6 +23,9 @@ from inspector.sessions.transcripts import TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from loop_core.json_parser import from_json
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _FILES = ("", "-wal", "-journal")
 """Suffixes of the files of a database that is in use."""
@@ -41,6 +42,10 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
     Raises:
         UnreadableError: it cannot be read, is larger than the bound, or is not a database.
     """
+    # Formats that may also be lines are asked about many a file, and most are no databases: 3 ms of a start.
+    import sqlite3
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="loop-inspector-") as folder:
         copy = os.path.join(folder, "copy.db")
         _copy(path, copy)
