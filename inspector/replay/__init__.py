@@ -385,14 +385,9 @@ def first_cap(case: Case, record: TurnRecord) -> int | None:
     return request.max_tokens if request else None
 
 
-def budget_changed(case: Case, record: TurnRecord, settings: Settings) -> bool:
-    """Whether the replay of a turn uses another initial max_tokens than recorded."""
-    return settings.simulate and settings.max_tokens is not None and settings.max_tokens != first_cap(case, record)
-
-
 def _simulate(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:
     from inspector.replay.simulate import simulated_source  # only what simulates pays for it
 
-    changed = budget_changed(case, record, settings)
+    changed = settings.simulate and settings.max_tokens not in (None, first_cap(case, record))
     recorded = source_of(case, record, links)
     return simulated_source(recorded, case.recording.exchanges, case.measures, changed)

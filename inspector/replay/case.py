@@ -326,7 +326,7 @@ def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
     live, method, stripped = link.why == LIVE, None, ""
     if not live:
         # The recorded agent's own request decides how its segment is joined: the machine's request was never sent.
-        first = position == 0 or link.place not in _ASKED_ON
+        first = position == 0 or link.place is TurnPlace.TOOL_RESULT
         method, stripped = (Method.FIRST, "") if first else asked_by(case, link)
     answer = ProviderResponse(exchange.response, case.judgements[link.index], link.index, method, stripped,
                               verdicts=case.verdicts[link.index], live=live, synthetic=exchange.simulated)
@@ -334,9 +334,6 @@ def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
         return answer
     asked = _last_message(case, link)
     return replace(answer, anchor=anchor_of_hint(asked), mark=mark_of_hint(asked))
-
-
-_ASKED_ON = frozenset({TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE})
 
 
 def asked_by(case: Case, link: Link) -> tuple[Method, str]:

@@ -80,14 +80,12 @@ def _word(exchange: Exchange) -> At | None:
         # The last occurrence: a stream repeats the member in each event, null until the end.
         found = [match for match in _member(name).finditer(exchange.body) if said and _value(match[1]) == said]
         if found:
-            return At(ExchangePart.BODY, found[-1].start(1), found[-1].end(1), _beside(exchange, name))
+            # Routers put their own word into the object of the stop word.
+            places = (seen.at for seen in exchange.response.stop_reason.evidence if seen.at is not None)
+            word = next((at.pointer for at in places), None)
+            beside = None if word is None else f"{word.rpartition('/')[0]}/{name}"
+            return At(ExchangePart.BODY, found[-1].start(1), found[-1].end(1), beside)
     return None
-
-
-def _beside(exchange: Exchange, name: str) -> str | None:
-    """The pointer of a member in the same object as the stop word, where routers put their own word."""
-    word = next((seen.at.pointer for seen in exchange.response.stop_reason.evidence if seen.at is not None), None)
-    return None if word is None else f"{word.rpartition('/')[0]}/{name}"
 
 
 @lru_cache(maxsize=16)

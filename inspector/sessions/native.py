@@ -311,13 +311,10 @@ class _Reader:
         raw.duration_ms = time_of(record) if record.get("ms") is not None else raw.duration_ms
 
     def _tool_result(self, record: Mapping[str, Any]) -> None:
-        result = ToolResultPart(
-            optional_text(record, "call_id"),
-            optional_text(record, "name"),
-            redact.text(record["text"]),
-            record.get("is_error") is True,
-        )
-        self.reading.answers.append(ToolAnswer(self._entry(record), result, optional_text(record, "at")))
+        result = ToolResultPart(optional_text(record, "call_id"), optional_text(record, "name"),
+                                redact.text(record["text"]), record.get("is_error") is True)
+        raw = self._named(record)
+        self.reading.answers.append(ToolAnswer(raw.entry if raw else None, result, optional_text(record, "at")))
 
     def _limits(self, record: Mapping[str, Any]) -> None:
         try:
@@ -339,7 +336,7 @@ class _Reader:
     def _note(self, record: Mapping[str, Any]) -> None:
         text = redact.text(record["text"])
         self._act("note", text, record)
-        raw = self.raws.get(record.get("request") or "")
+        raw = self._named(record)
         if raw is not None and text.startswith(AGAIN):
             self.notices.append(sent_again(raw.entry, raw.status, raw.problem, text))
 
@@ -347,11 +344,12 @@ class _Reader:
         self._act("cancel", record.get("answered") is True, record)
 
     def _act(self, kind: str, value: Any, record: Mapping[str, Any]) -> None:
-        self.reading.acts.append(Act(kind, value, self._entry(record), optional_text(record, "at")))
+        raw = self._named(record)
+        self.reading.acts.append(Act(kind, value, raw.entry if raw else None, optional_text(record, "at")))
 
-    def _entry(self, record: Mapping[str, Any]) -> int | None:
-        raw = self.raws.get(record.get("request") or "")
-        return raw.entry if raw else None
+    def _named(self, record: Mapping[str, Any]) -> RawExchange | None:
+        """The exchange that a record names."""
+        return self.raws.get(record.get("request") or "")
 
     def _finish(self, key: str, raw: RawExchange) -> None:
         raw.body = b"".join(self.bodies.get(key, ()))

@@ -175,16 +175,8 @@ class CancelRecord(Record):
 
 
 Typed = Annotated[
-    AboutRecord
-    | RequestRecord
-    | ResponseRecord
-    | BytesRecord
-    | EndRecord
-    | ToolResultRecord
-    | LimitsRecord
-    | PolicyRecord
-    | NoteRecord
-    | CancelRecord,
+    AboutRecord | RequestRecord | ResponseRecord | BytesRecord | EndRecord | ToolResultRecord | LimitsRecord
+    | PolicyRecord | NoteRecord | CancelRecord,
     Field(discriminator="type"),
 ]
 _TYPED: TypeAdapter[Any] = TypeAdapter(Typed)
@@ -220,19 +212,16 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
         written["body"] = redact.request(redact.texts(written["body"]), json.dumps(written["body"]))
     if isinstance(written.get("text"), str):
         written["text"] = redact.text(written["text"])
-    first = [name for name in ("loop_inspector_session", "type", "id", "request") if name in written]
-    ordered = {name: written[name] for name in [*first, *(name for name in written if name not in first)]}
+    first = ("loop_inspector_session", "type", "id", "request")
+    ordered = {name: written[name] for name in first if name in written} | written
     # half a surrogate pair is no UTF-8
     return json.dumps(ordered, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _marks(model: BaseModel) -> dict[str, Any]:
     """The fields that identify the record and are written even if they equal a default."""
-    return {
-        name: getattr(model, name)
-        for name in ("loop_inspector_session", "type", "end", "values")
-        if hasattr(model, name)
-    }
+    names = ("loop_inspector_session", "type", "end", "values")
+    return {name: getattr(model, name) for name in names if hasattr(model, name)}
 
 
 def explain(record: Mapping[str, Any]) -> str:

@@ -99,16 +99,12 @@ def headers(
     pairs: Iterable[tuple[str, str]], shapes: bool = True, counts: Counts | None = None
 ) -> tuple[tuple[str, str], ...]:
     """The headers with credentials masked; `shapes` is false where the values are known to hold none of any form."""
-    shown = [(name, _named_mask(name, value, counts) if secret_name(name) else _header(name, value))
-             for name, value in pairs]
+    # The length is compared first, since that is enough for nearly every header.
+    shown = [(name, _named_mask(name, value, counts) if secret_name(name) else
+              url(value) if len(name) == 8 and name.lower() == "location" else value) for name, value in pairs]
     if not shapes or not spans("\n".join([value for _, value in shown]).encode("utf-8", "surrogatepass")):
         return tuple(shown)
     return tuple([(name, text(value, counts)) for name, value in shown])
-
-
-def _header(name: str, value: str) -> str:
-    # The length is compared first, since that is enough for nearly every header.
-    return url(value) if len(name) == 8 and name.lower() == "location" else value
 
 
 def _named_mask(name: str, value: str, counts: Counts | None) -> str:

@@ -303,13 +303,9 @@ def _from(number: int, start: int) -> bytes:
 def _fits(act: Act) -> bool:
     """Whether the fields of an act have the right types and values."""
     _, fields = ACTS.get(str(act.get("act")), (None, None))
-    if fields is None:
-        return False
-    return all(
-        name in act and isinstance(act[name], kinds) and (bool in kinds or not isinstance(act[name], bool))
-        and (not isinstance(act[name], int) or isinstance(act[name], bool) or act[name] >= 1)
-        for name, kinds in fields.items()
-    )
+    return fields is not None and all(
+        name in act and type(act[name]) in kinds and (type(act[name]) is not int or act[name] >= 1)
+        for name, kinds in fields.items())
 
 
 def open_store(recording: Recording, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
