@@ -141,18 +141,6 @@ class Recognise(Protocol):
         """Whether it is a whole body, or the event of this name of a stream."""
 
 
-def _never(request: Request) -> bool:
-    return False
-
-
-def _as_is(tool: Tool) -> Tool:
-    return tool
-
-
-def _nobody(parts: Sequence[Any]) -> Sequence[tuple[int, str]]:
-    return ()
-
-
 class Format(NamedTuple):
     """Everything that is specific to one wire format."""
 
@@ -179,7 +167,7 @@ class Format(NamedTuple):
     home: Home
     provider: str
     """The provider's well-known name in the conventions of OpenTelemetry, used if the server is unknown."""
-    reduced: Callable[[Tool], Tool] = _as_is
+    reduced: Callable[[Tool], Tool] = lambda tool: tool
     """The tool with a schema that the provider takes; what cannot be said is left out, so that it allows more."""
     history: str = "messages"
     """The field of a request body that holds the history; in `prompt` it is one text."""
@@ -190,7 +178,7 @@ class Format(NamedTuple):
     # -- what a turn may do -------------------------------------------------------------------------------------
     prefills: frozenset[Prefill] = frozenset()
     """The ways of continuing a last assistant message that can be asked for; without any an answer begins anew."""
-    chained: Callable[[Request], bool] = _never
+    chained: Callable[[Request], bool] = lambda request: False
     """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
     body_marks: bool = False
     """Servers spell the cap, the usage of a stream and a prefill each in their own way (`outgoing.body_of`)."""
@@ -198,7 +186,7 @@ class Format(NamedTuple):
     """Cached tokens are counted beside the input tokens, not among them."""
     region: str = ""
     """The region that the provider's host is named after, where it is."""
-    handovers: Callable[[Sequence[Any]], Sequence[tuple[int, str]]] = _nobody
+    handovers: Callable[[Sequence[Any]], Sequence[tuple[int, str]]] = lambda parts: ()
     """Where in an answer's text another model went on with it, and who gave way to whom."""
     rules: Mapping[str, tuple[str, ...]] = {}
     """Rule of the decoder -> the facts that it goes by, as provenance names them."""

@@ -105,22 +105,22 @@ _NATIVE = ("stop_reason",)
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
     """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
-    _refuse(response)
+    for what, why in _losses(response):
+        raise EncodeError(why, api=API, what=what)
     if stream:
         yield from _stream(response, max(1, chunk))
     else:
         yield dump(_body(response)).encode()
 
 
-def _refuse(response: ChatResponse) -> None:
-    for part in response.parts:
-        if type(part) is OpaquePart:
-            raise EncodeError("a completion is text", api=API, what="opaque")
+def _losses(response: ChatResponse) -> Iterator[tuple[str, str]]:
+    if any(type(part) is OpaquePart for part in response.parts):
+        yield "opaque", "a completion is text"
     if response.continuation_token is not None:
-        raise EncodeError("a completion cannot be continued by a token", api=API, what="continuation_token")
+        yield "continuation_token", "a completion cannot be continued by a token"
     for name in response.native:
         if name not in (*_NATIVE, "truncated"):
-            raise EncodeError(f"a completion has no field {name!r}", api=API, what=f"native.{name}")
+            yield f"native.{name}", f"a completion has no field {name!r}"
 
 
 def _body(response: ChatResponse) -> dict[str, Any]:

@@ -193,6 +193,17 @@ def indexed_by(key: str) -> Indexes:
     return lambda value: [(value, key)] if key in value else []
 
 
+def text_in(event: str, *path: str) -> Callable[[str | None, Event], tuple[Event, str]]:
+    """Events of this name have their text at this path."""
+
+    def find(name: str | None, value: Event) -> tuple[Event, str]:
+        for key in path[:-1] if name == event else ():
+            value = value[key]
+        return (value, path[-1]) if name == event else ({}, "")
+
+    return find
+
+
 class RequestRefusal(NamedTuple):
     """The HTTP error that answers an invalid request."""
 
@@ -258,16 +269,12 @@ class RequestId(NamedTuple):
     """The body of an error holds it too, as `request_id`."""
 
 
-def _itself(body: Body) -> Any:
-    return body
-
-
 class TokenCount(NamedTuple):
     """The endpoint that counts the tokens of a request, and the form of its answer."""
 
     path: re.Pattern[str]
     answer: Callable[[int], Event]
-    inner: Callable[[Body], Any] = _itself
+    inner: Callable[[Body], Any] = lambda body: body
     """The body -> the request that is counted."""
     optional: frozenset[str] = frozenset()
     """The members that a request may lack if only its tokens are counted."""
@@ -287,10 +294,6 @@ PEER_CALL: PeerWords = ("tool_calls", "tool-calls", "tool_call", "toolUse")
 PEER_LENGTH: PeerWords = ("length", "length", "length", "length")
 PEER_FILTER: PeerWords = ("content_filter", "content-filter", "content_filter", "error")
 PEER_FAILED: PeerWords = ("raises", "error", "raises", "error")
-
-
-def _nothing(value: Mapping[str, Any]) -> None:
-    return None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -358,9 +361,9 @@ class Serving:
     demands: Demands = field(default_factory=Demands)
     demands_of: tuple[tuple[re.Pattern[str], Demands], ...] = ()
     """What the server demands where a path that fits asks for another maker's model; the first that fits."""
-    json_shape: Callable[[Body], JSONShape | None] = _nothing
+    json_shape: Callable[[Body], JSONShape | None] = lambda value: None
     """A function from the other fields of a request (`Request.extra`) to the JSON that the answer's text must be."""
-    follows: Callable[[Body], str | None] = _nothing
+    follows: Callable[[Body], str | None] = lambda value: None
     """The answer that a request goes on from, where the server keeps it under another name than `previous_id`."""
     count: TokenCount | None = None
     near: re.Pattern[str] | None = None

@@ -49,6 +49,7 @@ from loop_core.wire.serving import (
     indexed_by,
     itself,
     say,
+    text_in,
     usual_reasons,
 )
 
@@ -78,10 +79,6 @@ ERRORS: Mapping[int, str] = {
     400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error", 500: "api_error", 503: "api_error",
     529: "overloaded_error",
 }
-
-
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
-    return (value["delta"], "text") if name == "content_block_delta" else ({}, "")
 
 
 def anthropic_error(why: RequestRefusal) -> Event:
@@ -241,7 +238,7 @@ SERVING = Serving(
     base="",  # its SDK adds /v1 itself
     client='anthropic.Anthropic(base_url="{base}", api_key="any")',
     says=SAYS,
-    text=_text,
+    text=text_in("content_block_delta", "delta", "text"),
     stop_place=StopPlace(in_delta, ("stop_reason",), null=True),
     calls=CallFraming.BLOCKS,
     answer_id="msg_{}",
@@ -283,10 +280,6 @@ COMPLETE_ENDS: Mapping[str, str] = {
 }
 
 
-def _completion_text(name: str | None, value: Event) -> tuple[Event, str]:
-    return value, "completion"
-
-
 # -- What it demands -------------------------------------------------------------------------------------------------
 # Members: anthropic 0.125.0 types/completion_create_params.py. That a prompt begins with "\n\nHuman:" is not asked for.
 
@@ -308,7 +301,7 @@ COMPLETE_SERVING = Serving(
     base="",
     client='anthropic.Anthropic(base_url="{base}", api_key="any").completions',
     says=COMPLETE_SAYS,
-    text=_completion_text,
+    text=lambda name, value: (value, "completion"),
     stop_place=StopPlace(itself, ("stop_reason",), null=True),
     answer_id="compl_{}",
     errors=ERRORS,

@@ -37,7 +37,6 @@ from loop_core.wire.serving import (
     OwnServer,
     PeerWords,
     RequestId,
-    RequestRefusal,
     Serving,
     Spelling,
     StopPlace,
@@ -48,6 +47,7 @@ from loop_core.wire.serving import (
     itself,
     nanoseconds,
     say,
+    text_in,
     usual_reasons,
 )
 
@@ -79,14 +79,6 @@ ERRORS: Mapping[int, str] = {
     400: "ValidationException", 404: "ResourceNotFoundException", 429: "ThrottlingException",
     500: "InternalServerException", 503: "ServiceUnavailableException", 529: "ServiceUnavailableException",
 }
-
-
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
-    return (value["delta"], "text") if name == "contentBlockDelta" else ({}, "")
-
-
-def _converse_error(refused: RequestRefusal) -> Event:
-    return {"message": refused.message, "__type": refused.kind}
 
 
 def _set_times(value: Event) -> bool:
@@ -232,7 +224,7 @@ SERVING = Serving(
     client='boto3.client("bedrock-runtime", endpoint_url="{base}", region_name="us-east-1", '
            'aws_access_key_id="any", aws_secret_access_key="any")',
     says=SAYS,
-    text=_text,
+    text=text_in("contentBlockDelta", "delta", "text"),
     stop_place=StopPlace(itself, ("stopReason",)),
     call_form=CutCallForm.OPEN,
     calls=CallFraming.BLOCKS,
@@ -240,7 +232,7 @@ SERVING = Serving(
     names_model=False,
     indexes=indexed_by("contentBlockIndex"),
     errors=ERRORS,
-    error_body=_converse_error,
+    error_body=lambda refused: {"message": refused.message, "__type": refused.kind},
     error_header="x-amzn-errortype",
     stops=("inferenceConfig", "stopSequences"),
     stop_string_word="stop_sequence",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -144,16 +145,9 @@ def _metrics(counts: tuple[int | None, int | None]) -> dict[str, Any]:
     return {METRICS: {**named, "invocationLatency": 0, "firstByteLatency": 0}}
 
 
-def _llama(response: ChatResponse, stream: bool, chunk: int) -> Iterable[bytes]:
-    return encode_text(response, stream, chunk, llama=True)
-
-
-def _mistral(response: ChatResponse, stream: bool, chunk: int) -> Iterable[bytes]:
-    return encode_text(response, stream, chunk, llama=False)
-
-
 WRITERS: tuple[tuple[re.Pattern[str], Write], ...] = (
-    (NOVA, encode_nova), (LLAMA, _llama), (MISTRAL_CHAT, encode_chat), (MISTRAL, _mistral),
+    (NOVA, encode_nova), (LLAMA, partial(encode_text, llama=True)), (MISTRAL_CHAT, encode_chat),
+    (MISTRAL, partial(encode_text, llama=False)),
 )
 """Pattern of models -> what writes their answers; the first that fits."""
 

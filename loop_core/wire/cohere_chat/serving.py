@@ -7,10 +7,8 @@ from collections.abc import Mapping
 
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, RequestError, Rule, first_ids, inside, items
 from loop_core.wire.serving import (
-    Event,
     Moment,
     OwnServer,
-    RequestRefusal,
     Serving,
     Spelling,
     StopPlace,
@@ -19,6 +17,7 @@ from loop_core.wire.serving import (
     in_delta,
     indexed_by,
     say,
+    text_in,
     usual_reasons,
 )
 
@@ -34,14 +33,6 @@ CANNOT: Mapping[str, str] = usual_reasons(
     "filtered", "paused", "fallback", "commentary", "empty_choices", "done_without_reason", "wandering_index",
     "fresh_ids")
 ENDS: Mapping[str, str] = {"context_full": "completed"}
-
-
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
-    return (value["delta"]["message"]["content"], "text") if name == "content-delta" else ({}, "")
-
-
-def _cohere_error(refused: RequestRefusal) -> Event:
-    return {"message": refused.message}
 
 
 # -- What it demands -------------------------------------------------------------------------------------------------
@@ -124,7 +115,7 @@ SERVING = Serving(
     base="",
     client='cohere.ClientV2(base_url="{base}", api_key="any")',
     says=SAYS,
-    text=_text,
+    text=text_in("content-delta", "delta", "message", "content", "text"),
     stop_place=StopPlace(in_delta, ("finish_reason",)),
     answer_id="{}",
     call_id="call_{}",
@@ -132,7 +123,7 @@ SERVING = Serving(
     calls_last=True,
     indexes=indexed_by("index"),
     errors={},
-    error_body=_cohere_error,
+    error_body=lambda refused: {"message": refused.message},
     stops=("stop_sequences",),
     stop_string_word="STOP_SEQUENCE",
     cannot=CANNOT,

@@ -54,14 +54,6 @@ CANNOT: Mapping[str, str] = {
 ENDS: Mapping[str, str] = {"refused_repair": "completed", "no_reason stream": "interrupted"}
 
 
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
-    return value["candidates"][0]["content"]["parts"][0], "text"
-
-
-def _candidates(value: Event) -> Sequence[Event]:
-    return value.get("candidates") or ()
-
-
 def _count(count: int) -> Event:
     return {"totalTokens": count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": count}]}
 
@@ -209,8 +201,8 @@ SERVING = Serving(
     base="",
     client='genai.Client(api_key="any", http_options={{"base_url": "{base}"}})',
     says=SAYS,
-    text=_text,
-    stop_place=StopPlace(_candidates, ("finishReason", "finishMessage")),
+    text=lambda name, value: (value["candidates"][0]["content"]["parts"][0], "text"),
+    stop_place=StopPlace(lambda value: value.get("candidates") or (), ("finishReason", "finishMessage")),
     call_form=CutCallForm.DROPPED,
     answer_id="{}",  # ids have no prefix
     frame_end=b"\r\n\r\n",  # Google ends lines so (recorded)

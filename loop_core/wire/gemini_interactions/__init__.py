@@ -93,7 +93,7 @@ def _step(part: ResponsePart, notes: str | None = None) -> Any:
         opaque_object(part, API)
         return RawJSON(part.json)
     assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
-    return _call(part, object_text(part, API))
+    return _call(part, whole=True)
 
 
 def _check(part: ReasoningPart) -> None:
@@ -101,9 +101,10 @@ def _check(part: ReasoningPart) -> None:
         raise EncodeError("thinking is not encrypted here", api=API, what="reasoning.data")
 
 
-def _call(call: ToolCall, given: str | None) -> dict[str, Any]:
+def _call(call: ToolCall, whole: bool) -> dict[str, Any]:
     if call.kind is not CallKind.FUNCTION:
         raise EncodeError("only calls with JSON arguments exist here", api=API, what=f"{call.kind} call")
+    given = object_text(call, API) if whole else None if call.arguments is None else "{}"
     sent = None if given is None else RawJSON(given)
     return {"type": CALL, "id": call.id or "", "name": call.name, **non_null(arguments=sent, signature=call.signature)}
 
@@ -146,7 +147,7 @@ def _step_events(index: int, part: ResponsePart, notes: str | None, chunk: int) 
     else:
         assert type(part) is ToolCall  # noqa: S101  (the kinds of parts are a closed list)
         closed, text = part.closed, part.arguments
-        start = _call(part, None if text is None else "{}")
+        start = _call(part, whole=False)
         if text == "" and closed:
             raise EncodeError("an ended call without characters means {}", api=API, what="call.arguments")
         deltas = [{"type": "arguments_delta", "arguments": piece} for piece in pieces(text or "", chunk)]

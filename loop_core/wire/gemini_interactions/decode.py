@@ -116,10 +116,10 @@ class GrowingStep:
             return [self._call(text, limit)]
         if self.type == THOUGHT:
             return [ReasoningPart(_summary(self.fields) + text, self.signature)]
-        slice_at: Slice = _nothing if self.grown else lambda *path: slice_of(self.source, self.holder, *path)
+        made = read_step(self.fields, True, At(), lambda *path: None if self.grown else
+                         slice_of(self.source, self.holder, *path))
         if self.type not in (OUTPUT, "text"):
-            return read_step(self.fields, True, At(), slice_at)
-        made = read_step(self.fields, True, At(), slice_at)
+            return made
         notes = [OpaquePart(NOTES, compact(self.notes))] if self.notes else []
         return [*made, *([TextPart(text)] if text or notes else []), *notes]
 
@@ -140,10 +140,6 @@ class GrowingStep:
         return ToolCall(word(self.fields.get("id")), str(self.fields.get("name") or ""), arguments,
                         self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=untold,
                         at=At(ExchangePart.BODY, self.start, end, f"/{self.holder}"))
-
-
-def _nothing(*path: str | int) -> str | None:
-    return None
 
 
 def read_step(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) -> list[ResponsePart]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from loop_core.wire.demands import Body, Demands, JSONShape, Member, Rule, inside
 from loop_core.wire.serving import (
     CallFraming,
     CutCallForm,
-    Event,
     Moment,
     OwnServer,
-    RequestRefusal,
     Serving,
     Spelling,
     StopPlace,
@@ -19,6 +17,7 @@ from loop_core.wire.serving import (
     fails,
     indexed_by,
     say,
+    text_in,
     usual_reasons,
 )
 
@@ -41,18 +40,6 @@ ERRORS: Mapping[int, str] = {
     400: "invalid_request", 404: "not_found", 429: "resource_exhausted", 500: "internal", 503: "unavailable",
     529: "unavailable",
 }
-
-
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
-    return (value["delta"], "text") if name == "step.delta" else ({}, "")
-
-
-def _interactions(value: Event) -> Sequence[Event]:
-    return (value.get("interaction", value),)
-
-
-def _interactions_error(refused: RequestRefusal) -> Event:
-    return {"error": {"message": refused.message, "code": refused.kind}}
 
 
 # -- What it demands -------------------------------------------------------------------------------------------------
@@ -96,15 +83,15 @@ SERVING = Serving(
     base="",
     client='genai.Client(api_key="any", http_options={{"base_url": "{base}"}}).interactions',
     says=SAYS,
-    text=_text,
-    stop_place=StopPlace(_interactions, ("status",)),
+    text=text_in("step.delta", "delta", "text"),
+    stop_place=StopPlace(lambda value: (value.get("interaction", value),), ("status",)),
     calls=CallFraming.BLOCKS,
     answer_id="v1_{}",
     call_id="fc_{}",
     indexes=indexed_by("index"),
     stops=("generation_config", "stop_sequences"),
     errors=ERRORS,
-    error_body=_interactions_error,
+    error_body=lambda refused: {"error": {"message": refused.message, "code": refused.kind}},
     poll=r"/interactions/(?P<id>v1_[^/?#]+)$",
     cannot=CANNOT,
     demands=Demands(MEMBERS, RULES),

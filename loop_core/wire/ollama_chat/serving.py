@@ -51,10 +51,6 @@ CANNOT: Mapping[str, str] = {
 ENDS: Mapping[str, str] = {"context_full": "completed", "refused_repair": "completed"}
 
 
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
-    return value["message"], "content"
-
-
 def ollama_error(why: RequestRefusal) -> Event:
     """The body of an error of Ollama's."""
     return {"error": why.message}
@@ -135,7 +131,7 @@ SERVING = Serving(
     base="",
     client='ollama.Client(host="{base}")',
     says=SAYS,
-    text=_text,
+    text=lambda name, value: (value["message"], "content"),
     stop_place=StopPlace(itself, ("done_reason",)),
     call_form=CutCallForm.DROPPED,
     calls_last=True,
@@ -165,10 +161,6 @@ GENERATE_CANNOT: Mapping[str, str] = {
 GENERATE_ENDS: Mapping[str, str] = {"context_full": "completed"}
 
 
-def _response_text(name: str | None, value: Event) -> tuple[Event, str]:
-    return value, "response"
-
-
 # -- What it demands -------------------------------------------------------------------------------------------------
 # Members: ollama 0.6.3 _types.py (GenerateRequest); the server's api/types.go.
 
@@ -189,7 +181,7 @@ GENERATE_SERVING = Serving(
     base="",
     client='ollama.Client(host="{base}").generate',
     says=GENERATE_SAYS,
-    text=_response_text,
+    text=lambda name, value: (value, "response"),
     stop_place=StopPlace(itself, ("done_reason",)),
     ends_without=True,
     errors={},

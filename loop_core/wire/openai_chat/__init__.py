@@ -40,7 +40,8 @@ _LISTS = frozenset(MESSAGE_BLOCKS) - {"audio"}  # a message has one sound, and s
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
     """The body: one item when whole, one item per event when streamed, with `chunk` characters of text in each."""
-    _refuse(response, stream)
+    for what, why in _losses(response, stream):
+        raise EncodeError(why, api=API, what=what)
     if stream:
         yield from _stream(response, max(1, chunk))
     else:
@@ -48,12 +49,6 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 # -- what cannot be carried ------------------------------------------------------------------------------------------
-
-
-def _refuse(response: ChatResponse, stream: bool) -> None:
-    """Raises for the first value that decoding would not give back."""
-    for what, why in _losses(response, stream):
-        raise EncodeError(why, api=API, what=what)
 
 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:

@@ -66,10 +66,6 @@ CANNOT: Mapping[str, str] = {
 ENDS: Mapping[str, str] = {"context_full": "completed"}
 
 
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
-    return value["choices"][0]["delta"], "content"
-
-
 def choices(value: Event) -> Sequence[Event]:
     """The choices of a body or a chunk."""
     return value.get("choices") or ()
@@ -228,7 +224,7 @@ SERVING = Serving(
     base="/v1",
     client='openai.OpenAI(base_url="{base}", api_key="any")',
     says=SAYS,
-    text=_text,
+    text=lambda name, value: (value["choices"][0]["delta"], "content"),
     stop_place=StopPlace(choices, ("finish_reason", "native_finish_reason"), null=True),
     answer_id="chatcmpl-{}",
     call_id="call_{}",
@@ -252,10 +248,6 @@ COMPLETIONS_SAYS: Mapping[Moment, Spelling] = {
 }
 COMPLETIONS_CANNOT: Mapping[str, str] = {**ONLY_TEXT, **usual_reasons("done_without_reason whole")}
 COMPLETIONS_ENDS: Mapping[str, str] = {"context_full": "completed", "echoed": "no_progress"}
-
-
-def _completion_text(name: str | None, value: Event) -> tuple[Event, str]:
-    return value["choices"][0], "text"
 
 
 # -- What it demands -------------------------------------------------------------------------------------------------
@@ -282,7 +274,7 @@ COMPLETIONS_SERVING = Serving(
     base="/v1",
     client='openai.OpenAI(base_url="{base}", api_key="any").completions',
     says=COMPLETIONS_SAYS,
-    text=_completion_text,
+    text=lambda name, value: (value["choices"][0], "text"),
     stop_place=StopPlace(choices, ("finish_reason",), null=True),
     answer_id="cmpl-{}",
     stops=("stop",),

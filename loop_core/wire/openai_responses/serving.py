@@ -28,6 +28,7 @@ from loop_core.wire.serving import (
     itself,
     openai_error,
     say,
+    text_in,
     usual_reasons,
 )
 
@@ -56,20 +57,12 @@ CANNOT: Mapping[str, str] = {
 ENDS: Mapping[str, str] = {"context_full": "completed", "no_reason stream": "interrupted"}
 
 
-def _text(name: str | None, value: Event) -> tuple[Event, str]:
-    return (value, "delta") if name == "response.output_text.delta" else ({}, "")
-
-
 def _set_times(value: Event) -> bool:
     response = value.get("response", value)
     zeros = [name for name in ("created_at", "completed_at") if isinstance(response, dict) and response.get(name) == 0]
     for name in zeros:
         response[name] = MADE
     return bool(zeros)
-
-
-def _count(count: int) -> Event:
-    return {"object": "response.input_tokens", "input_tokens": count}
 
 
 # -- What it demands: members of other APIs are refused by name ------------------------------------------------------
@@ -197,7 +190,7 @@ SERVING = Serving(
     base="/v1",
     client='openai.OpenAI(base_url="{base}", api_key="any")',
     says=SAYS,
-    text=_text,
+    text=text_in("response.output_text.delta", "delta"),
     stop_place=StopPlace(itself, ("status", "incomplete_details"), null=True, events=frozenset(TERMINAL_EVENTS)),
     calls=CallFraming.ITEMS,
     answer_id="resp_{}",
@@ -214,7 +207,8 @@ SERVING = Serving(
     json_shape=_json_shape,
     request_id=RequestId("x-request-id", "req_{}".format),
     set_times=_set_times,
-    count=TokenCount(re.compile(r"/responses/input_tokens/?(?=$|[?#])"), _count,
+    count=TokenCount(re.compile(r"/responses/input_tokens/?(?=$|[?#])"),
+                     lambda count: {"object": "response.input_tokens", "input_tokens": count},
                      optional=frozenset({"model", "something"})),
     peers=PEERS,
 )
