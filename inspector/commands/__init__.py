@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOBase
+from math import isnan
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -66,6 +67,17 @@ def on_recordings(required: bool = True, name: str | None = None) -> Callable[[C
     """A command on recordings: their paths, and the options that say how they are read."""
     given = click.argument("paths", nargs=-1, required=required, metavar="PATH…" if required else "[PATH…]")
     return lambda function: click.command(name, context_settings=CONTEXT)(given(reading(function)))
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; `nan`, which click lets pass any bounds, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Reads the number."""
+        found = super().convert(value, param, ctx)
+        if isnan(found):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return found
 
 
 POLICY = click.option("--policy", metavar="NAME", shell_complete=names("loop_core.turn.presets", "POLICIES"),

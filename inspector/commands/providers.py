@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -101,7 +100,7 @@ def run_command(
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True,
               help="Listen here, on this machine alone; port 0 takes a free one.")
 @click.option("--profile", metavar="NAME", help="Speak as this server does (vllm, openrouter, anthropic+open…).")
-@click.option("--pace", type=click.FloatRange(0, 1000), default=1.0, show_default=True,
+@click.option("--pace", type=commands.FiniteRange(0, 1000), default=1.0, show_default=True,
               help="Multiply every wait; 0 waits for nothing.")
 @click.option("--cors", metavar="ORIGIN", help="Let the pages of this origin (https://app.example) read the answers.")
 @click.option("--list", "names", is_flag=True, help="List the scenarios that come with the program, and the faults.")
@@ -115,8 +114,6 @@ def provider(
 
     A SCENARIO is a name or a YAML file; without one all that come with the program are served, chosen by the model.
     """
-    if not isfinite(pace):
-        raise click.BadParameter("expected a number from 0 to 1000", param_hint="--pace")
     printed = [name for name, given in (("--list", names), ("--schema", schema), ("--tools", tools)) if given]
     if len(printed) > 1:
         raise click.UsageError(f"{' and '.join(printed[:2])} are two texts; leave one of them out")

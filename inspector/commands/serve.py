@@ -35,9 +35,9 @@ IDLE, HOURS = 60, 24
 @click.option("--cert", metavar="FILE", help="A certificate chain (PEM), to serve over https.")
 @click.option("--key", "key", metavar="FILE", help="Its private key, if it is not in the file of --cert.")
 @click.option("--allow-tools", is_flag=True, help="Let a tab import and run Python tools (MODULE:ATTR).")
-@click.option("--idle", type=click.FloatRange(0, 10_000), default=IDLE, metavar="MINUTES", show_default=True,
+@click.option("--idle", type=commands.FiniteRange(0, 10_000), default=IDLE, metavar="MINUTES", show_default=True,
               help="Keep a closed tab for so long; it is then shown again where it was.")
-@click.option("--token-hours", "hours", type=click.FloatRange(0, 10_000, min_open=True), default=HOURS, metavar="N",
+@click.option("--token-hours", "hours", type=commands.FiniteRange(0, 10_000, min_open=True), default=HOURS, metavar="N",
               show_default=True, help="When the address expires; SIGUSR1 prints one with a new token.")
 @click.option("--sessions", type=click.IntRange(1, 100), default=SESSIONS, metavar="N", show_default=True,
               help="Tabs at a time; each is a process.")

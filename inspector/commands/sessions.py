@@ -302,13 +302,13 @@ FOUND = 1
               type=click.Choice(("text", "json", "junit", "sarif", "github", "md", "csv", "html")),
               help="text, json, junit, sarif, github or md; with --stats text, json, csv or html.")
 @click.option("--stats", is_flag=True, help="How turns ended, by model, agent and day, and the tokens that were lost.")
-@click.option("--fail-on", type=click.Choice(("error", "warning", "info", "never")), default="error",
-              show_default=True, help="Exit with 1 if a problem is at least this severe.")
+@click.option("--fail-on", type=click.Choice(("error", "warning", "info", "never")),
+              help="Exit with 1 if a problem is at least this severe; by default error.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N",
               help="Processes; by default one for each core, or one if there is little to read.")
 def check(
     paths: Sequence[str], api: str | None, profile: str | None, select: Sequence[str], ignore: Sequence[str],
-    wanted: str, baseline: str | None, write_baseline: str | None, form: str, stats: bool, fail_on: str,
+    wanted: str, baseline: str | None, write_baseline: str | None, form: str, stats: bool, fail_on: str | None,
     jobs: int | None,
 ) -> None:
     """Checks recorded sessions: exit 1 if a problem is severe enough (--fail-on), 2 if a file is unreadable, else 0.
@@ -326,7 +326,7 @@ def check(
     if form not in forms:
         raise click.UsageError(f"--format {form}: {'with' if stats else 'without'} --stats, one of {', '.join(forms)}")
     unused = [option for option, given in (("--select", select), ("--ignore", ignore), ("--baseline", baseline),
-                                           ("--write-baseline", write_baseline)) if given]
+                                           ("--write-baseline", write_baseline), ("--fail-on", fail_on)) if given]
     if stats and unused:
         raise click.UsageError(f"{unused[0]} is about problems: it does not go with --stats, which counts turns")
     ids = selected_rules(_split(select), _split(ignore))
@@ -351,8 +351,9 @@ def check(
     if not report.turns and not report.errors:
         empty = f"no turn passes the filter {wanted}" if wanted else "no turn was read"
         commands.say([f"{empty}, so nothing was checked{'' if wanted else ': are these the right files?'}"])
-    bad = fail_on != "never" and any(
-        report_forms.ORDER.index(problem.severity) >= report_forms.ORDER.index(fail_on) for problem in report.problems)
+    least = fail_on or "error"
+    bad = least != "never" and any(
+        report_forms.ORDER.index(problem.severity) >= report_forms.ORDER.index(least) for problem in report.problems)
     sys.exit(commands.UNREADABLE if report.errors else FOUND if bad and not stats else commands.READ)
 
 

@@ -105,3 +105,4 @@ def test_the_command(inspector, tmp_path):
     assert inspector("check", path, "--stats").out.startswith("1 turn in 1 file: ")
     for option in ("--select", "--ignore", "--baseline", "--write-baseline"):
         assert f"{option} is about problems" in inspector("check", path, "--stats", option, "x").err
+    assert "--fail-on is about problems" in inspector("check", path, "--stats", "--fail-on", "error").err
