@@ -29,7 +29,6 @@ from inspector.replay.case import (
     source_of,
     stops_at_edit,
 )
-from inspector.replay.edits import input_of, round_of
 from inspector.sessions.build import spoken_by
 from inspector.sessions.recording import Link, TurnPlace, TurnRecord, common_beginning
 from loop_core.errors import CallerError
@@ -267,6 +266,8 @@ def edit_step(replay: Replay, edit: TurnEdit) -> int:
     Raises:
         CallerError: there is no such turn or input, or this run ends before it is given.
     """
+    from inspector.replay.edits import input_of, round_of  # advice runs a turn again without any edit
+
     turn = next((each for each in replay.turns if each.record.id == edit.id), None)
     if turn is None:
         raise CallerError(f"turn {edit.turn}: this run has the turns 1 to {len(replay.turns):,}")

@@ -6,8 +6,7 @@ of its turns is opened. A file that could not be read, or an entry that was skip
 The later part tests rows with a filter.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import os
 import re
 from collections import Counter

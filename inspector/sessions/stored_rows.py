@@ -7,8 +7,7 @@ Nine tenths of a file of 100 MB are tool results, and a verdict needs only their
 hash, so a file that only grew is read as before, and a changed one raises `FileChangedError`.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple

@@ -144,6 +144,15 @@ async def test_any_theme_of_textual_works(app_on: AppOn) -> None:
 # -- the entry -------------------------------------------------------------------------------------------------------
 
 
+def test_a_thread_that_reads_hands_over_in_time_for_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen_within: list[float] = []
+    monkeypatch.setattr(entry, "_run", lambda *given: seen_within.append(sys.getswitchinterval()) or 0)
+    usual = sys.getswitchinterval()
+    assert entry.run([]) == 0
+    assert seen_within == [pytest.approx(entry.SLICE)]
+    assert sys.getswitchinterval() == usual
+
+
 def test_a_dumb_terminal_gets_the_linear_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,6 +319,18 @@ def turns(count: int) -> str:
     rows = [row for number in range(count)
             for row in (prompt(f"question {number}"), block(text(f"answer {number}"), f"msg_{number}", "end_turn"))]
     return claude(*rows)
+
+
+@pytest.mark.parametrize(("size", "most"), [(1, 75), (100, 75), (3_000, 22)])
+def test_of_a_large_file_a_screenful_is_read_or_as_much_as_one_frame_allows(
+    tmp_path: Path, size: int, most: int
+) -> None:
+    path = tmp_path / "large.jsonl"
+    path.write_bytes(lines(*(asked([user("question" * size)], chat("An answer.")) for _ in range(300))))
+    read = session_files.load_beginning([str(path)], session_files.ReadingOptions())
+    assert read is not None
+    enough = min(session_files.SCREENFUL, session_files.BEGINNING // (path.stat().st_size // 300 + 1))
+    assert 0.9 * enough <= len(read.original.view.turns) <= most
 
 
 async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_is_read(
