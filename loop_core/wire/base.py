@@ -34,7 +34,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire.body import mend_parts
-from loop_core.wire.failures import classify, keep_earlier, mapped_reason, read_error, read_quota, redirect
+from loop_core.wire.failures import Findings, classify, keep_earlier, mapped_reason, read_error, read_quota, redirect
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
 from loop_core.wire.json_values import JSONArray, byte_span, path_of
 from loop_core.wire.reads import See, also
@@ -98,11 +98,10 @@ class Decoder:
         words: Mapping[str, StopRow] | None = None,
     ) -> None:
         self.words = words or {}  # of the profile that was chosen; they go before the format's own
-        self.http_status = http_status
+        self.http_status, self.headers = http_status, headers
         self._failed = http_status is not None and http_status >= 400
-        self.headers = headers
         self.n, self.background = n, background
-        self.findings: list[Finding] = []
+        self.findings = Findings()
         self.error: ProviderError | None = None
         self.error_at: At | None = None
         self.raw: str | None = None
@@ -111,7 +110,7 @@ class Decoder:
         self.saw_done = self.streaming = False
         self.late: tuple[int, int] | None = None  # where the last event behind the end stands
         self.transport_end = TransportEnd.EOF
-        self.size = 0
+        self.size = self._blanks = 0  # bytes, and those of them that stand before anything else
         self.cut = False  # the body ended inside a frame or a JSON value
         self._opening: bytes | None = None  # the payload of the first frame
         self._head = self.payload = b""  # the payload is that of the event at hand: some blocks are kept verbatim
@@ -143,7 +142,10 @@ class Decoder:
         self.size += len(data)
         framing = self._framing
         if framing is None:
-            self._head += data
+            if not self._head and data.isspace():  # some servers send blanks for minutes: looked at once, and not kept
+                self._blanks += len(data)
+                return
+            self._head = (self._head or b"\n" * self._blanks) + data
             framing = self._choose()
             if framing is None:
                 return
@@ -197,9 +199,8 @@ class Decoder:
         self.on_event, self.on_body = both, lambda body: None  # type: ignore[method-assign, assignment]
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
-        """Reports a quirk of the bytes, once per rule and message."""
-        if all((f.rule, f.message) != (rule, message) for f in self.findings):
-            self.findings.append(Finding(rule, severity, message, at))
+        """Reports a quirk of the bytes, once per rule and message (`Findings`)."""
+        self.findings.note(Finding(rule, severity, message, at))
 
     def after_end(self, start: int, end: int) -> None:
         """Reports an event behind the end: of a stream that is played twice, each call would run again."""
@@ -318,8 +319,7 @@ class Decoder:
                   At(ExchangePart.BODY, start, end))
 
     def _odd(self, event: Any, start: int, end: int) -> None:
-        error = read_error(event, self.http_status)
-        if error is not None:
+        if (error := read_error(event, self.http_status)) is not None:
             self.fail(error, At(ExchangePart.BODY, start, end))
         else:
             self.find("frame.no_object", "a frame is not a JSON object", At(ExchangePart.BODY, start, end))
