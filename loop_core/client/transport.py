@@ -68,7 +68,6 @@ def _options(connection: Connection, transport: type[Any], base: str) -> dict[st
     return {**options, "mounts": {f"all://{named}": transport(verify=_certificates())}}
 
 
-# Cached, since it takes longer than a small answer and is the same for every client.
 @cache
 def _certificates() -> Any:
     """The trusted certificates, read once: reading them takes longer than a small answer."""
@@ -206,18 +205,19 @@ class _Reading:
         host = urlsplit(url).netloc.rpartition("@")[2]  # without the name and password that an address may hold
         end, words = next((end, words) for kind, end, words in FAILURES if isinstance(why, kind))
         silent = self.hearing.silence_until(self.ms)
-        said = words.format(host=host, silence=self.timeouts.silence, silent=silent, why=str(why))
+        said = words.format(host=host, times=self.timeouts, silent=silent, why=str(why))
         self.close(end, said, not isinstance(why, _NEVER_LEFT))
 
 
 # The particular first: a ConnectTimeout is a TimeoutException too, a ProxyError and a ConnectError are TransportErrors.
 FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.ConnectTimeout, TransportEnd.TIMEOUT, "no connection to {host} in time"),
-    (httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {silence:g} s"),
+    (httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {times.silence:g} s"),
     (httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}"),
     (httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}"),
     (httpx.DecodingError, TransportEnd.RESET, "{host} sent content whose coding is broken"),
     (httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
+    (TimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
     (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
 )
 """Exceptions of httpx -> how the bytes ended, and a description; the first that fits is used."""
@@ -377,7 +377,8 @@ class AsyncLive(_Source):
         # Who signs may have to fetch new credentials first, and waits for them.
         http = self._http(request) if self.server.sign is None else await run_in_thread(self._http, request)
         with self._reading(request) as reading:
-            async with self._client.stream(**http) as response:
+            # A head that never ends brings no piece after which anybody would look at the time.
+            async with asyncio.timeout(self.line.timeouts.whole), self._client.stream(**http) as response:
                 reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
                 async for data in response.aiter_bytes() if _is_encoded(response) else response.aiter_raw():
                     if not reading.take(data):

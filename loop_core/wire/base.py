@@ -36,6 +36,7 @@ from loop_core.values import (
 )
 from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import (
+    Findings,
     ForeignWord,
     StopRow,
     classify,
@@ -94,11 +95,10 @@ class Decoder:
         words: Mapping[str, StopRow] | None = None,
     ) -> None:
         self.words = words or {}  # of the profile that was chosen; they go before the format's own
-        self.http_status = http_status
+        self.http_status, self.headers = http_status, headers
         self._failed = http_status is not None and http_status >= 400
-        self.headers = headers
         self.n, self.background = n, background
-        self.findings: list[Finding] = []
+        self.findings = Findings()
         self.error: ProviderError | None = None
         self.error_at: At | None = None
         self.raw: str | None = None
@@ -110,7 +110,7 @@ class Decoder:
         self.native: dict[str, str] = {}
         self.saw_done = False
         self.streaming = False
-        self.size = 0
+        self.size = self._blanks = 0  # bytes, and those of them that stand before anything else
         self.cut = False  # the body ended inside a frame or a JSON value
         self._opening: bytes | None = None  # the payload of the first frame
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
@@ -143,7 +143,10 @@ class Decoder:
         self.size += len(data)
         framing = self._framing
         if framing is None:
-            self._head += data
+            if not self._head and data.isspace():  # some servers send blanks for minutes: looked at once, and not kept
+                self._blanks += len(data)
+                return
+            self._head = (self._head or b"\n" * self._blanks) + data
             framing = self._choose()
             if framing is None:
                 return
@@ -208,9 +211,8 @@ class Decoder:
                             id=self.id, model=self.model, native=self.native, saw_stop_reason=bool(self.raw), **more)
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
-        """Reports a quirk of the bytes, once per rule and message."""
-        if all((f.rule, f.message) != (rule, message) for f in self.findings):
-            self.findings.append(Finding(rule, severity, message, at))
+        """Reports a quirk of the bytes, once per rule and message (`Findings`)."""
+        self.findings.note(Finding(rule, severity, message, at))
 
     def after_end(self) -> None:
         """Reports an event after the end of the stream: in a stream that is sent twice, each call would run again."""

@@ -15,7 +15,25 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from loop_core.values import FINISHED, At, Evidence, ProviderError, Quota, Stop, StopReason
+from loop_core.values import FINISHED, At, Evidence, Finding, ProviderError, Quota, Stop, StopReason
+
+MOST_OF_A_RULE = 100
+"""Findings of one rule that are kept: a stream that never ends may hold a million events that nobody knows."""
+
+
+class Findings(list[Finding]):
+    """The findings about one body: each rule and message once, and a number of each rule."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._messages: dict[str, set[str]] = {}
+
+    def note(self, found: Finding) -> None:
+        """Adds a finding that is new."""
+        messages = self._messages.setdefault(found.rule, set())
+        if found.message not in messages and len(messages) < MOST_OF_A_RULE:
+            messages.add(found.message)
+            self.append(found)
 
 
 class ErrorMark(NamedTuple):

@@ -161,6 +161,21 @@ def test_a_server_that_drips_for_ever_is_given_up(fake: Fake, turned: Turned) ->
     assert turn.terminal == "interrupted"
 
 
+@pytest.mark.parametrize("unit", [b"x: y\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"])
+def test_a_head_without_an_end_is_given_up_on_an_event_loop(unit: bytes, fake: Fake) -> None:
+    def endless(peer: Peer) -> None:
+        peer.send(b"HTTP/1.1 100 Continue\r\n\r\n" if b"HTTP" in unit else b"HTTP/1.1 200 OK\r\n")
+        while not peer.stop.wait(0.02):
+            peer.send(unit)
+
+    fake.answers = [endless]
+    line = Connection(Timeouts(silence=5, whole=0.5), Retries(most=0))
+    turn, told = async_turn("openai_chat", fake, line=line)
+    assert turn.terminal == "interrupted"
+    assert [(heard.response.transport_end, heard.problem) for heard in told.of("ended")] == [
+        (TransportEnd.TIMEOUT, "no end after 0.5 s")]
+
+
 def test_an_answer_that_is_done_is_not_waited_on(fake: Fake, turned: Turned) -> None:
     """Some servers keep the socket open after `[DONE]`."""
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN), Peer.hold)]

@@ -17,6 +17,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from loop_core.formats import FORMATS
+from loop_core.wire import decode_response, decoder
+from loop_core.wire.failures import MOST_OF_A_RULE
 from loop_core.wire.framing import SSE, Frame
 from loop_core.wire.json_values import NDJSON, JSONArray, JSONSequence, byte_span, char_span, path_of, pointer, slice_of
 
@@ -491,3 +494,33 @@ def test_the_place_of_one_of_many_items_is_its_own() -> None:
         assert whole is not None
         assert json.loads(body[slice(*whole)]) == item
     assert byte_span(body, 0, "calls", 60) is None
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_blanks_before_an_answer_cost_little_and_move_its_places(api: str) -> None:
+    """Some servers send blank lines for minutes before an answer begins; a hostile one sends nothing else."""
+    reading = decoder(api)
+    began = time.process_time()
+    for _ in range(4_000):
+        reading.feed(b"\n" * 2_000)
+    assert time.process_time() - began < 2, "as their squares they would take longer than three seconds"
+    pieces = (b"  ", b"{", b'"error": {"message": "no such ', b'model"}}')
+    for piece in pieces:
+        reading.feed(piece)
+    response = reading.close()
+    assert response.error is not None
+    assert response.error.message == "no such model"
+    assert response.size == 8_000_000 + len(b"".join(pieces))
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_a_body_of_blanks_is_an_empty_one(api: str) -> None:
+    assert decode_response(api, [b" ", b"\r\n"]).parts == ()
+
+
+def test_a_stream_of_ever_new_events_leaves_a_bounded_number_of_findings() -> None:
+    body = b"".join(b'data: {"type":"new_%d"}\n\n' % number for number in range(20_000))
+    began = time.process_time()
+    findings = decode_response("anthropic_messages", body).findings
+    assert sum(found.rule == "anthropic_messages.unknown_event" for found in findings) == MOST_OF_A_RULE
+    assert time.process_time() - began < 5
