@@ -240,6 +240,12 @@ class Usage(NamedTuple):
             return None
         return self.output_tokens - (self.reasoning_tokens or 0)
 
+    @property
+    def total_tokens(self) -> int | None:
+        """Input and output together; None if either is unknown."""
+        known = self.input_tokens is not None and self.output_tokens is not None
+        return (self.input_tokens or 0) + (self.output_tokens or 0) if known else None
+
     def answer_within(self, cap: int) -> bool:
         """Whether only reasoning takes the output above `cap`: some servers do not count reasoning under it."""
         return self.visible_tokens is not None and self.visible_tokens <= cap < (self.output_tokens or 0)

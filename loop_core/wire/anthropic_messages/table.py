@@ -26,7 +26,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.body import compact
+from loop_core.wire.body import compact, string
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
@@ -312,16 +312,7 @@ def _plain(
 def _call(
     kind: CallKind, fields: Mapping[str, Any], arguments: str | None, form: ArgsForm, closed: bool, at: At
 ) -> ToolCall:
-    id_, name = fields.get("id"), fields.get("name")
-    return ToolCall(
-        id_ if isinstance(id_, str) else None,
-        name if isinstance(name, str) else "",
-        arguments,
-        closed,
-        kind,
-        form,
-        at=at,
-    )
+    return ToolCall(string(fields.get("id")), string(fields.get("name")) or "", arguments, closed, kind, form, at=at)
 
 
 def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:

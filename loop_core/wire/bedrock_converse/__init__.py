@@ -178,10 +178,9 @@ def _tail(response: ChatResponse) -> dict[str, Any]:
     members: dict[str, Any] = {}
     usage = response.usage
     if usage is not None:
-        counts = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
-        if usage.input_tokens is not None and usage.output_tokens is not None:
-            counts["totalTokens"] = usage.input_tokens + usage.output_tokens  # a required member of TokenUsage
-        members["usage"] = non_null(**counts, cacheReadInputTokens=usage.cached_tokens)
+        members["usage"] = non_null(
+            inputTokens=usage.input_tokens, outputTokens=usage.output_tokens,
+            totalTokens=usage.total_tokens, cacheReadInputTokens=usage.cached_tokens)
     reason = response.native.get("trace.guardrail.actionReason")
     return {**members, **({} if reason is None else {"trace": {"guardrail": {"actionReason": reason}}})}
 

@@ -28,7 +28,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, completes, unwrap
-from loop_core.wire.body import compact, integer
+from loop_core.wire.body import compact, integer, string
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
@@ -148,16 +148,9 @@ def _text(text: str, citations: list[Any], fields: Mapping[str, Any]) -> list[Re
 
 
 def _call(fields: Mapping[str, Any], arguments: str | None, form: ArgsForm, closed: bool, at: At) -> ToolCall:
-    id_, name = fields.get("toolUseId"), fields.get("name")
-    return ToolCall(
-        id_ if isinstance(id_, str) else None,
-        name if isinstance(name, str) else "",
-        arguments,
-        closed,
-        CallKind.SERVER if fields.get("type") == SERVER_TOOL else CallKind.FUNCTION,
-        form,
-        at=at,
-    )
+    kind = CallKind.SERVER if fields.get("type") == SERVER_TOOL else CallKind.FUNCTION
+    name = string(fields.get("name")) or ""
+    return ToolCall(string(fields.get("toolUseId")), name, arguments, closed, kind, form, at=at)
 
 
 _BLOCK_EVENTS = frozenset({"contentBlockStart", "contentBlockDelta", "contentBlockStop"})

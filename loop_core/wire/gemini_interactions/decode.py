@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import compact, list_of, word
+from loop_core.wire.body import compact, integer, list_of, mapping_of, word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import (
     API,
@@ -150,11 +150,8 @@ def read_step(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) 
     if kind == THOUGHT:
         return [ReasoningPart(_summary(fields), word(fields.get("signature")))]
     if kind == OUTPUT:
-        contents = fields.get("content")
-        found: list[ResponsePart] = []
-        for index, content in enumerate(contents if isinstance(contents, list) else ()):
-            found += _content(content, slice_at("content", index))
-        return found
+        contents = enumerate(list_of(fields.get("content")))
+        return [part for index, content in contents for part in _content(content, slice_at("content", index))]
     if kind == "text" and isinstance(fields.get("text"), str):  # outputs were contents once
         return _content(fields, slice_at())
     if kind == "text":
@@ -181,10 +178,8 @@ def _whole_call(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice
 
 def _summary(fields: Mapping[str, Any]) -> str:
     """The text of a thought, joined from the pieces of its summary."""
-    given = fields.get("summary")
-    pieces = given if isinstance(given, list) else []
-    return "".join(piece["text"] for piece in pieces
-                   if isinstance(piece, Mapping) and isinstance(piece.get("text"), str))
+    pieces = map(mapping_of, list_of(fields.get("summary")))
+    return "".join(piece["text"] for piece in pieces if isinstance(piece.get("text"), str))
 
 
 # -- Events and bodies -----------------------------------------------------------------------------------------------
@@ -351,7 +346,6 @@ def _usage(usage: Any) -> Usage | None:
     """The token counts. The API counts thoughts separately from the output; both count under the cap."""
     if not isinstance(usage, dict):
         return None
-    given, taken, thought, cached = (
-        count if type(count := usage.get(f"total_{name}_tokens")) is int else None
-        for name in ("input", "output", "thought", "cached"))
+    names = ("input", "output", "thought", "cached")
+    given, taken, thought, cached = (integer(usage.get(f"total_{name}_tokens")) for name in names)
     return Usage(given, taken if thought is None else (taken or 0) + thought, thought, cached)

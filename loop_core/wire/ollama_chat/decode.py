@@ -25,6 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
+from loop_core.wire.body import integer, list_of, string, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Frame
 from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
@@ -156,8 +157,7 @@ class Decoder(base.Decoder):
             error = read_error(line, self.http_status)
             if error is not None:
                 self.fail(error, self.at("error"))
-        model = line.get("model")
-        self.model = model if isinstance(model, str) and model else self.model
+        self.model = word(line.get("model")) or self.model
         message = line.get("message")
         if isinstance(message, dict) and not ended:
             self._message(message)
@@ -174,8 +174,7 @@ class Decoder(base.Decoder):
                 if self._kind != field:
                     self._begin(field)
                 self._append(text)
-        calls = message.get("tool_calls")
-        for number, call in enumerate(calls if isinstance(calls, list) else ()):
+        for number, call in enumerate(list_of(message.get("tool_calls"))):
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
                 self._kind = None
@@ -193,7 +192,7 @@ class Decoder(base.Decoder):
     def _call(self, call: dict[str, Any], function: dict[str, Any], number: int) -> ToolCall:
         path: tuple[str | int, ...] = (*self.calls_at, number, "function")
         at = self.at(*path)
-        identity, name, value = call.get("id"), function.get("name"), function.get("arguments")
+        value = function.get("arguments")
         arguments, form = value, ArgsForm.STRING
         if value is None:
             form = ArgsForm.OBJECT
@@ -202,14 +201,13 @@ class Decoder(base.Decoder):
             arguments, form = json.dumps(value) if text is None else text, ArgsForm.OBJECT
         else:
             self.find("ollama_chat.string_arguments", "arguments are a string", at, Severity.INFO)
-        identity = identity if isinstance(identity, str) and identity else None
-        return ToolCall(identity, name if isinstance(name, str) else "", arguments, form=form, at=at)
+        return ToolCall(word(call.get("id")), string(function.get("name")) or "", arguments, form=form, at=at)
 
     def _done(self, line: dict[str, Any]) -> None:
         self._done_at, self._kind = self.at("done"), None
-        counts = [line.get(name) for name in ("prompt_eval_count", "eval_count")]
-        if any(type(count) is int for count in counts):
-            self.usage = Usage(*(count if type(count) is int else None for count in counts))
+        counts = [integer(line.get(name)) for name in ("prompt_eval_count", "eval_count")]
+        if counts != [None, None]:
+            self.usage = Usage(*counts)
         reason = line.get("done_reason")
         if reason is not None:
             self.end_with(reason if isinstance(reason, str) else json.dumps(reason), self.at("done_reason"))

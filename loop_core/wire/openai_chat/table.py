@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, Usage
+from loop_core.wire.body import non_null
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
 
@@ -137,18 +138,10 @@ def read_usage(counts: Mapping[str, Any]) -> Usage | None:
 
 def write_usage(usage: Usage) -> dict[str, Any]:
     """The `usage` object for these counts."""
-    counts: dict[str, Any] = {}
-    if usage.input_tokens is not None:
-        counts["prompt_tokens"] = usage.input_tokens
-    if usage.output_tokens is not None:
-        counts["completion_tokens"] = usage.output_tokens
-    if usage.input_tokens is not None and usage.output_tokens is not None:
-        counts["total_tokens"] = usage.input_tokens + usage.output_tokens
-    if usage.cached_tokens is not None:
-        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    if usage.reasoning_tokens is not None:
-        counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    return counts
+    cached = None if usage.cached_tokens is None else {"cached_tokens": usage.cached_tokens}
+    thought = None if usage.reasoning_tokens is None else {"reasoning_tokens": usage.reasoning_tokens}
+    return non_null(prompt_tokens=usage.input_tokens, completion_tokens=usage.output_tokens,
+                    total_tokens=usage.total_tokens, prompt_tokens_details=cached, completion_tokens_details=thought)
 
 
 def _first(counts: Mapping[str, Any], places: tuple[tuple[str, ...], ...]) -> int | None:

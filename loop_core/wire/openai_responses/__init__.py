@@ -186,13 +186,8 @@ def _items(response: ChatResponse, status: str | None, stream: bool) -> list[tup
 
 
 def _reasoning(part: ReasoningPart) -> dict[str, Any]:
-    item: dict[str, Any] = {"type": "reasoning",
-                            "summary": [{"type": "summary_text", "text": part.text}] if part.text else []}
-    if part.item_id is not None:
-        item["id"] = part.item_id
-    if part.data is not None:
-        item["encrypted_content"] = part.data
-    return item
+    summary = [{"type": "summary_text", "text": part.text}] if part.text else []
+    return {"type": "reasoning", "summary": summary, **non_null(id=part.item_id, encrypted_content=part.data)}
 
 
 def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
@@ -269,18 +264,11 @@ def _alone(error: ProviderError) -> dict[str, Any]:
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    if usage.input_tokens is not None:
-        value["input_tokens"] = usage.input_tokens
-    if usage.cached_tokens is not None:  # what was written to the cache stands beside it, and we know of nothing
-        value["input_tokens_details"] = {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0}
-    if usage.output_tokens is not None:
-        value["output_tokens"] = usage.output_tokens
-    if usage.reasoning_tokens is not None:
-        value["output_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    if usage.input_tokens is not None and usage.output_tokens is not None:
-        value["total_tokens"] = usage.input_tokens + usage.output_tokens
-    return value
+    # What was written to the cache stands beside what was read, and we know of nothing.
+    cached = None if usage.cached_tokens is None else {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0}
+    thought = None if usage.reasoning_tokens is None else {"reasoning_tokens": usage.reasoning_tokens}
+    return non_null(input_tokens=usage.input_tokens, input_tokens_details=cached, output_tokens=usage.output_tokens,
+                    output_tokens_details=thought, total_tokens=usage.total_tokens)
 
 
 # -- The format -----------------------------------------------------------------------------------------------------
