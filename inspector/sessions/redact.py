@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import unquote
@@ -170,13 +170,7 @@ def request(value: Any, source: str, counts: Counts | None = None) -> Any:
 
 def values(value: Any, counts: Counts | None = None) -> Any:
     """The JSON value with texts under credential names replaced, and credentials in other texts masked."""
-    if isinstance(value, dict):
-        return {text(name): _named_mask(name, inner, counts)
-                if isinstance(inner, str) and inner and _request_name(name) else values(inner, counts)
-                for name, inner in value.items()}
-    if isinstance(value, list):
-        return [values(inner, counts) for inner in value]
-    return text(value, counts) if isinstance(value, str) else value
+    return _cleaned(value, lambda name, inner: inner != "", counts)
 
 
 @lru_cache(maxsize=4096)
@@ -185,21 +179,24 @@ def _request_name(name: str) -> bool:
 
 
 def texts(value: Any, counts: Counts | None = None) -> Any:
-    """The JSON value with credentials in its texts masked."""
+    """The JSON value with credentials in its texts masked; one under a credential's name, if it looks like one."""
+    return _cleaned(value, _looks_secret, counts)
+
+
+def _looks_secret(name: str, value: str) -> bool:
+    password = re.fullmatch(any_of(PASSWORDS), name, re.IGNORECASE)
+    return is_password(value, True, 32) if password else random_looking(value)
+
+
+def _cleaned(value: Any, is_secret: Callable[[str, str], bool], counts: Counts | None) -> Any:
+    """The JSON value with credentials in its texts masked, and whole texts under credential names that are secret."""
     if isinstance(value, dict):
-        return {text(name): texts(_of_member(name, inner, counts), counts) for name, inner in value.items()}
+        return {text(name): _named_mask(name, inner, counts)
+                if isinstance(inner, str) and _request_name(name) and is_secret(name, inner) else
+                _cleaned(inner, is_secret, counts) for name, inner in value.items()}
     if isinstance(value, list):
-        return [texts(inner, counts) for inner in value]
+        return [_cleaned(inner, is_secret, counts) for inner in value]
     return text(value, counts) if isinstance(value, str) else value
-
-
-def _of_member(name: str, value: Any, counts: Counts | None) -> Any:
-    """The mask of a member under a credential's name if its value looks like one; any other value unchanged."""
-    if not isinstance(value, str) or not _request_name(name):
-        return value
-    if re.fullmatch(any_of(PASSWORDS), name, re.IGNORECASE):
-        return _named_mask(name, value, counts) if is_password(value, True, 32) else value
-    return _named_mask(name, value, counts) if random_looking(value) else value
 
 
 # -- credentials that JSON escapes spell ------------------------------------------------------------------------------

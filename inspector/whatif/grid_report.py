@@ -261,7 +261,7 @@ PAGE_STYLE = (
 def page(tuning: TunedGrid) -> str:
     """The HTML page: the number of complete turns in each cell, by colour and number, with the cheapest cell framed."""
     grid, bend = tuning.grid, knee(tuning)
-    best = bend.enough.cell if bend is not None else None
+    best = None if bend is None else bend.enough.cell
     turns = count_of(len(tuning.turns), "turn")
     told = [f"<h1>Limits and what they complete</h1><p>{turns}, policy {escape(grid.base.policy.name)}"
             f"{', cancelled before all was run' if tuning.cancelled else ''}.</p>"]

@@ -36,18 +36,19 @@ def _lines(matrix: Matrix) -> Iterator[str]:
         if len(files) == 1 and file not in files:  # no column: all policies stand in a row
             yield one_line(matrix.files[alike[0]])
         file = files.pop() if len(files) == 1 else ""
-        line = fold_line(matrix, alike, here=False) if len(alike) > 1 else row(matrix, alike[0], None, laid)
-        folds = wrap(text_of(line), WIDTH, subsequent_indent=" " * (LABEL + 1))
-        yield from folds if len(alike) > 1 else [text_of(line).rstrip()]
+        if len(alike) > 1:
+            folded = text_of(fold_line(matrix, alike, here=False))
+            yield from wrap(folded, WIDTH, subsequent_indent=" " * (LABEL + 1))
+        else:
+            yield text_of(row(matrix, alike[0], None, laid)).rstrip()
     yield ""
     counts = ", ".join(f"{policy.name} {matrix.complete(at):,}" for at, policy in enumerate(matrix.policies))
     yield from wrap(f"complete by the verdict of each turn, of {len(matrix.rows):,}: {counts}", WIDTH,
                     break_on_hyphens=False)
-    used = {cell.decision.word: cell.decision for row in matrix.rows for cell in row}
-    if any(word != each.short for word, each in used.items()):
-        yield ""
-        legend = ", ".join(f"{d.short}: {d.word}" for d in DECISIONS if d.word in used and d.short != d.word)
-        yield from wrap(legend, WIDTH)
+    used = {cell.decision.word for row in matrix.rows for cell in row}
+    legend = ", ".join(f"{d.short}: {d.word}" for d in DECISIONS if d.word in used and d.short != d.word)
+    if legend:
+        yield from ("", *wrap(legend, WIDTH))
     yield ""
     yield "whose policies these are"
     for policy in matrix.policies:
