@@ -5,7 +5,7 @@ policy or a state of the machine. Text is `str`, offsets are bytes of the decode
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -14,17 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 EMPTY: Mapping[str, Any] = {}
 """The empty mapping that values share; one for each would take 64 bytes."""
 
+_Value = TypeVar("_Value")
 
-_Shared = TypeVar("_Shared")
-
-
-def shared(value: _Shared) -> _Shared:
-    """The same object for equal values, so that one copy is held: most answers of a recording share a few."""
-    kept: _Shared = _kept(value)
-    return kept
-
-
-_kept = lru_cache(maxsize=4096, typed=True)(lambda value: value)  # typed: named tuples of two kinds may be equal
+shared: Callable[[_Value], _Value] = lru_cache(maxsize=4096, typed=True)(lambda value: value)
+"""Gives one object for equal values of one type, so that one copy is held: most answers share a few values."""
 
 
 class Stop(StrEnum):
@@ -232,23 +225,10 @@ class Usage(NamedTuple):
 
     @property
     def visible_tokens(self) -> int | None:
-        """Output tokens without reasoning: the answer and its calls.
-
-        None if the counts are absent, or contradict each other (more reasoning than output, seen in recordings).
-        """
+        """Output tokens without reasoning; None if unknown, or if less than the reasoning is reported (recorded)."""
         if self.output_tokens is None or (self.reasoning_tokens or 0) > self.output_tokens:
             return None
         return self.output_tokens - (self.reasoning_tokens or 0)
-
-    @property
-    def total_tokens(self) -> int | None:
-        """Input and output together; None if either is unknown."""
-        known = self.input_tokens is not None and self.output_tokens is not None
-        return (self.input_tokens or 0) + (self.output_tokens or 0) if known else None
-
-    def answer_within(self, cap: int) -> bool:
-        """Whether only reasoning takes the output above `cap`: some servers do not count reasoning under it."""
-        return self.visible_tokens is not None and self.visible_tokens <= cap < (self.output_tokens or 0)
 
 
 class Quota(NamedTuple):
@@ -337,11 +317,6 @@ class ChatResponse:
     def broken_connection(self) -> str:
         """How the client saw the connection break; empty if it saw no break."""
         return next((found.message for found in self.findings if found.rule.startswith("transport.")), "")
-
-    def with_status(self, words: str) -> str:
-        """A failure in words, preceded by the HTTP status if that is an error; empty if neither is known."""
-        status = f"HTTP {self.http_status}" if (self.http_status or 0) >= 400 else ""
-        return ", ".join(word for word in (status, words) if word)
 
     @property
     def server_calls(self) -> tuple[ToolCall, ...]:

@@ -9,6 +9,7 @@ from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Verdict
+from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
 from loop_core.values import ArgsForm, ChatResponse, Stop, Usage
 
@@ -46,9 +47,14 @@ def budget(look: JudgedTurn) -> str:
     return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"
 
 
+def only_reasoning_above(usage: Usage, cap: int) -> bool:
+    """Whether only reasoning takes the output above `cap`: some servers do not count reasoning under it."""
+    return usage.visible_tokens is not None and usage.visible_tokens <= cap < (usage.output_tokens or 0)
+
+
 def _above_cap(usage: Usage, used: int, cap: int) -> str:
     """The sentence part about more output tokens than the cap, worded so that the counts add up."""
-    if usage.answer_within(cap):
+    if only_reasoning_above(usage, cap):
         visible = usage.visible_tokens
         rest = f"the other {visible:,} are within the cap of {cap:,}" if visible else f"the cap was {cap:,}"
         return f"{used:,} output tokens, {usage.reasoning_tokens:,} of them on reasoning: {rest}"
@@ -241,7 +247,7 @@ def failure(look: JudgedTurn) -> str:
     error = response.error
     message = error.message or error.type or error.code or "without a message" if error else _failure_word(look)
     most = 300 if sent_on(look) else 100  # a redirect's address is useless if it is cut
-    return response.with_status(message if len(message) <= most else f"{message[:most - 3]}…")
+    return with_status(response, message if len(message) <= most else f"{message[:most - 3]}…")
 
 
 def _failure_word(look: JudgedTurn) -> str:

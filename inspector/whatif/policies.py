@@ -23,6 +23,7 @@ from inspector.report.verdict import is_unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.continuation import SeamRule
+from loop_core.turn.moves import with_status
 from loop_core.turn.policy import STRICT, Policy, Signal
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.seam import join
@@ -127,7 +128,7 @@ def _describe_failure(look: PolicyRun) -> str:
     response = look.failed_response
     error = response.error if response is not None else None
     words = " ".join((error.message or error.type or error.code or "").split()) if error is not None else ""
-    said = response.with_status(words[:MESSAGE_CHARS]) if response is not None else ""
+    said = with_status(response, words[:MESSAGE_CHARS]) if response is not None else ""
     which = f"the request for {look.last_request}" if len(look.evaluations) > 1 else "the request"
     return f"{which} failed ({said or 'nothing came back'}); no part of an answer came that could be lost"
 

@@ -1,5 +1,4 @@
-"""Gets live answers over HTTP. This is the engine's only module with I/O and a clock, and the only one that imports
-httpx.
+"""Gets live answers over HTTP: the engine's only module with I/O and a clock, and the only one that imports httpx.
 
 `Live` and `AsyncLive` are sources for `run` and `arun`. Both send a request, pass the bytes of its answer to a
 `ResponseReader`, and report how the bytes ended. What is sent, what an answer means and when a request is repeated is
@@ -154,8 +153,7 @@ class _Source:
         return clean
 
     def _exchange_index(self, turn: Turn) -> int:
-        """The number of the exchange whose calls are run, not necessarily the last one sent; -1: this source did not
-        send it."""
+        """The number of the exchange whose calls are run, which need not be the last; -1 if it was not sent here."""
         index = turn.evaluation.index if turn.evaluation is not None else None
         return index if index is not None and index < self.request_count else -1
 

@@ -340,6 +340,12 @@ def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
     )
 
 
+def with_status(response: ChatResponse, words: str) -> str:
+    """A failure in words, preceded by the HTTP status if that is an error; empty if neither is known."""
+    status = f"HTTP {response.http_status}" if (response.http_status or 0) >= 400 else ""
+    return ", ".join(word for word in (status, words) if word)
+
+
 def _problem(response: ChatResponse | None, signal: Signal) -> str:
     """A description for the operator of the error that ended the last answer or prevented it."""
     if response is None:
@@ -353,5 +359,5 @@ def _problem(response: ChatResponse | None, signal: Signal) -> str:
             "the response holds no part of one, and no stop reason" if response.size else "the response is empty")
     # Error pages of gateways run to kilobytes of HTML; a notice is one line.
     words = " ".join(response.error.message[:200].split()).removesuffix(".") if response.error is not None else ""
-    told = response.with_status(words)
+    told = with_status(response, words)
     return f"the provider reported: {told}" if told else "the provider reported an error"

@@ -39,7 +39,7 @@ from loop_core.wire.failures import (
     Findings,
     ForeignWord,
     StopRow,
-    classify,
+    error_reason,
     keep_earlier,
     mapped_reason,
     read_error,
@@ -86,13 +86,8 @@ class Decoder:
     """Whether events after the end mark are still read: a second end or an error there may be the stricter one."""
 
     def __init__(
-        self,
-        *,
-        http_status: int | None = None,
-        headers: Sequence[tuple[str, str]] = (),
-        n: int = 1,
-        background: bool = False,
-        words: Mapping[str, StopRow] | None = None,
+        self, *, http_status: int | None = None, headers: Sequence[tuple[str, str]] = (), n: int = 1,
+        background: bool = False, words: Mapping[str, StopRow] | None = None,
     ) -> None:
         self.words = words or {}  # of the profile that was chosen; they go before the format's own
         self.http_status, self.headers = http_status, headers
@@ -108,8 +103,7 @@ class Decoder:
         self.model: str | None = None
         self.usage: Usage | None = None
         self.native: dict[str, str] = {}
-        self.saw_done = False
-        self.streaming = False
+        self.saw_done = self.streaming = False
         self.size = self._blanks = 0  # bytes, and those of them that stand before anything else
         self.cut = False  # the body ended inside a frame or a JSON value
         self._opening: bytes | None = None  # the payload of the first frame
@@ -329,8 +323,7 @@ class Decoder:
                 except _MISSHAPEN as why:
                     self._misshapen(why)
             elif type(event) is not dict:
-                error = read_error(event, self.http_status)
-                if error is not None:
+                if (error := read_error(event, self.http_status)) is not None:
                     self.fail(error, self.at())
                 else:
                     self.find("frame.no_object", "a frame is not a JSON object", self.at())
@@ -391,10 +384,7 @@ class Decoder:
             seen = Evidence("error.redirect", At(ExchangePart.HEADERS, pointer=pointer), self.error.message[:200])
             stop = StopReason(Stop.ERROR, None, "fatal", (seen,))
         elif self.error is not None and (self._failed or stop.normalized is not Stop.SAFETY_BLOCKED):
-            # An error outranks a reason that came beside it: `length` plus an error is still an error.
-            word, detail, rule = classify(self.error)
-            seen = Evidence(rule, self.error_at, self.error.message[:200])
-            stop = StopReason(word, stop.raw, detail, (*(stop.evidence if stop.raw else ()), seen))
+            stop = error_reason(self.error, self.error_at, stop)
         elif end is TransportEnd.CUT and stop.normalized is Stop.INTERRUPTED:
             # What is missing is missing from the recording: nothing shows that the server did not send it.
             seen = Evidence(RECORDING_CUT, At(ExchangePart.BODY, self.size, self.size), "the recording stops here")

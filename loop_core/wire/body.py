@@ -12,7 +12,7 @@ from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
-from loop_core.values import EMPTY, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
+from loop_core.values import EMPTY, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
 
 # -- values of another shape than they should have count as absent ---------------------------------------------------
 
@@ -30,6 +30,13 @@ def string(value: Any) -> str | None:
 def integer(value: Any) -> int | None:
     """A whole number; None for anything else, also for a boolean."""
     return value if type(value) is int else None
+
+
+def total_of(usage: Usage) -> int | None:
+    """Input and output tokens together; None if either is unknown."""
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return usage.input_tokens + usage.output_tokens
 
 
 def list_of(value: Any) -> list[Any]:

@@ -138,6 +138,14 @@ def classify(error: ProviderError) -> tuple[Stop, str, str]:
     return Stop.ERROR, "retryable" if error.retryable else "fatal", "error.reported"
 
 
+def error_reason(error: ProviderError, at: At | None, stop: StopReason) -> StopReason:
+    """The stop reason of a response with an error, which outranks the reason beside it: `length` plus an error is an
+    error."""
+    word, detail, rule = classify(error)
+    seen = Evidence(rule, at, error.message[:200])
+    return StopReason(word, stop.raw, detail, (*(stop.evidence if stop.raw else ()), seen))
+
+
 def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
     if not isinstance(body, dict):
         return (_text(body), None, None) if failed else None

@@ -31,6 +31,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.lines.steps import send_of
 from inspector.report.lines.wire import place
+from inspector.report.sentences import only_reasoning_above
 from inspector.report.times_and_costs import cost_text, response_cost, session_cost, time_phrases, turn_cost
 from inspector.sessions.reasons import inference_of, recorder_word
 from inspector.sessions.recording import entry_word
@@ -214,7 +215,7 @@ def _counts(usage: Usage, cap: int | None) -> list[str]:
     found = [f"input {number(usage.input_tokens)}"]
     limit, used = "" if cap is None else f" of {cap:,}", usage.output_tokens
     above = used is not None and cap is not None and used > cap
-    apart = cap is not None and usage.answer_within(cap)
+    apart = cap is not None and only_reasoning_above(usage, cap)
     found.append(f"output {number(used)}{f', more than the cap of {cap:,}' if above and not apart else ''}"
                  f"{'' if above else limit}")
     if usage.reasoning_tokens is not None:

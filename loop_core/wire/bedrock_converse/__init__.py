@@ -26,7 +26,7 @@ from loop_core.wire.bedrock_converse.table import (
     completes,
     recognises,
 )
-from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes, total_of
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame, exception_frame
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
@@ -180,7 +180,7 @@ def _tail(response: ChatResponse) -> dict[str, Any]:
     if usage is not None:
         members["usage"] = non_null(
             inputTokens=usage.input_tokens, outputTokens=usage.output_tokens,
-            totalTokens=usage.total_tokens, cacheReadInputTokens=usage.cached_tokens)
+            totalTokens=total_of(usage), cacheReadInputTokens=usage.cached_tokens)
     reason = response.native.get("trace.guardrail.actionReason")
     return {**members, **({} if reason is None else {"trace": {"guardrail": {"actionReason": reason}}})}
 

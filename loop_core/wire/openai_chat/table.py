@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, Usage
-from loop_core.wire.body import non_null
+from loop_core.wire.body import non_null, total_of
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
 
@@ -141,7 +141,7 @@ def write_usage(usage: Usage) -> dict[str, Any]:
     cached = None if usage.cached_tokens is None else {"cached_tokens": usage.cached_tokens}
     thought = None if usage.reasoning_tokens is None else {"reasoning_tokens": usage.reasoning_tokens}
     return non_null(prompt_tokens=usage.input_tokens, completion_tokens=usage.output_tokens,
-                    total_tokens=usage.total_tokens, prompt_tokens_details=cached, completion_tokens_details=thought)
+                    total_tokens=total_of(usage), prompt_tokens_details=cached, completion_tokens_details=thought)
 
 
 def _first(counts: Mapping[str, Any], places: tuple[tuple[str, ...], ...]) -> int | None:

@@ -24,7 +24,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import RawJSON, dump, json_value, non_null, pieces
+from loop_core.wire.body import RawJSON, dump, json_value, non_null, pieces, total_of
 from loop_core.wire.format import ANY_PATH, Format, Home
 from loop_core.wire.openai_responses.decode import Decoder
 from loop_core.wire.openai_responses.items import closes
@@ -268,7 +268,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
     cached = None if usage.cached_tokens is None else {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0}
     thought = None if usage.reasoning_tokens is None else {"reasoning_tokens": usage.reasoning_tokens}
     return non_null(input_tokens=usage.input_tokens, input_tokens_details=cached, output_tokens=usage.output_tokens,
-                    output_tokens_details=thought, total_tokens=usage.total_tokens)
+                    output_tokens_details=thought, total_tokens=total_of(usage))
 
 
 # -- The format -----------------------------------------------------------------------------------------------------
