@@ -65,8 +65,8 @@ def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
 
 
 _DEEP = 100
-"""The number of segments up to which a join begins with that of all but the last. Each is a nested call, if it is not in
-the cache yet."""
+"""The number of segments up to which a join begins with that of all but the last. Each is a nested call if it is not
+in the cache yet."""
 _STRIDE = 16
 """Beyond that, a join begins with that of a multiple of so many segments."""
 
