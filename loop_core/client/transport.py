@@ -22,8 +22,7 @@ from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader, Timeouts
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
-from loop_core.client.threads import run_in_thread
-from loop_core.client.waiting import WholeTimeoutError, at_most
+from loop_core.client.threads import WholeTimeoutError, at_most, run_in_thread
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability

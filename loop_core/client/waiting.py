@@ -1,10 +1,8 @@
-"""The times that a client waits: which can be waited at all, which a server asks for, and the end of the longest."""
+"""The times that a client waits: which can be waited at all, and which a server asks for. Pure."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 
 from loop_core.errors import CallerError
@@ -42,24 +40,3 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
     except (KeyError, ValueError, TypeError):
         return None
     return max(0.0, until.total_seconds())
-
-
-class WholeTimeoutError(Exception):
-    """The longest time for one answer is over."""
-
-
-@asynccontextmanager
-async def at_most(seconds: float) -> AsyncIterator[None]:
-    """Ends what runs inside after so many seconds.
-
-    Raises:
-        WholeTimeoutError: the time is over. A `TimeoutError` of an observer, whose disk is slow, is no such error.
-    """
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            yield
-    except TimeoutError:
-        if limit.expired():
-            raise WholeTimeoutError from None
-        raise
