@@ -77,7 +77,7 @@ class Server:
         for name, value in (("api", self.api), ("base", self.base), ("key", self.key), ("model", self.model or "")):
             if not isinstance(value, str):  # a key of an environment variable that is not set is None
                 raise CallerError(f"{name}: expected a text, not {type(value).__name__}")
-        if not isinstance(self.headers, (tuple, list)) or any(len(pair) != 2 for pair in self.headers):
+        if not isinstance(self.headers, (tuple, list)) or not all(map(_is_pair, self.headers)):
             raise CallerError("headers: expected pairs of a name and a value")
         if not _reachable(self.base or wire(self.api).home.base):
             raise CallerError("--base-url: expected http://HOST… or https://HOST…, with a port from 1 to 65535 if any")
@@ -105,6 +105,11 @@ class Server:
             users.append(b64encode(pair.encode()).decode())
         signed = self.sign.secrets if self.sign is not None else ()
         return tuple(dict.fromkeys(word for word in (self.key, *users, *query, *known, *signed) if word))
+
+
+def _is_pair(pair: object) -> bool:
+    """Whether it is a name and a value, both of them texts; a text of two characters is no pair."""
+    return isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(word, str) for word in pair)
 
 
 def _sendable(value: str) -> bool:

@@ -61,8 +61,8 @@ def ask(
         observer: receives everything that is sent and received.
 
     Returns:
-        The answer, however it ended: `terminal` says how. A refused request or an unreachable server ends the turn too,
-            and raises nothing.
+        The answer, however it ended; `terminal` says how. A request that is refused and a server that cannot be reached
+            end the turn too, and raise nothing.
 
     Raises:
         LoopError: the prompt, the policy or a tool cannot be used, the request cannot be sent in this format, or a key

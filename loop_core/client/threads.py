@@ -1,10 +1,10 @@
-"""Runs a function in a thread of its own, which nobody has to wait for."""
+"""Waits on an event loop: for a function in a thread of its own, which can be given up, and at most so long."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from threading import Thread
 from typing import Any
@@ -33,8 +33,28 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(end, result, raised)
 
-    Thread(target=run, name="tool", daemon=True).start()
+    Thread(target=run, name="loop_core", daemon=True).start()
     result, raised = await ended
     if raised is not None:
         raise raised
     return result
+
+class WholeTimeoutError(Exception):
+    """The longest time for one answer is over."""
+
+
+@asynccontextmanager
+async def at_most(seconds: float) -> AsyncIterator[None]:
+    """Ends what runs inside after so many seconds.
+
+    Raises:
+        WholeTimeoutError: the time is over. A `TimeoutError` of an observer, whose disk is slow, is no such error.
+    """
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if limit.expired():
+            raise WholeTimeoutError from None
+        raise

@@ -22,7 +22,7 @@ from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader, Timeouts
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
-from loop_core.client.threads import run_in_thread
+from loop_core.client.threads import WholeTimeoutError, at_most, run_in_thread
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -103,8 +103,7 @@ class _Source:
         return known_ability(self.server, request)
 
     def _asks(self, send: Send, turn: Turn) -> LiveRequest | NotRecorded:
-        """The next request, which gets its number when it is sent. If a later request of a turn cannot be sent, the
-        turn ends and keeps what it has received.
+        """The next request, which is numbered when it is sent; if a later one of a turn cannot be sent, its end.
 
         Raises:
             LoopError: the first request cannot be sent.
@@ -215,10 +214,10 @@ FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}"),
     (httpx.DecodingError, TransportEnd.RESET, "{host} sent content whose coding is broken"),
     (httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
-    (TimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
+    (WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
     (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
 )
-"""Exceptions of httpx -> how the bytes ended, and a description; the first that fits is used."""
+"""Exceptions -> how the bytes ended, and a description; the first that fits is used."""
 _NEVER_LEFT = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
 
 
@@ -376,7 +375,7 @@ class AsyncLive(_Source):
         http = self._http(request) if self.server.sign is None else await run_in_thread(self._http, request)
         with self._reading(request) as reading:
             # A head that never ends brings no piece after which anybody would look at the time.
-            async with asyncio.timeout(self.line.timeouts.whole), self._client.stream(**http) as response:
+            async with at_most(self.line.timeouts.whole), self._client.stream(**http) as response:
                 reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
                 async for data in response.aiter_bytes() if _is_encoded(response) else response.aiter_raw():
                     if not reading.take(data):

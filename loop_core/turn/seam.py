@@ -52,17 +52,23 @@ def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
 
     The result is cached, because a turn asks for it several times after each answer.
     """
-    # Segments are only ever appended, so all joins but the last are in the cache.
-    if 1 < len(segments) <= _DEEP:
-        return _add(_join(segments[:-1], rule), segments[-2], segments[-1], rule)
-    made = _JoinedSegments(segments[0].text)
-    for last, segment in pairwise(segments):
+    if len(segments) == 1:
+        return _JoinedSegments(segments[0].text)
+    # Segments are only ever appended, so the join of all but the last is in the cache, or one of a few less.
+    done = len(segments) - 1
+    if done >= _DEEP:
+        done -= done % _STRIDE
+    made = _join(segments[:done], rule)
+    for last, segment in pairwise(segments[done - 1 :]):
         made = _add(made, last, segment, rule)
     return made
 
 
 _DEEP = 100
-"""The largest number of segments for which the cache is used, since each segment adds a nested call."""
+"""The number of segments up to which a join begins with that of all but the last. Each is a nested call if it is not
+in the cache yet."""
+_STRIDE = 16
+"""Beyond that, a join begins with that of a multiple of so many segments."""
 
 
 def _add(before: _JoinedSegments, last: Segment, segment: Segment, rule: SeamRule) -> _JoinedSegments:

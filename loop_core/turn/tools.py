@@ -80,8 +80,8 @@ class Toolbox:
             return tool_result(call, _whole(_text(tool(verdict.arguments))))
         except ToolError as why:
             return tool_result(call, _whole(f"Failed: {why}"), is_error=True)
-        # The only broad `except` of the engine: a tool is the caller's code and may raise anything, and the model
-        # receives the error as a result.
+        # The only broad `except` of the engine that ends an error: a tool is the caller's code and may raise anything,
+        # and the model receives the error as a result.
         except BaseException as why:
             # `asyncio.CancelledError` is no `Exception`, but raised by a plain function it cancels nothing: the task of
             # the caller would seem to be cancelled, and a task group would hide it.

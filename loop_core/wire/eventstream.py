@@ -31,8 +31,8 @@ _CRC = struct.Struct(">I")
 _OVERHEAD = _PRELUDE_SIZE + _CRC.size
 _FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 """Bytes of the value by header type: booleans, integers, timestamp, uuid."""
-_LENGTHED = (6, 7)
 _STRING = 7
+_LENGTHED = (6, _STRING)
 """Header types whose value follows its length: byte arrays (6) and strings (7)."""
 
 

@@ -22,7 +22,7 @@ MOST_OF_A_RULE = 100
 
 
 class Findings(list[Finding]):
-    """The findings about one body: each rule and message once, and a number of each rule."""
+    """The findings about one body: each message of a rule once, and at most `MOST_OF_A_RULE` of each rule."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -126,7 +126,7 @@ def usual_reasons(*faults: str) -> dict[str, str]:
 
 
 WHOLE_CALLS: Mapping[str, str] = dict.fromkeys(("wandering_index", "fresh_ids"), "a call comes whole")
-"""The same of formats in which a call has no later pieces."""
+"""Faults in the later pieces of a call that have no meaning in a format without such pieces -> why."""
 ONLY_TEXT: Mapping[str, str] = {
     **dict.fromkeys(("malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index",
                      "wandering_index", "fresh_ids"), "it has no calls"),

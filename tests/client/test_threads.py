@@ -127,6 +127,8 @@ def test_what_is_no_setting_is_refused(more: dict[str, Any], why: str) -> None:
     ({"key": None}, "key: expected a text, not NoneType"), ({"model": 5}, "model: expected a text, not int"),
     ({"base": b"http://127.0.0.1"}, "base: expected a text, not bytes"),
     ({"headers": {"x": "y"}}, "headers: expected pairs"), ({"headers": (("x", "y", "z"),)}, "headers: expected pairs"),
+    ({"headers": (5,)}, "headers: expected pairs"), ({"headers": (("x", None),)}, "headers: expected pairs"),
+    ({"headers": ((None, "x"),)}, "headers: expected pairs"), ({"headers": ("xy",)}, "headers: expected pairs"),
 ])
 def test_what_is_no_server_is_refused(more: dict[str, Any], why: str) -> None:
     with pytest.raises(CallerError, match=why):

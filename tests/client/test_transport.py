@@ -176,6 +176,24 @@ def test_a_head_without_an_end_is_given_up_on_an_event_loop(unit: bytes, fake: F
         (TransportEnd.TIMEOUT, "no end after 0.5 s")]
 
 
+def test_a_slow_disk_is_no_slow_server(fake: Fake) -> None:
+    """A recorder whose disk does not answer fails as it does otherwise: the server sent its answer in time."""
+    class Slow(Observer):
+        def on_data(self, number: int, data: bytes, ms: float) -> None:
+            raise TimeoutError("the disk")
+
+    fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN))] * 2
+
+    async def turned() -> None:
+        async with AsyncLive(server("openai_chat", fake.url), Slow()) as source:
+            await arun("t", request("openai_chat"), source, plan("openai_chat"))
+
+    with pytest.raises(TimeoutError, match="the disk"):
+        asyncio.run(turned())
+    with Live(server("openai_chat", fake.url), Slow()) as source, pytest.raises(TimeoutError, match="the disk"):
+        run("t", request("openai_chat"), source, plan("openai_chat"))
+
+
 def test_an_answer_that_is_done_is_not_waited_on(fake: Fake, turned: Turned) -> None:
     """Some servers keep the socket open after `[DONE]`."""
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN), Peer.hold)]

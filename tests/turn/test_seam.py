@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -15,6 +16,7 @@ from loop_core.turn.seam import (
     ANCHOR_CHARS,
     ECHO_CHARS,
     RESTART_CHARS,
+    _add,
     _join,
     added_chars,
     join,
@@ -439,6 +441,20 @@ def test_a_turn_of_very_many_segments_is_joined() -> None:
     made = join([Segment(pieces[0]), *(Segment(piece, Method.ECHO) for piece in pieces[1:])])
     assert made.text == "".join(pieces)
     assert [seam.index for seam in made.seams] == list(range(1, 2_000))
+
+
+def test_a_further_segment_costs_few_seams_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def add(*given: Any) -> Any:
+        made.append(1)
+        return _add(*given)
+
+    monkeypatch.setattr("loop_core.turn.seam._add", add)
+    segments = [Segment(f"Part {number} of many. ", Method.ECHO) for number in range(400)]
+    for size in range(2, 401):
+        join(segments[:size])
+    assert len(made) < 16 * 400, "all of them anew each time would be 80,000"
 
 
 def test_long_segments_are_joined_in_no_time() -> None:

@@ -112,6 +112,37 @@ def test_the_first_version() -> None:
         assert by_content(json.dumps({"is_finished": False, "event_type": kind}).encode()) == API
 
 
+@pytest.mark.parametrize("late", [
+    {"event_type": "text-generation", "text": "b"},
+    {"event_type": "tool-calls-generation", "tool_calls": [{"name": "f", "parameters": {"n": 1}}]},
+    {"event_type": "stream-start", "generation_id": "j"},
+])
+def test_what_follows_the_end_of_the_first_version_is_no_part_of_the_answer(late: dict[str, Any]) -> None:
+    said = [{"event_type": "text-generation", "text": "a"}, {"event_type": "stream-end", "finish_reason": "COMPLETE"}]
+    lines = [json.dumps({"is_finished": False, **line}).encode() + b"\n" for line in (*said, late)]
+    response = decode_response(API, b"".join(lines))
+    assert (response.parts, response.stop_reason.normalized) == ((TextPart("a"),), Stop.END_TURN)
+    assert [(found.rule, found.at and found.at.start) for found in response.findings] == [
+        ("frame.after_end", len(lines[0] + lines[1]))]
+
+
+def test_the_second_end_of_the_first_version_may_be_the_stricter_one() -> None:
+    ends = ({"event_type": "stream-end", "finish_reason": word} for word in ("COMPLETE", "MAX_TOKENS"))
+    body = b"".join(json.dumps({"is_finished": True, **end}).encode() + b"\n" for end in ends)
+    assert decode_response(API, body).stop_reason.normalized is Stop.MAX_TOKENS
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_a_call_of_the_first_version_has_its_own_place(is_stream: bool) -> None:
+    call = '{"name": "f", "parameters": {"n": 1}}'
+    head = '"event_type": "tool-calls-generation"' if is_stream else '"generation_id": "i", "text": ""'
+    body = f'{"data: " if is_stream else ""}{{{head}, "tool_calls": [{call}]}}'
+    (made,) = decode_response(API, body.encode()).tool_calls
+    assert made.at is not None
+    assert made.at.pointer == "/tool_calls/0"
+    assert body[made.at.start : made.at.end] == (body if is_stream else call)
+
+
 @pytest.mark.parametrize("kind", ["message-start", "content-start", "content-delta", "content-end", "tool-plan-delta",
                                   "tool-call-start", "tool-call-delta", "tool-call-end", "citation-start",
                                   "citation-end", "message-end"])

@@ -15,6 +15,7 @@ import loop_core
 from loop_core.errors import EncodeError
 from loop_core.values import (
     ArgsForm,
+    At,
     CallKind,
     ChatResponse,
     ExchangePart,
@@ -830,6 +831,15 @@ def test_several_choices_in_one_chunk_stay_apart() -> None:
                                    {"index": 0, "delta": {"content": "one"}, "finish_reason": None}]}
     response = read(sse(both, chunk({}, "stop")), n=2)
     assert (response.text, response.raw_stop_reason, response.other_choices) == ("one", "stop", 1)
+
+
+def test_a_second_choice_without_an_end_has_no_place_of_its_own() -> None:
+    chunks: list[dict[str, Any]] = [
+        {"index": 0, "delta": {"content": "a"}}, {"index": 1, "delta": {"tool_calls": [{"index": 0, **CALL}]}},
+        {"index": 0, "delta": {}, "finish_reason": "stop"}]
+    body = b"".join(b"data: " + json.dumps({"choices": [chunk]}).encode() + b"\n\n" for chunk in chunks)
+    (found,) = read(body + b"data: [DONE]\n\n").findings
+    assert (found.rule, found.at) == (f"{API}.choices_merged", At(ExchangePart.BODY, 0, len(body) + 14))
 
 
 def test_an_answer_in_pieces_is_put_together() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from inspector.sessions.provenance import provenance
-from loop_core.values import ChatResponse, Stop, StopReason, TextPart, ToolCall, Usage
-from loop_core.wire import FORMATS, decode, wire
+from loop_core.values import ChatResponse, OpaquePart, Stop, StopReason, TextPart, ToolCall, Usage
+from loop_core.wire import FORMATS, decode, decoder, wire
 from tests.scenes.essence import essence
 
 ENDS = {"openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
@@ -161,3 +162,49 @@ def test_an_answer_under_a_redirect_status_is_still_an_answer() -> None:
     got = decode("openai_chat", json.dumps(body).encode(), http_status=302, headers=[("location", "/x")])
     assert (got.text, got.stop_reason.normalized) == ("Hi", Stop.END_TURN)
     assert got.error is None
+
+
+# -- streams of very many events -------------------------------------------------------------------------------------
+
+CONVERSE_DELTA = b'{"contentBlockDelta": {"contentBlockIndex": 0, "delta": {%s}}}\n'
+
+
+@pytest.mark.parametrize(("api", "first", "next_", "size"), [
+    ("anthropic_messages", b"",
+     b'data: {"type": "message_start", "message": {"id": "m%d", "content": [{"type": "text"}]}}\n\n', 3),
+    ("bedrock_converse", b'{"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolResult": {}}}}\n',
+     CONVERSE_DELTA % b'"toolResult": [{"text": "a"}]', 6),
+    ("gemini_interactions", b'data: {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}}\n\n',
+     b'data: {"event_type": "step.delta", "index": 0, "delta": {"type": "image", "data": "abcdefghij"}}\n\n', 12),
+])
+def test_a_value_of_many_pieces_costs_no_more_than_its_length(api: str, first: bytes, next_: bytes, size: int) -> None:
+    """`size` megabytes of them, which would take 2 to 10 seconds if each piece cost as much as all before it."""
+    count = size * 1_000_000 // len(next_)
+    body = first + (b"".join(next_ % number for number in range(count)) if b"%d" in next_ else next_ * count)
+    began = time.process_time()
+    reading = decoder(api)
+    reading.feed(body)
+    response = reading.close()
+    assert time.process_time() - began < 1.5
+    assert response.parts
+
+
+def test_the_pieces_of_a_result_are_joined_in_order() -> None:
+    start = b'{"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolResult": {"content": [{"text": "1"}]}}}}\n'
+    body = start + b"".join(CONVERSE_DELTA % (b'"toolResult": [{"text": "%d"}]' % number) for number in (2, 3))
+    (part,) = decode("bedrock_converse", body).parts
+    assert isinstance(part, OpaquePart)
+    assert json.loads(part.json)["toolResult"]["content"] == [{"text": "1"}, {"text": "2"}, {"text": "3"}]
+
+
+def test_no_call_of_an_earlier_message_is_closed_by_a_later_one() -> None:
+    """Of three messages in one stream, the first two broke off."""
+    body = b""
+    for number in range(3):
+        block = {"type": "tool_use", "id": f"t{number}", "name": "ls", "input": {}}
+        events: list[dict[str, Any]] = [
+            {"type": "message_start", "message": {"id": f"m{number}"}},
+            {"type": "content_block_start", "index": 0, "content_block": block},
+            {"type": "content_block_stop", "index": 0}]
+        body += b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    assert [call.closed for call in decode("anthropic_messages", body).tool_calls] == [False, False, True]

@@ -163,6 +163,7 @@ class Decoder(base.Decoder):
         super().__init__(**options)
         self._order: list[MessageBlock] = []
         self._open: dict[Any, MessageBlock] = {}
+        self._earlier = 0  # so many blocks are of messages before the one that is read
         self._counts: dict[str, int] = {}
         self._refusal: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
@@ -258,8 +259,9 @@ class Decoder(base.Decoder):
         if self._order and message.get("id") != self.id:
             # A gateway that asks again writes the second message behind the first: no word is about that one's calls.
             self._quirk("second_message", "another message begins before the first one ended")
-            for block in self._order:
+            for block in self._order[self._earlier :]:
                 block.closed = False
+            self._earlier = len(self._order)
             self._open.clear()
         self._read_message(message)
         if message.get("stop_reason") is not None:

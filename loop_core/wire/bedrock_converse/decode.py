@@ -35,12 +35,12 @@ from loop_core.wire.framing import Framing
 from loop_core.wire.json_values import NDJSON, slice_of
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
-# One block, read whole or grown from deltas: what of it becomes a part, and what stays verbatim.
-# A block is a union with one member (`text`, `toolUse`,
-# `reasoningContent`, …); in a stream only some begin with a `contentBlockStart`, the others with their first delta.
+# One block, read whole or grown from deltas: what of it becomes a part, and what stays verbatim. A block is a union
+# with one member (`text`, `toolUse`, `reasoningContent`, …); in a stream only some begin with a `contentBlockStart`,
+# the others with their first delta.
 
 _INNER = {"toolUse": "input", "reasoningContent": "text"}
-"""The path of the characters inside a delta of this kind; a text delta is the characters themselves."""
+"""The member of a delta of this kind that holds the characters; a text delta is the characters themselves."""
 
 
 class GrowingBlock:
@@ -78,7 +78,10 @@ class GrowingBlock:
         elif kind == "toolUse" and isinstance(value, dict) and isinstance(value.get("input"), str):
             self.append(value["input"])
         elif kind == "toolResult" and isinstance(value, list):
-            self.fields["content"] = [*self.fields.get("content", ()), *value]
+            before = self.fields.get("content")
+            if type(before) is not list:
+                before = self.fields["content"] = list(before or ())
+            before += value  # in place: a new list for each delta would take ever longer
         elif self.inner is None and isinstance(value, dict):
             self.fields.update(value)
         else:

@@ -15,7 +15,6 @@ from loop_core.values import (
     ArgsForm,
     At,
     ChatResponse,
-    ExchangePart,
     ProviderError,
     ReasoningPart,
     ResponsePart,
@@ -70,6 +69,8 @@ FIRST_EVENTS = frozenset({
     "tool-calls-chunk", "tool-calls-generation", "debug", "stream-end",
 })
 """The events of `/v1/chat`, named by `event_type`; `debug` comes in both versions."""
+LAST_EVENTS = frozenset({"message-end", "stream-end"})
+"""The end marks of both versions. A second one is read too, since its reason may be the stricter one."""
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
@@ -173,7 +174,7 @@ class Decoder(base.Decoder):
         """Reads one event of either version."""
         at = self.at()
         kind = string(event.get("type")) or string(event.get("event_type"))
-        if self.saw_done and kind in EVENTS and kind != "message-end":
+        if self.saw_done and (kind in EVENTS or kind in FIRST_EVENTS) and kind not in LAST_EVENTS:
             self.after_end()
             return
         self.id = self.id or word(event.get("id")) or word(event.get("generation_id"))
@@ -274,8 +275,8 @@ class Decoder(base.Decoder):
         self._count(mapping_of(holder.get("usage")))
 
     def _count(self, usage: Mapping[str, Any]) -> None:
-        """Reads the token counts; the billed ones only without others, because they lack what the provider added to the
-        prompt."""
+        """Reads the token counts. Billed counts are used only if there are no others, because they lack the tokens that
+        the provider added to the prompt."""
         counts = mapping_of(usage.get("tokens")) or mapping_of(usage.get("billed_units"))
         if counts:
             self.usage = Usage(integer(counts.get("input_tokens")), integer(counts.get("output_tokens")),
@@ -294,10 +295,10 @@ class Decoder(base.Decoder):
 
     def _old_calls(self, holder: Mapping[str, Any]) -> None:
         """Reads calls of version 1, which are whole, have no ids, and have an object as arguments."""
-        text, (payload, _, start, _) = self.text(), self.frame
+        text = self.text()
         for number, call in enumerate(list_of(holder.get("tool_calls"))):
             if isinstance(call, dict):
-                at = At(ExchangePart.BODY, start, start + len(payload), f"/tool_calls/{number}")
+                at = self.at("tool_calls", number)
                 self._parts.append(ToolCall(None, string(call.get("name")) or "",
                                             slice_of(text, "tool_calls", number, "parameters"), closed=True,
                                             form=ArgsForm.OBJECT, at=at))

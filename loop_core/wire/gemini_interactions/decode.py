@@ -105,9 +105,10 @@ class GrowingStep:
                 contents.append({"type": delta.get("type")})
             holder = contents[-1]
         for name, value in delta.items():
-            before = holder.get(name)
-            joined = name == "data" and isinstance(before, str) and isinstance(value, str)
-            holder[name] = before + value if joined else value
+            before, holder[name] = holder.get(name), value
+            if name == "data" and isinstance(before, str) and isinstance(value, str):
+                before += value  # nobody else holds it, so that it grows in place
+                holder[name] = before
 
     def parts(self, limit: int) -> list[ResponsePart]:
         """The parts of the step; a call that never ended reaches to `limit`."""

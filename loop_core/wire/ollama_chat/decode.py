@@ -224,6 +224,6 @@ class Decoder(base.Decoder):
             return kind("".join(piece for piece in pieces if isinstance(piece, str)))
 
     def _exact(self, at: At | None) -> At | None:
-        """The verbatim JSON of the value, if the body is one object."""
+        """The place of the value alone, if the body is one object; else that of its line."""
         span = None if at is None else byte_span(self.frame[0], self.frame[2], *path_of(at.pointer or ""))
         return at if at is None or span is None else at._replace(start=span[0], end=span[1])

@@ -16,6 +16,7 @@ from loop_core.values import (
     At,
     ChatResponse,
     Evidence,
+    ExchangePart,
     ResponsePart,
     Severity,
     Stop,
@@ -332,7 +333,8 @@ class Decoder(Base):
         """The response of the first choice, or of several that are pieces of one answer."""
         read = pick(self._choices, self.n)
         if len(read) > 1:
-            self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one", read[1].raw_at)
+            self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one",
+                       read[1].raw_at or At(ExchangePart.BODY, 0, self.size))
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
         finished = bool(stop.raw) and all(choice.raw for choice in read)
         parts = [part for choice in read for part in choice.parts(finished)]
