@@ -5,6 +5,8 @@ This differs from the budget that completes a turn for the fewest output tokens 
 small max_tokens may complete a turn in many continuations. The search uses the largest values of the other limits, then
 the strictest ones of the grid that are enough. The result is exact to the token: with one token less not all of the
 turns complete. It needs simulation, because over a recording alone max_tokens changes no answer.
+
+A value between two columns may also cost less than every cell of the grid: then it has the fewest output tokens too.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import prod
+from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
 from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
-from inspector.whatif.smallest import Runs, cost, smallest_value, with_cap
+from inspector.whatif.smallest import BudgetPoint, Knee, Runs, SmallestLimits, cost, smallest_value, with_cap
 from loop_core.turn.trace import Fidelity
 
 
@@ -39,6 +42,48 @@ def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
     seen = tuning.turns[turn]
     found = _first(tuning.grid, _cells_of(seen, lambda end: end.complete and end.fidelity == Fidelity.RECORDED))
     return None if found is None else (found[1], seen.ends[seen.codes[found[1]]])
+
+
+class Fewest(NamedTuple):
+    """The fewest output tokens, of all cells of the grid and all values between them that were looked for."""
+
+    cell: int
+    """The cell of the map that stands for it."""
+    budget: int | None
+    """The max_tokens, which may lie between two values of the grid; None if that is not varied, or as recorded."""
+    ends: tuple[End, ...]
+    """How each of the turns ends; one that does not complete counts with what it spends until its end."""
+
+    @property
+    def tokens(self) -> int:
+        """The output tokens of all these turns."""
+        return cost(self.ends)[0]
+
+
+def fewest_tokens(tuning: TunedGrid, found: SmallestLimits) -> Fewest | None:
+    """The fewest output tokens for which a turn completes; None if it completes nowhere."""
+    if found.cell is None:
+        return None
+    return _cheaper(tuning, Fewest(found.cell, found.budget, (found.at_edge,)), smallest_cap(tuning, found.turn))
+
+
+def fewest_tokens_of_all(tuning: TunedGrid, bend: Knee) -> Fewest:
+    """The fewest output tokens of all turns for which as many complete as in any cell."""
+    every = tuning.ends(range(len(tuning.turns)), bend.enough.cell) if bend.edge is None else bend.edge.ends
+    return _cheaper(tuning, Fewest(bend.enough.cell, bend.budget, every),
+                    smallest_cap_of_all(tuning, bend.enough.completed))
+
+
+def _cheaper(tuning: TunedGrid, best: Fewest, cap: SmallestCap | None) -> Fewest:
+    if cap is None or cost(cap.ends) >= cost(best.ends):
+        return best
+    return Fewest(cap.cell, tuning.grid.named(cap.values)[INITIAL], cap.ends)
+
+
+def best_value(tuning: TunedGrid, bend: Knee) -> BudgetPoint | None:
+    """The knee of the curve; None if there is none, or if the fewest output tokens that are enough are no more."""
+    beaten = bend.knee == bend.enough or fewest_tokens_of_all(tuning, bend).tokens <= bend.knee.tokens
+    return None if beaten else bend.knee
 
 
 _Cells = Iterable[tuple[tuple[int, int, int], int]]
