@@ -27,6 +27,7 @@ from inspector.whatif.smallest_cap import (
     recorded_cap,
     smallest_cap,
     smallest_cap_of_all,
+    whole_cap,
 )
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
@@ -74,7 +75,8 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
         word = "NONE COMPLETES"
         if any(ends_unknown(tuning, turn) for turn in range(len(tuning.turns))):
             word = "NONE IS KNOWN TO COMPLETE"
-        return (Span(word, Tone.WARN), Span(f"  {why}{of}"))
+        whole = _whole_call(tuning, 0) if len(tuning.turns) == 1 else ()
+        return (Span(word, Tone.WARN), Span(f"  {why}{of}"), *whole)
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     cap = smallest_cap_of_all(tuning, bend.enough.completed)
     best = fewest_tokens_of_all(tuning, bend)
@@ -91,11 +93,21 @@ def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
     best, turn = fewest_tokens(tuning, found), found.turn
     if best is None:
         word = "NOT KNOWN TO COMPLETE" if ends_unknown(tuning, found.turn) else "DOES NOT COMPLETE"
-        return (Span(word, Tone.WARN), Span(f"  {why_not(tuning, found.end)}"))
+        return (Span(word, Tone.WARN), Span(f"  {why_not(tuning, found.end)}"), *_whole_call(tuning, turn))
     end = best.ends[0]
     spent = " ".join([f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))])
     return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap(tuning, smallest_cap(tuning, turn), turn),
             *fewest(tuning, best, turn, spent, is_guess(end)))
+
+
+def _whole_call(tuning: TunedGrid, turn: int) -> Line:
+    """With what a turn that completes nowhere gets its call whole, as the end of a sentence; empty if with nothing."""
+    whole = whole_cap(tuning, turn)
+    if whole is None:
+        return ()
+    guess = f": {GUESS}" if is_guess(whole.ends[0]) else ""
+    return (Span("; its call comes whole with max_tokens "), *cap_name(tuning, whole.values),
+            *between(tuning, whole.cell, tuning.grid.named(whole.values)[INITIAL]), Span(guess))
 
 
 def ends_unknown(tuning: TunedGrid, turn: int) -> bool:
@@ -223,6 +235,11 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuning, limits.end)), who)
         known = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
         yield more(Span("in the largest cell: ", Tone.DIM), *known)
+        whole = whole_cap(tuning, limits.turn)
+        if whole is not None:
+            yield more(Span(f"▷ {whole.ends[0].verdict}, not complete: ", Tone.DIM),
+                       Span(f"its call comes whole with the {LEAST_CAP} "), *cap_name(tuning, whole.values))
+            yield more(*_spent_and_belief(whole.ends[0]))
         return
     first, *rest = *_cap_lines(tuning, limits.turn), *_fewest_lines(tuning, limits)
     yield field(name, Span(f"{glyph} ", role), *first, who)
