@@ -59,6 +59,8 @@ class ScriptedTurn:
     """The scenario that the server plays, and its wire format and dialect."""
     runs: bool = False
     """Whether it runs to its end without waiting for keys."""
+    stop_word: str = ""
+    """What is wrong with the stop words that the scenario sends, as a sentence; empty if they are true."""
     blind: str = ""
     """Why its first answer, which is cut, has the same bytes as a finished one; empty if it has not."""
 
@@ -77,7 +79,9 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
         LoopError: an option cannot be used; then no server is left running.
     """
     from inspector.provider.dialects import has_dialect
+    from inspector.provider.faults import StopWord, stop_word_of
 
+    word = stop_word_of(story)
     if options.api not in formats_of(story):
         raise CallerError(f"{options.api} cannot say what happens in {story.name}; {', '.join(formats_of(story))} can")
     own = parse_assignments(options.assignments)
@@ -96,7 +100,8 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
         server.close()
         raise
     return ScriptedTurn(replace(begun, request=request, server=keyless, answers=answers), server,
-                        f"{story.name} as {options.profile or options.api}")
+                        f"{story.name} as {options.profile or options.api}",
+                        stop_word="" if word is StopWord.TRUE else word)
 
 
 def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:

@@ -28,6 +28,7 @@ from loop_core.client.exchange import LiveResponse
 from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
 from loop_core.judge.gate import Admission, Verdict
+from loop_core.turn.continuation import Method
 from loop_core.turn.state import Finish, RequestPlace, RunTools, Send
 from loop_core.turn.trace import Trace
 from loop_core.values import Severity
@@ -185,7 +186,7 @@ def _meanwhile(driver: Driver, key: Keys) -> Line:
 def _which(send: Send, driver: Driver) -> str:
     if not send.ordinal:
         return "the first request of the turn"
-    return f"{WORD_OF[send.place]} {send.ordinal} ({send.method.value})"
+    return f"{WORD_OF[send.place]} {send.ordinal}{HOW_SENT.get(send.method, f' ({send.method.value})')}"
 
 
 WORD_OF: Mapping[RequestPlace, str] = {
@@ -193,6 +194,8 @@ WORD_OF: Mapping[RequestPlace, str] = {
     RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
 }
 """The names of requests after the first of a turn."""
+HOW_SENT: Mapping[Method, str] = {Method.REPAIR: ", which asks for the held call again", Method.NUDGE: ""}
+"""The way in which a request is sent -> what is said of it, where the word in brackets would only repeat its name."""
 
 
 def _edit_note(driver: Driver) -> Line:

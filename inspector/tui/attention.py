@@ -14,7 +14,9 @@ from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, field, more, safe
 from inspector.report.lines.steps import SEVERITY, Outline
+from inspector.tui.messages import TabWanted
 from inspector.tui.panels import key_note, note
+from inspector.tui.sheets import TABS
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_view import TextView
 
@@ -75,7 +77,12 @@ class Attention(SessionPart):
         turn = outline.view.turns[block.turn] if block is not None else None
         lines = verdict_lines(outline, turn, header.source(stage.opened.label, outline.view, stage.run.name,
                                                            outline.file_of(block) if block is not None else ""))
-        stage.app.push_screen(VerdictSheet([*lines, *([EMPTY, *stage.known] if stage.known else [])]))
+
+        def leave(tab: str | None) -> None:
+            if tab:
+                stage.post_message(TabWanted(tab))
+
+        stage.app.push_screen(VerdictSheet([*lines, *([EMPTY, *stage.known] if stage.known else [])]), leave)
 
 
 def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> list[Line]:
@@ -98,8 +105,8 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     return lines
 
 
-class VerdictSheet(ModalScreen[None]):
-    """A dialog with a verdict in full."""
+class VerdictSheet(ModalScreen[str]):
+    """A dialog with a verdict in full; returns the tab whose key closed it, or nothing."""
 
     DEFAULT_CSS = """
     VerdictSheet { align: center middle; background: $background 60%; }
@@ -109,6 +116,8 @@ class VerdictSheet(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,V", "dismiss", "close", tooltip="Close", id="verdict.leave"),
+        *(Binding(tab.key, f"dismiss('{tab.name}')", tab.title, show=False, tooltip=f"Close, and open {tab.title}",
+                  id=f"tab.{tab.name}") for tab in TABS),
     ]
 
     def __init__(self, lines: Sequence[Line]) -> None:
@@ -122,4 +131,4 @@ class VerdictSheet(ModalScreen[None]):
             text = TextView()
             text.set_reactive(TextView.sheet, LineSheet(self._lines))
             yield text
-            yield key_note("↑ ↓ scroll · esc closes")
+            yield key_note(f"↑ ↓ scroll · {TABS[0].key} to {TABS[-1].key} open a tab · esc closes")

@@ -46,10 +46,11 @@ BLIND = "⚠ it cuts this answer, and no byte shows it: no verdict can know"
 
 
 def known_of(turn: ScriptedTurn) -> list[Line]:
-    """The description of the scripted provider that answers a turn: the scenario, what no byte of it shows, and,
-    dimmed, why.
+    """The description of the scripted provider that answers a turn: the scenario, whether its stop word lies, what no
+    byte of it shows, and, dimmed, why.
     """
-    server = field("server", Span(f"{BUILT_IN} {turn.plays}"))
+    server = field("server", Span(f"{BUILT_IN} {turn.plays}"),
+                   *((Span(f" · {turn.stop_word}", Tone.WARN),) if turn.stop_word else ()))
     beware = (field("beware", Span(BLIND, Tone.WARN)), more(Span(turn.blind, Tone.DIM)))
     return [server, more(Span("no real server is asked", Tone.DIM)), *(beware if turn.blind else ())]
 

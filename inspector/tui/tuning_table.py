@@ -30,8 +30,15 @@ from inspector.whatif.grid_lines import (
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import SmallestCap, TunedGrid, tune
 from inspector.whatif.heat import HERE, SHOWS, key, marks
-from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest
-from inspector.whatif.smallest_cap import smallest_cap, smallest_cap_of_all
+from inspector.whatif.smallest import Knee, SmallestLimits, cost, knee, smallest
+from inspector.whatif.smallest_cap import (
+    Fewest,
+    best_value,
+    fewest_tokens,
+    fewest_tokens_of_all,
+    smallest_cap,
+    smallest_cap_of_all,
+)
 from loop_core.turn.trace import Fidelity
 
 MOST = 100
@@ -216,25 +223,22 @@ class TuningTable:
         sheet = cell_sheet(self.tuning, self.cell, self.turn, MOST)
         if self.exact is None:
             return sheet
-        told = cell_name(self.tuning, self.cell, self.exact)
+        told, names = cell_name(self.tuning, self.cell, self.exact), self._best_names()
+        best = self._fewest() if FEWEST in names else self._cap()
+        ends = best.ends if best is not None else ()
+        spent = count_of(cost(ends)[0], "output token")
+        done = f"{sum(end.complete for end in ends):,} of {count_of(len(ends), 'turn')} complete, {spent}"
         return [(Span("enter opens ", Tone.DIM), Span(told, Tone.STRONG),
-                 Span(f": {' and '.join(self._best_names())}; its column:", Tone.DIM)), *sheet]
+                 Span(f": {' and '.join(names)}; {done}; its column:", Tone.DIM)), *sheet]
 
     def _named_cells(self) -> list[tuple[int, str, str]]:
         """The best cells: each with its mark and its name; one cell may have several."""
         if self.result is None:
             return []
-        bend, cap = self.result.bend, self._cap()
-        if self.turn is not None:
-            found = self._answers_for(self.turn)[0]
-            enough, value = None if found is None else found.cell, None
-        elif bend is None:
-            return []
-        else:
-            enough, value = bend.enough.cell, bend.knee.cell if bend.knee != bend.enough else None
-        cells = ((None if cap is None else cap.cell, heat.LEAST_CAP_MARK, LEAST_CAP),
-                 (enough, heat.FEWEST_MARK, FEWEST), (value, heat.KNEE_MARK, BEST_VALUE))
-        return [(cell, mark, name) for cell, mark, name in cells if cell is not None]
+        bend = self.result.bend if self.turn is None else None
+        cells = ((self._cap(), heat.LEAST_CAP_MARK, LEAST_CAP), (self._fewest(), heat.FEWEST_MARK, FEWEST),
+                 (None if bend is None else best_value(self.tuning, bend), heat.KNEE_MARK, BEST_VALUE))
+        return [(each.cell, mark, name) for each, mark, name in cells if each is not None]
 
     def best(self) -> list[int]:
         """The cells with the smallest max_tokens, the fewest output tokens, and the best value."""
@@ -273,15 +277,21 @@ class TuningTable:
         bend = self.result.bend if self.result is not None else None
         return None if bend is None else smallest_cap_of_all(self.tuning, bend.enough.completed)
 
+    def _fewest(self) -> Fewest | None:
+        """The fewest output tokens of the shown turns."""
+        if self.turn is not None:
+            found = self._answers_for(self.turn)[0]
+            return None if found is None else fewest_tokens(self.tuning, found)
+        bend = self.result.bend if self.result is not None else None
+        return None if bend is None else fewest_tokens_of_all(self.tuning, bend)
+
     def _budget(self, names: Sequence[str]) -> int | None:
         """The max_tokens of the best cell with these names; it may lie between two values of the grid."""
         if FEWEST not in names:
             cap = self._cap() if LEAST_CAP in names else None
             return None if cap is None else cap.values[self.grid.names.index(INITIAL)]
-        if self.turn is None:
-            return self.result.bend.budget if self.result is not None and self.result.bend is not None else None
-        found = self._answers_for(self.turn)[0]
-        return found.edge.budget if found is not None and found.edge is not None else None
+        best = self._fewest()
+        return None if best is None else best.budget
 
     # -- exports -------------------------------------------------------------------------------------------------------
 

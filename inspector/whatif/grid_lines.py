@@ -19,7 +19,16 @@ from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import heat, key
 from inspector.whatif.recorded_rounds import raised_limits
 from inspector.whatif.smallest import KNOWN, Edge, Knee, SmallestLimits, cost, every_larger, smallest, why_not
-from inspector.whatif.smallest_cap import recorded_cap, smallest_cap, smallest_cap_of_all
+from inspector.whatif.smallest_cap import (
+    Fewest,
+    best_value,
+    fewest_tokens,
+    fewest_tokens_of_all,
+    recorded_cap,
+    smallest_cap,
+    smallest_cap_of_all,
+    whole_cap,
+)
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
@@ -38,6 +47,8 @@ def sheet(tuning: TunedGrid, bend: Knee | None, show: str = "outcome") -> list[L
 LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "best value"
 """What the three marked cells are called: the last is the knee of the curve of turns by tokens."""
 BEST_VALUE_MEANS = "with a larger budget each further turn costs more than the average"
+COUNTED = "every turn counts: one that does not complete, with what it spends until it stops"
+"""What the output tokens of all turns are, where not all complete: a smaller max_tokens may stop a turn sooner."""
 FROM_RECORDING = "from the recording"
 
 
@@ -64,26 +75,39 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
         word = "NONE COMPLETES"
         if any(ends_unknown(tuning, turn) for turn in range(len(tuning.turns))):
             word = "NONE IS KNOWN TO COMPLETE"
-        return (Span(word, Tone.WARN), Span(f"  {why}{of}"))
+        whole = _whole_call(tuning, 0) if len(tuning.turns) == 1 else ()
+        return (Span(word, Tone.WARN), Span(f"  {why}{of}"), *whole)
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     cap = smallest_cap_of_all(tuning, bend.enough.completed)
-    made = bool(tuning.simulated[bend.enough.cell]) or (bend.edge is not None and any(map(is_guess, bend.edge.ends)))
+    best = fewest_tokens_of_all(tuning, bend)
+    made = bool(tuning.simulated[best.cell]) or any(map(is_guess, best.ends))
     unknown = tuning.unrecorded[bend.enough.cell]
     most = f", {unknown:,} unknown  " if unknown else " at most  "
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
             *least_cap(tuning, cap, 0 if every == 1 and len(tuning.turns) == 1 else None),
-            *fewest(tuning, bend.enough.cell, bend.budget, None, f"{_tokens(bend):,}", made))
+            *fewest(tuning, best, None, f"{best.tokens:,}", made))
 
 
 def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
     """The conclusion about one turn in one line."""
-    if found.cell is None:
+    best, turn = fewest_tokens(tuning, found), found.turn
+    if best is None:
         word = "NOT KNOWN TO COMPLETE" if ends_unknown(tuning, found.turn) else "DOES NOT COMPLETE"
-        return (Span(word, Tone.WARN), Span(f"  {why_not(tuning, found.end)}"))
-    end, turn = found.at_edge, found.turn
+        return (Span(word, Tone.WARN), Span(f"  {why_not(tuning, found.end)}"), *_whole_call(tuning, turn))
+    end = best.ends[0]
     spent = " ".join([f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))])
     return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap(tuning, smallest_cap(tuning, turn), turn),
-            *fewest(tuning, found.cell, found.budget, turn, spent, is_guess(end)))
+            *fewest(tuning, best, turn, spent, is_guess(end)))
+
+
+def _whole_call(tuning: TunedGrid, turn: int) -> Line:
+    """With what a turn that completes nowhere gets its call whole, as the end of a sentence; empty if with nothing."""
+    whole = whole_cap(tuning, turn)
+    if whole is None:
+        return ()
+    guess = f": {GUESS}" if is_guess(whole.ends[0]) else ""
+    return (Span("; its call comes whole with max_tokens "), *cap_name(tuning, whole.values),
+            *between(tuning, whole.cell, tuning.grid.named(whole.values)[INITIAL]), Span(guess))
 
 
 def ends_unknown(tuning: TunedGrid, turn: int) -> bool:
@@ -106,9 +130,9 @@ def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> L
             Span(f": {spent}{GUESS if guess else FROM_RECORDING}"), *proved, Span(" · "))
 
 
-def fewest(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None, spent: str, guess: bool) -> Line:
+def fewest(tuning: TunedGrid, best: Fewest, turn: int | None, spent: str, guess: bool) -> Line:
     """The second of the two answers (fewest output tokens) in few words."""
-    return (Span(f"{FEWEST} {spent} "), *reach(tuning, cell, budget, turn),
+    return (Span(f"{FEWEST} {spent} "), *reach(tuning, best, turn),
             Span(f": {GUESS if guess else FROM_RECORDING}"))
 
 
@@ -137,10 +161,11 @@ def spent_words(end: End) -> str:
     return f"{count_of(end.spend.requests, 'answer')}{told}, {output(end.spend)}"
 
 
-def reach(tuning: TunedGrid, cell: int, budget: int | None, turn: int | None = None) -> Line:
+def reach(tuning: TunedGrid, best: Fewest, turn: int | None = None) -> Line:
     """A smallest budget, with a remark if not every larger budget of the grid completes as much."""
-    name = Span(cell_name(tuning, cell, budget), Tone.STRONG), *between(tuning, cell, budget)
-    if every_larger(tuning, cell, turn):
+    name = Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), *between(tuning, best.cell, best.budget)
+    done = sum(end.complete for end in best.ends)  # between two columns more may complete than in the next one
+    if every_larger(tuning, best.cell, turn) and (turn is not None or tuning.completed[best.cell] >= done):
         return (Span("from "), *name, Span(" on"))
     return (Span("with "), *name, Span(", but not with every larger one"))
 
@@ -210,8 +235,13 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuning, limits.end)), who)
         known = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
         yield more(Span("in the largest cell: ", Tone.DIM), *known)
+        whole = whole_cap(tuning, limits.turn)
+        if whole is not None:
+            yield more(Span(f"▷ {whole.ends[0].verdict}, not complete: ", Tone.DIM),
+                       Span(f"its call comes whole with the {LEAST_CAP} "), *cap_name(tuning, whole.values))
+            yield more(*_spent_and_belief(whole.ends[0]))
         return
-    first, *rest = *_cap_lines(tuning, limits.turn), *_fewest_lines(tuning, limits, limits.cell)
+    first, *rest = *_cap_lines(tuning, limits.turn), *_fewest_lines(tuning, limits)
     yield field(name, Span(f"{glyph} ", role), *first, who)
     for line in rest:
         yield more(*line)
@@ -247,13 +277,17 @@ def fails(end: End) -> str:
     return f"fails: {why} after {spent_words(end)}"
 
 
-def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits, cell: int) -> Iterator[Line]:
-    """The fewest output tokens of one turn, for which it completes in this cell, and what smaller limits do."""
-    end = limits.at_edge
-    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, cell, limits.budget), Tone.STRONG))
-    yield _spent_and_belief(end)
+def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
+    """The fewest output tokens for which one turn completes, and what smaller limits do."""
+    best = fewest_tokens(tuning, limits)
+    if best is None:
+        return
+    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG))
+    yield _spent_and_belief(best.ends[0])
+    if best.cell != limits.cell or best.budget != limits.budget:
+        return  # that of the smallest max_tokens: what smaller limits do stands with it
     lower = [(axis, value) for axis, value, own in zip(
-        tuning.grid.axes, limits.by_axis, tuning.grid.values(cell), strict=True)
+        tuning.grid.axes, limits.by_axis, tuning.grid.values(best.cell), strict=True)
         if value != own and (axis.name != INITIAL or not tuning.grid.base.simulate)]
     if lower:
         least = " or ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in lower)
@@ -284,7 +318,7 @@ def grain(edge: Edge, with_name: bool = False) -> Line:
 
 
 def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
-    completed, edge, tokens = bend.enough.completed, bend.edge, _tokens(bend)
+    completed, best = bend.enough.completed, fewest_tokens_of_all(tuning, bend)
     cap = smallest_cap_of_all(tuning, completed)
     if cap is not None:
         yield (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values), Span("  "),
@@ -296,22 +330,20 @@ def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
             done = sum(end.complete for end in cap.below)
             yield more(Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values),
                        Span(f", completes {done:,} of {tuning.every:,}", Tone.DIM))
-    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, bend.enough.cell, bend.budget), Tone.STRONG), Span("  "),
-           *_point_words(tuning, completed, tokens))
+    yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), Span("  "),
+           *_point_words(tuning, completed, best.tokens))
     yield more(Span("no cell of the grid completes more, or as many for fewer output tokens", Tone.DIM))
-    if edge is not None:
-        yield more(*grain(edge, len(edge.turns) > 1))
-    if bend.knee != bend.enough:
-        yield (Span(f"{BEST_VALUE} "), Span(cell_name(tuning, bend.knee.cell), Tone.STRONG), Span("  "),
-               *_point_words(tuning, bend.knee.completed, bend.knee.tokens))
-        rest, more_tokens = completed - bend.knee.completed, tokens - bend.knee.tokens
+    if completed < tuning.every:
+        yield more(Span(COUNTED, Tone.DIM))
+    if bend.edge is not None and (best.cell, best.budget) == (bend.enough.cell, bend.budget):
+        yield more(*grain(bend.edge, len(bend.edge.turns) > 1))
+    value = best_value(tuning, bend)
+    if value is not None:
+        yield (Span(f"{BEST_VALUE} "), Span(cell_name(tuning, value.cell), Tone.STRONG), Span("  "),
+               *_point_words(tuning, value.completed, value.tokens))
+        rest, more_tokens = completed - value.completed, best.tokens - value.tokens
         yield more(Span(f"{BEST_VALUE_MEANS}: {count_of(rest, 'further turn')} for {more_tokens:,} output tokens more",
                         Tone.DIM))
-
-
-def _tokens(bend: Knee) -> int:
-    """The tokens that are spent with the smallest max_tokens that is enough."""
-    return bend.enough.tokens if bend.edge is None else cost(bend.edge.ends)[0]
 
 
 def _point_words(tuning: TunedGrid, completed: int, tokens: int) -> Line:

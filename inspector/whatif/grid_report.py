@@ -20,7 +20,7 @@ from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import WIDTH, word
 from inspector.whatif.smallest import BudgetPoint, Edge, cost, every_larger, knee, smallest, why_not
-from inspector.whatif.smallest_cap import smallest_cap, smallest_cap_of_all
+from inspector.whatif.smallest_cap import fewest_tokens_of_all, smallest_cap, smallest_cap_of_all
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
 
@@ -34,11 +34,12 @@ def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, pat
     told = plain([row for line in lines for row in wrap_line(line, WIDTH)]) + "\n"
     if bend is None or not paths:
         return told
-    best, cap = tuning.grid.settings(bend.enough.cell), smallest_cap_of_all(tuning, bend.enough.completed)
+    best, cap = fewest_tokens_of_all(tuning, bend), smallest_cap_of_all(tuning, bend.enough.completed)
+    own = tuning.grid.settings(best.cell)
     chosen: dict[str, Settings] = {}
     if cap is not None:
         chosen[LEAST_CAP] = tuning.grid.settings_with(tuning.grid.named(cap.values))
-    chosen[FEWEST] = best if bend.budget is None else settings_of({INITIAL: str(bend.budget)}, best)
+    chosen[FEWEST] = own if best.budget is None else settings_of({INITIAL: str(best.budget)}, own)
     runs = [(f"{name}:\n" if len(chosen) > 1 else "") + _command(tuning, settings, paths)
             for name, settings in chosen.items()]
     told += "\n" + "\n".join(runs) + "\n"

@@ -182,7 +182,8 @@ class TunedGrid:
     findings: Sequence[tuple[ReportedFinding, ...]] = ()
     """What the recording shows of each turn."""
     caps: dict[tuple[int, ...], SmallestCap | None] = field(default_factory=dict, compare=False)
-    """How many of some turns complete, and the turns -> the smallest max_tokens with which they do, once looked for."""
+    """How many of some turns complete (0: the last answer is whole), and the turns -> the smallest max_tokens with
+    which they do, once looked for."""
 
     # Sums over all turns, for each cell.
     looked_at = _sum_of(lambda end: 1)

@@ -217,12 +217,16 @@ WORDS: Mapping[str, str] = {
 """The limit that stopped a turn, or else its terminal reason -> one word, where it is another."""
 
 
+WHOLE_SO_FAR: Mapping[str, str] = {"COMPLETE SO FAR": "so far", "AWAITS RESULT": "awaits"}
+"""The verdicts on a turn whose last answer is whole and calls a tool, with nothing recorded after it -> one word."""
+
+
 def word(end: End) -> str:
     """The end of a turn in a word: the limit that stopped it, or its terminal reason; its verdict if that says more."""
     if end.state is State.COMPLETE and not end.complete and not end.cut_unseen:
         return end.verdict.lower()
-    if end.verdict == "COMPLETE SO FAR":
-        return "so far"
+    if end.verdict in WHOLE_SO_FAR:
+        return WHOLE_SO_FAR[end.verdict]
     told = "completed" if end.complete else end.limit or ("cut_unseen" if end.cut_unseen else end.terminal)
     return WORDS.get(told, told)
 

@@ -5,6 +5,8 @@ This differs from the budget that completes a turn for the fewest output tokens 
 small max_tokens may complete a turn in many continuations. The search uses the largest values of the other limits, then
 the strictest ones of the grid that are enough. The result is exact to the token: with one token less not all of the
 turns complete. It needs simulation, because over a recording alone max_tokens changes no answer.
+
+A value between two columns may also cost less than every cell of the grid: then it has the fewest output tokens too.
 """
 
 from __future__ import annotations
@@ -12,17 +14,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import prod
+from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
 from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
-from inspector.whatif.smallest import Runs, cost, smallest_value, with_cap
+from inspector.whatif.heat import WHOLE_SO_FAR
+from inspector.whatif.smallest import BudgetPoint, Knee, Runs, SmallestLimits, cost, smallest_value, with_cap
 from loop_core.turn.trace import Fidelity
 
 
 def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens that completes a turn; None if none does, or max_tokens is not varied."""
-    return _cached_cap(tuning, 1, (turn,), _cells_of(tuning.turns[turn], lambda end: end.complete))
+    return _cached_cap(tuning, 1, (turn,), _cells_of(tuning.turns[turn], _complete))
+
+
+def whole_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
+    """The smallest max_tokens with which the last answer of a turn is whole, although nothing is recorded after it."""
+    return _cached_cap(tuning, 0, (turn,), _cells_of(tuning.turns[turn], _whole), _whole)
 
 
 def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
@@ -41,6 +50,56 @@ def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
     return None if found is None else (found[1], seen.ends[seen.codes[found[1]]])
 
 
+class Fewest(NamedTuple):
+    """The fewest output tokens, of all cells of the grid and all values between them that were looked for."""
+
+    cell: int
+    """The cell of the map that stands for it."""
+    budget: int | None
+    """The max_tokens, which may lie between two values of the grid; None if that is not varied, or as recorded."""
+    ends: tuple[End, ...]
+    """How each of the turns ends; one that does not complete counts with what it spends until its end."""
+
+    @property
+    def tokens(self) -> int:
+        """The output tokens of all these turns."""
+        return cost(self.ends)[0]
+
+
+def fewest_tokens(tuning: TunedGrid, found: SmallestLimits) -> Fewest | None:
+    """The fewest output tokens for which a turn completes; None if it completes nowhere."""
+    if found.cell is None:
+        return None
+    return _cheaper(tuning, Fewest(found.cell, found.budget, (found.at_edge,)), smallest_cap(tuning, found.turn))
+
+
+def fewest_tokens_of_all(tuning: TunedGrid, bend: Knee) -> Fewest:
+    """The fewest output tokens of all turns for which as many complete as in any cell."""
+    every = tuning.ends(range(len(tuning.turns)), bend.enough.cell) if bend.edge is None else bend.edge.ends
+    return _cheaper(tuning, Fewest(bend.enough.cell, bend.budget, every),
+                    smallest_cap_of_all(tuning, bend.enough.completed))
+
+
+def _cheaper(tuning: TunedGrid, best: Fewest, cap: SmallestCap | None) -> Fewest:
+    if cap is None or cost(cap.ends) >= cost(best.ends):
+        return best
+    return Fewest(cap.cell, tuning.grid.named(cap.values)[INITIAL], cap.ends)
+
+
+def best_value(tuning: TunedGrid, bend: Knee) -> BudgetPoint | None:
+    """The knee of the curve; None if there is none, or if the fewest output tokens that are enough are no more."""
+    beaten = bend.knee == bend.enough or fewest_tokens_of_all(tuning, bend).tokens <= bend.knee.tokens
+    return None if beaten else bend.knee
+
+
+def _complete(end: End) -> bool:
+    return end.complete
+
+
+def _whole(end: End) -> bool:
+    return end.verdict in WHOLE_SO_FAR
+
+
 _Cells = Iterable[tuple[tuple[int, int, int], int]]
 """The cost of each cell, and the cell."""
 
@@ -51,13 +110,15 @@ def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:
     return (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks)
 
 
-def _cached_cap(tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells) -> SmallestCap | None:
+def _cached_cap(
+    tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells, counts: Callable[[End], bool] = _complete
+) -> SmallestCap | None:
     if INITIAL not in tuning.grid.names or not tuning.grid.base.simulate:
         return None
     key = (completed, *turns)
     if key not in tuning.caps:
         found = _first(tuning.grid, cells)
-        tuning.caps[key] = None if found is None else _exact(tuning, turns, *found)
+        tuning.caps[key] = None if found is None else _exact(tuning, turns, *found, counts)
     return tuning.caps[key]
 
 
@@ -71,22 +132,25 @@ def _first(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
     return None if found is None else (found[0], found[1][-1])
 
 
-def _exact(tuning: TunedGrid, turns: Sequence[int], place: int, cell: int) -> SmallestCap:
-    """The smallest value between that of a cell in which the turns complete and the next smaller one of the grid."""
-    grid, values, wanted = tuning.grid, tuning.grid.values(cell), _completing(tuning, turns, cell)
+def _exact(
+    tuning: TunedGrid, turns: Sequence[int], place: int, cell: int, counts: Callable[[End], bool]
+) -> SmallestCap:
+    """The smallest value between that of a cell in which the turns end in a way that counts and the next smaller one of
+    the grid."""
+    grid, values, wanted = tuning.grid, tuning.grid.values(cell), _completing(tuning, turns, cell, counts)
     axis = grid.axes[grid.names.index(INITIAL)]
     high, low = axis.values[place], axis.values[place - 1] if place else 0
     if tuning.case is None or high is None or low is None:
         return SmallestCap(values, cell, tuning.ends(turns, cell))
     largest = with_cap(grid, [each.values[-1] for each in grid.axes], high)
-    if _completing(tuning, turns, grid.cell(largest)) != wanted:  # a larger limit may complete less
+    if _completing(tuning, turns, grid.cell(largest), counts) != wanted:  # a larger limit may complete less
         largest = values
     runs = Runs(tuning, tuning.case, turns, largest)
 
     def completes(runs: Runs, asked: Sequence[int], budget: int) -> bool:
-        return all(runs.at(each, budget).complete for each in asked)
+        return all(counts(runs.at(each, budget)) for each in asked)
 
-    few = [each for each in wanted if not low or not runs.at(each, low).complete]
+    few = [each for each in wanted if not low or not counts(runs.at(each, low))]
     budget = smallest_value(low, high, few, wanted, partial(completes, runs))
     strict = _strictest(grid, largest, [runs.at(each, budget) for each in wanted])
     own = Runs(tuning, tuning.case, turns, strict)
@@ -97,10 +161,12 @@ def _exact(tuning: TunedGrid, turns: Sequence[int], place: int, cell: int) -> Sm
                        with_cap(grid, largest, budget - 1))
 
 
-def _completing(tuning: TunedGrid, turns: Sequence[int], cell: int) -> list[int]:
-    """Which of the turns complete in a cell, by their places among these turns."""
+def _completing(
+    tuning: TunedGrid, turns: Sequence[int], cell: int, counts: Callable[[End], bool]
+) -> list[int]:
+    """Which of the turns end in a cell in a way that counts, by their places among these turns."""
     ends = [tuning.turns[turn].end(cell) for turn in turns]
-    return [place for place, end in enumerate(ends) if end is not None and end.complete]
+    return [place for place, end in enumerate(ends) if end is not None and counts(end)]
 
 
 def _strictest(grid: Grid, values: Sequence[Value], ends: Sequence[End]) -> tuple[Value, ...]:

@@ -25,7 +25,7 @@ KEY_HEADERS: Mapping[str, str] = {"azure_openai": "api-key", "azure_foundry": "a
 """Profile -> another header for the key than the format's."""
 
 PREFILLS_UNDER: Mapping[str, str] = {"deepseek": "/beta"}
-"""Profile -> how its base has to end for a prefill to be taken (continuation notes, part B)."""
+"""Profile -> how its base has to end for a prefill to be taken (DeepSeek API docs, Chat Prefix Completion)."""
 
 _HOST = re.compile(r"[^\s/?#@\\<>^`{|}%]+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2

@@ -37,7 +37,7 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 """The roles of a chat message."""
 
 MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
-    Prefill.PREFIX: ({"prefix": True}, {}),  # Mistral, DeepSeek (continuation notes, part B)
+    Prefill.PREFIX: ({"prefix": True}, {}),  # Mistral, DeepSeek (DeepSeek API docs, Chat Prefix Completion)
     Prefill.PARTIAL: ({"partial": True}, {}),  # Moonshot, DashScope
     Prefill.CONTINUE_FINAL_MESSAGE: ({}, {"continue_final_message": True, "add_generation_prompt": False}),  # vLLM
 }

@@ -87,7 +87,8 @@ SERVERS: tuple[Profile, ...] = (
             "@ai-sdk/deepseek 3.0.56 map-deepseek-finish-reason.ts")},
         reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
         prefill=Prefill.PREFIX,
-        lies=("prefix: true works only under the base URL that ends in /beta (continuation notes, part B)",),
+        lies=("prefix: true works only under the base URL that ends in /beta "
+              "(DeepSeek API docs, Chat Prefix Completion)",),
     ),
     Profile(
         "xai", (CHAT, RESPONSES), hosts=("api.x.ai",), body=(mark("usage", "num_sources_used"),),
@@ -125,7 +126,7 @@ SERVERS: tuple[Profile, ...] = (
         # the name says it
         contexts=((r"^moonshot-v1-8k", 8_192), (r"^moonshot-v1-32k", 32_768), (r"^moonshot-v1-128k", 131_072)),
         lies=("usage stands inside the choice while it streams (pi-ai openai-completions.js)",
-              "refuses a history whose calls lack reasoning_content (continuation notes, part B)"),
+              "with thinking on, refuses a history whose calls lack reasoning_content (continuedev/continue#11806)"),
     ),
     Profile(
         "mimo", (CHAT, MESSAGES), hosts=("xiaomimimo.com",), models=(r"(?i)^(?:xiaomi/)?mimo-",),

@@ -125,6 +125,19 @@ async def test_the_whole_verdict_is_one_key_or_click_away(app_on: AppOn, size: t
         assert isinstance(pilot.app.screen, VerdictSheet)
 
 
+async def test_a_digit_over_the_whole_verdict_opens_its_tab(app_on: AppOn) -> None:
+    async with app_on(begins=None).run_test(size=(80, 24)) as pilot:
+        for key, tab in (("3", "wire"), ("4", "calls"), ("1", "merged")):
+            await pilot.press("V")
+            assert "1 to 8 open a tab" in page(pilot.app)
+            await pilot.press(key)
+            await pilot.pause()
+            assert not isinstance(pilot.app.screen, VerdictSheet)
+            assert session(pilot).panes.tab == tab
+        await pilot.press("V", "q")
+        assert session(pilot).panes.tab == "merged"
+
+
 @pytest.mark.parametrize("width", range(50, 200, 7))
 @pytest.mark.parametrize("rows", [2, 3])
 def test_a_verdict_fits_its_rows_with_its_advice(tmp_path: Path, width: int, rows: int) -> None:

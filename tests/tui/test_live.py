@@ -415,7 +415,7 @@ async def test_a_cut_call_is_held_then_repaired(fake: Fake, tmp_path: Path) -> N
     async with live(tooled(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
-        assert "to send repair 1" in page(pilot.app)
+        assert "to send repair 1, which asks for the held call again" in page(pilot.app)
         assert "HELD weather" in told(pilot.app)
         await pilot.press("i")
         await pilot.pause()

@@ -68,7 +68,13 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         assert server.key == ""
         assert listens(server.base)
         assert "WAITS  to send the first request" in page(app)
+        lies = "the built-in provider answers: lying-router as openai_chat · Its stop word is false."
+        await until(pilot, lambda: lies in " ".join(page(app).split()))
         assert server.base in told(app)
+        await pilot.press("d")
+        asks = "to send repair 1, which asks for the held call again"
+        await until(pilot, lambda: asks in " ".join(page(app).split()))
+        assert lies in " ".join(page(app).split())
         await pilot.press("D")
         await until(pilot, lambda: screen.is_finished)
         assert screen.driver.stepper.last.turn.terminal == "completed"

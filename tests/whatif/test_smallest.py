@@ -13,6 +13,7 @@ from inspector.whatif.grid_lines import headline, reach, smallest_lines
 from inspector.whatif.grid_report import document
 from inspector.whatif.grid_run import TunedGrid, tune
 from inspector.whatif.smallest import every_larger, from_here, knee, smallest, why_not
+from inspector.whatif.smallest_cap import Fewest
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
 
@@ -137,7 +138,7 @@ def test_on_is_said_where_every_larger_cell_completes():
     assert from_here(made.grid, 5) == [5, 6, 9, 10], "as recorded is larger than no number"
     assert every_larger(made, 5, 0)
     assert every_larger(made, 5)
-    assert text_of(reach(made, 5, None, 0)) == "from attempts=1, max_tokens=200 on"
+    assert text_of(reach(made, Fewest(5, None, ()), 0)) == "from attempts=1, max_tokens=200 on"
     assert text_of(headline(made, knee(made))) == (
         "1 OF 1 COMPLETE at most  fewest output tokens 10 from attempts=1, max_tokens=200 on: from the recording")
 

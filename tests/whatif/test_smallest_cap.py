@@ -14,11 +14,21 @@ from inspector.config.settings import INITIAL
 from inspector.report.lines.spans import plain, text_of
 from inspector.whatif.grid import Axis, Grid
 from inspector.whatif.grid_lines import fails, headline, headline_of, smallest_lines
+from inspector.whatif.grid_report import text as report
 from inspector.whatif.grid_run import TunedGrid, tune
-from inspector.whatif.smallest import knee, smallest
-from inspector.whatif.smallest_cap import recorded_cap, smallest_cap, smallest_cap_of_all
+from inspector.whatif.heat import WHOLE_SO_FAR, word
+from inspector.whatif.smallest import cost, knee, smallest
+from inspector.whatif.smallest_cap import (
+    best_value,
+    fewest_tokens,
+    fewest_tokens_of_all,
+    recorded_cap,
+    smallest_cap,
+    smallest_cap_of_all,
+    whole_cap,
+)
 from loop_core.turn.state import State
-from tests.scenes.recordings import ASKS, HINT, asked, assistant, lines, user
+from tests.scenes.recordings import ASKS, CUT, HINT, TOOLS, WHOLE, asked, assistant, call, chat, lines, user
 from tests.whatif.test_edge import grid, turns_of
 from tests.whatif.test_simulation import WORDS, case_of, stream
 from tests.whatif.test_smallest import end
@@ -110,13 +120,76 @@ def test_the_smallest_for_all_turns_completes_as_many_as_any():
         "tokens 41")
 
 
+def test_a_budget_between_two_columns_that_costs_less_than_every_cell_is_the_fewest_too():
+    """24 characters of 32 tokens, and an empty rest: with 8 tokens a request it costs as many as one answer or more."""
+    first = "Sentence 0 is here, and "
+    case = case_of(asked(ASKS, chat(first, "length", tokens=32)),
+                   asked([*ASKS, assistant(first), user(HINT)], chat(None, "stop", tokens=32)))
+    tuned = tune(case, grid(8), jobs=1)
+    found, cap, bend = smallest(tuned, 0), smallest_cap(tuned, 0), knee(tuned)
+    assert cost(cap.ends)[0] < cost(found.edge.ends)[0]
+    spent = f"{cost(cap.ends)[0]:,}"
+    for line in (headline_of(tuned, found), headline(tuned, bend)):
+        assert f"fewest output tokens {spent} " in text_of(line)
+        assert f"max_tokens={cap.values[1]}" in text_of(line)
+    assert f"fewest output tokens with attempts=9, max_tokens={cap.values[1]}" in said(tuned)
+    assert report(tuned, paths=["p"]).count(f"--set max_tokens={cap.values[1]} ") == 2, "both commands name it"
+
+
+def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_complete():
+    case = case_of(asked(ASKS, chat(None, "tool_calls", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=40))
+    tuned = tune(case, grid(4, 64, attempts=(0,)), jobs=1)
+    whole, found = whole_cap(tuned, 0), smallest(tuned, 0)
+    (budget,) = whole.values[1:]
+    assert 4 < budget < 64
+    verdict = whole.ends[0].verdict
+    assert verdict in WHOLE_SO_FAR
+    assert whole.below[0].verdict not in WHOLE_SO_FAR
+    assert not whole.ends[0].complete
+    assert smallest_cap(tuned, 0) is None
+    told = f"▷ {verdict}, not complete: its call comes whole with the smallest max_tokens {budget} with attempts=0"
+    assert told in said(tuned)
+    for line in (headline_of(tuned, found), headline(tuned, knee(tuned))):
+        assert "COMPLETES  " not in text_of(line)
+        assert f"; its call comes whole with max_tokens {budget} with attempts=0 (column 64)" in text_of(line)
+
+
+def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget():
+    case = case_of(asked(ASKS, chat(None, "length", call(CUT), tokens=20), tools=TOOLS, max_tokens=20))
+    tuned = tune(case, grid(4, 64), jobs=1)
+    assert whole_cap(tuned, 0) is None
+    assert "comes whole" not in said(tuned)
+
+
+@pytest.mark.parametrize(("verdict", "word_of"), [("COMPLETE SO FAR", "so far"), ("AWAITS RESULT", "awaits")])
+def test_a_whole_call_without_a_result_has_a_word_of_its_own_in_its_cell(verdict, word_of):
+    assert word(replace(end(5, False), state=State.UNRECORDED, limit="", verdict=verdict)) == word_of
+
+
+def test_what_the_tokens_of_all_turns_count_is_said_where_not_all_complete():
+    told = " ".join(report(tune(turns_of(6, 20, 12), grid(8, attempts=(0, 1)), jobs=1)).split())
+    assert "2 of 3 complete" in told
+    assert "every turn counts: one that does not complete, with what it spends until it stops" in told
+    assert "every turn counts" not in report(tune(turns_of(6, 20, 12), grid(64, attempts=(0,)), jobs=1))
+
+
 @hypothesis_settings(max_examples=40, deadline=None)
 @given(stories, st.sets(st.integers(1, 150), min_size=1, max_size=3))
 def test_it_completes_the_turn_and_one_token_less_does_not(exchanges, budgets):
     case = case_of(*exchanges)
     tuned = tune(case, grid(*sorted(budgets)), jobs=1)
+    bend = knee(tuned)
+    if bend is not None:
+        best, cap = fewest_tokens_of_all(tuned, bend), smallest_cap_of_all(tuned, bend.enough.completed)
+        named = [best.tokens, bend.enough.tokens, cost(bend.edge.ends)[0], cost(cap.ends)[0]]
+        assert min(named) == best.tokens, "nothing that the report names is cheaper"
+        value = best_value(tuned, bend)
+        assert value is None or value.tokens < best.tokens
     for number in range(len(case.recording.turns)):
         cap = smallest_cap(tuned, number)
+        if cap is not None:
+            best = fewest_tokens(tuned, smallest(tuned, number))
+            assert cost(best.ends) <= cost(cap.ends)
         if cap is None:
             continue
         own = brute(case, tuned.grid.settings_with(dict(zip(tuned.grid.names, cap.values, strict=True))))[number]

@@ -573,3 +573,10 @@ def test_the_lines_of_events_are_the_first_two_and_the_last_three(lines: list[by
     found = event_lines(body)
     assert found[:2] == events[:2]
     assert found[2:] == events[max(2, len(events) - 3):]
+
+
+def test_what_is_known_of_a_server_cites_no_notes_that_a_reader_cannot_have():
+    for profile in SERVERS:
+        assert not [lie for lie in profile.lies if "continuation notes" in lie]
+    assert "DeepSeek API docs" in PROFILES["deepseek"].lies[0]
+    assert "continuedev/continue#11806" in PROFILES["moonshot"].lies[1]
