@@ -24,6 +24,7 @@ from inspector.whatif.smallest_cap import (
     best_value,
     fewest_tokens,
     fewest_tokens_of_all,
+    is_call_never_whole,
     recorded_cap,
     smallest_cap,
     smallest_cap_of_all,
@@ -240,6 +241,9 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
             yield more(Span(f"▷ {whole.ends[0].verdict}, not complete: ", Tone.DIM),
                        Span(f"its call comes whole with the {LEAST_CAP} "), *cap_name(tuning, whole.values))
             yield more(*_spent_and_belief(whole.ends[0]))
+        elif is_call_never_whole(tuning, limits.turn):
+            yield more(Span("no cell ends with its call whole: only a live run can show what would be enough",
+                            Tone.DIM))
         return
     first, *rest = *_cap_lines(tuning, limits.turn), *_fewest_lines(tuning, limits)
     yield field(name, Span(f"{glyph} ", role), *first, who)

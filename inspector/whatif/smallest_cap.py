@@ -21,6 +21,7 @@ from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import WHOLE_SO_FAR
 from inspector.whatif.smallest import BudgetPoint, Knee, Runs, SmallestLimits, cost, smallest_value, with_cap
+from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
 
@@ -32,6 +33,14 @@ def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
 def whole_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens with which the last answer of a turn is whole, although nothing is recorded after it."""
     return _cached_cap(tuning, 0, (turn,), _cells_of(tuning.turns[turn], _whole), _whole)
+
+
+def is_call_never_whole(tuning: TunedGrid, turn: int) -> bool:
+    """Whether a turn whose call is held ends in no cell with a whole one, and its recording ends first in some cell."""
+    ends = tuning.turns[turn].ends
+    known = {end.verdict for end in ends}
+    return (not tuning.cancelled and "CALL HELD" in known and known.isdisjoint(WHOLE_SO_FAR)
+            and any(end.state is State.UNRECORDED for end in ends) and not any(end.complete for end in ends))
 
 
 def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:

@@ -149,6 +149,7 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert smallest_cap(tuned, 0) is None
     told = f"▷ {verdict}, not complete: its call comes whole with the smallest max_tokens {budget} with attempts=0"
     assert told in said(tuned)
+    assert "no cell ends with its call whole" not in said(tune(case, grid(4, 64, simulate=False), jobs=1))
     for line in (headline_of(tuned, found), headline(tuned, knee(tuned))):
         assert "COMPLETES  " not in text_of(line)
         assert f"; its call comes whole with max_tokens {budget} with attempts=0 (column 64)" in text_of(line)
@@ -159,6 +160,7 @@ def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget(
     tuned = tune(case, grid(4, 64), jobs=1)
     assert whole_cap(tuned, 0) is None
     assert "comes whole" not in said(tuned)
+    assert "no cell ends with its call whole: only a live run can show what would be enough" in said(tuned)
 
 
 @pytest.mark.parametrize(("verdict", "word_of"), [("COMPLETE SO FAR", "so far"), ("AWAITS RESULT", "awaits")])
