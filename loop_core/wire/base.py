@@ -137,7 +137,7 @@ class Decoder:
         self.size += len(data)
         framing = self._framing
         if framing is None:
-            if not self._head and data.isspace():  # some servers send blanks for minutes: looked at once, and not kept
+            if not self._head and not data.strip():  # some servers send blanks for minutes: looked at once, not kept
                 self._blanks += len(data)
                 return
             self._head = (self._head or b"\n" * self._blanks) + data

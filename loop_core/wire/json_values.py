@@ -18,9 +18,9 @@ from loop_core.json_parser import from_json
 from loop_core.wire.framing import Frame
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_PARTED = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
 # Numbers are skipped and never read: one of 5,000 digits is still a value.
 _SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str).raw_decode
-_BLANK = " \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
@@ -126,9 +126,7 @@ def _starts(text: str, position: int) -> tuple[int, ...]:
     at = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
     while text[at] != "]":
         found.append(at)
-        at = _SPACE.match(text, _SKIP(text, at)[1]).end()  # type: ignore[union-attr]
-        if text[at] == ",":
-            at = _SPACE.match(text, at + 1).end()  # type: ignore[union-attr]
+        at = _next(text, _SKIP(text, at)[1])
     return tuple(found)
 
 
@@ -136,39 +134,41 @@ def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] 
     """Where the member begins, and where it ends if that is known already; None if there is no such member."""
     opening = text[position]
     if opening == "{":
-        key = str(key)
-    elif opening != "[" or isinstance(key, str):
+        return _members(text, position).get(str(key))
+    if opening != "[" or isinstance(key, str):
         return None
-    elif key >= _MANY:
+    if key >= _MANY:
         starts = _starts(text, position)
         return (starts[key], None) if key < len(starts) else None
     position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
-    index = 0
-    last: tuple[int, int] | None = None
+    for _ in range(key):
+        if text[position] == "]":
+            return None
+        position = _next(text, _SKIP(text, position)[1])
+    return None if text[position] == "]" else (position, None)
+
+
+# All calls of a body are looked up one after another: without a cache each would cost a pass over all of them.
+@lru_cache(maxsize=16)
+def _members(text: str, position: int) -> dict[str, tuple[int, int]]:
+    """Where the members of the object at `position` begin and end."""
+    position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
     skip, space = _SKIP, _SPACE.match
+    found: dict[str, tuple[int, int]] = {}
     while text[position] not in "}]":
-        name: str | int = index
-        if opening == "{":
-            name, position = scanstring(text, position + 1, False)
-            if text[position] != ":":
-                position = space(text, position).end()  # type: ignore[union-attr]
-            position += 1
-            if text[position] in _BLANK:
-                position = space(text, position).end()  # type: ignore[union-attr]
-        if name == key and opening == "[":
-            return position, None
-        end = skip(text, position)[1]
-        if name == key:
-            last = position, end  # the last of several equal keys wins, as in every parser
-        position = end
-        if text[position] in _BLANK:
+        name, position = scanstring(text, position + 1, False)
+        if text[position] != ":":
             position = space(text, position).end()  # type: ignore[union-attr]
-        if text[position] == ",":
-            position += 1
-            if text[position] in _BLANK:
-                position = space(text, position).end()  # type: ignore[union-attr]
-        index += 1
-    return last
+        position = space(text, position + 1).end()  # type: ignore[union-attr]
+        end = skip(text, position)[1]
+        found[name] = position, end  # the last of several equal keys wins, as in every parser
+        position = _next(text, end)
+    return found
+
+
+def _next(text: str, end: int) -> int:
+    """Where the next value or key begins behind a value that ends there, or what closes their holder."""
+    return _PARTED.match(text, end).end()  # type: ignore[union-attr]
 
 
 # -- Values one after another: bytes in any chunks -> one frame a value ----------------------------------------------

@@ -171,14 +171,14 @@ CONVERSE_DELTA = b'{"contentBlockDelta": {"contentBlockIndex": 0, "delta": {%s}}
 
 @pytest.mark.parametrize(("api", "first", "next_", "size"), [
     ("anthropic_messages", b"",
-     b'data: {"type": "message_start", "message": {"id": "m%d", "content": [{"type": "text"}]}}\n\n', 3),
+     b'data: {"type": "message_start", "message": {"id": "m%d", "content": [{"type": "text"}]}}\n\n', 2),
     ("bedrock_converse", b'{"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolResult": {}}}}\n',
      CONVERSE_DELTA % b'"toolResult": [{"text": "a"}]', 6),
     ("gemini_interactions", b'data: {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}}\n\n',
      b'data: {"event_type": "step.delta", "index": 0, "delta": {"type": "image", "data": "abcdefghij"}}\n\n', 12),
 ])
 def test_a_value_of_many_pieces_costs_no_more_than_its_length(api: str, first: bytes, next_: bytes, size: int) -> None:
-    """`size` megabytes of them, which would take 2 to 10 seconds if each piece cost as much as all before it."""
+    """`size` megabytes of them, which took 2 to 5 seconds when each piece cost as much as all before it."""
     count = size * 1_000_000 // len(next_)
     body = first + (b"".join(next_ % number for number in range(count)) if b"%d" in next_ else next_ * count)
     began = time.process_time()
@@ -208,3 +208,32 @@ def test_no_call_of_an_earlier_message_is_closed_by_a_later_one() -> None:
             {"type": "content_block_stop", "index": 0}]
         body += b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
     assert [call.closed for call in decode("anthropic_messages", body).tool_calls] == [False, False, True]
+
+
+MANY = range(4_000)
+
+
+@pytest.mark.parametrize(("api", "body"), [
+    ("openai_chat", {"choices": [{"message": {"tool_calls": [
+        {"id": f"c{number}", "function": {"name": "f", "arguments": {"a": number}}} for number in MANY]},
+        "finish_reason": "tool_calls"}]}),
+    ("anthropic_messages", {"content": [
+        {"type": "tool_use", "id": f"c{number}", "name": "f", "input": {"a": number}} for number in MANY],
+        "stop_reason": "tool_use"}),
+    ("gemini_generate", {"candidates": [{"content": {"parts": [
+        {"functionCall": {"name": "f", "args": {"a": number}}} for number in MANY]}, "finishReason": "STOP"}]}),
+    ("bedrock_converse", {"output": {"message": {"content": [
+        {"toolUse": {"toolUseId": f"c{number}", "name": "f", "input": {"a": number}}} for number in MANY]}},
+        "stopReason": "tool_use"}),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_each_of_many_calls_of_a_whole_body_is_found_without_a_pass_over_all(api: str, body: dict[str, Any]) -> None:
+    """They took 10 to 60 seconds."""
+    data = json.dumps(body).encode()
+    began = time.process_time()
+    calls = decode(api, data).tool_calls
+    assert time.process_time() - began < 4
+    assert [call.arguments for call in calls] == [f'{{"a": {number}}}' for number in MANY]
+    last = calls[-1].at
+    assert last is not None
+    assert b'"a": 3999' in data[last.start : last.end]
+    assert b'"a": 3998' not in data[last.start : last.end]
