@@ -82,3 +82,8 @@ def test_notes_on_the_screen_are_skipped(tmp_path):
 @pytest.mark.parametrize("row", [INIT, call(), result(), outcome()])
 def test_each_event_that_tells_the_stream(row):
     assert choose(json.dumps(row).encode() + b"\n{}\n", "x") == "gemini-stream"
+
+
+def test_a_member_of_another_type_is_passed_over_and_named(tmp_path):
+    seen = read(tmp_path, INIT, ASKED, piece("Hi"), outcome(status=7))
+    assert "line 4: status is a number, and text was expected; it was passed over" in " ".join(seen.inputs[0].notices)
