@@ -1,7 +1,8 @@
 """The command line: parses arguments and sets exit codes.
 
 `COMMANDS` lists the commands. Exit codes: 0 if the inputs were read, whatever was found; 2 for wrong usage or an
-unreadable input; 130 if Ctrl-C ended it. `run` exits by its end state, and `check` with 1 if it found an error.
+unreadable input; 130 if Ctrl-C ended it. `run` exits by its end state, and `check` with 1 if it found a problem that
+`--fail-on` counts.
 """
 
 from __future__ import annotations
@@ -134,9 +135,9 @@ def main() -> None:
 def run() -> None:
     """The entry point: prints every expected failure as one line, with exit code 2."""
     if os.name == "posix" and not os.path.isabs(os.environ.get("HOME", "")):
-        from inspector.config.files import home
+        from inspector.config.files import home_of_user
 
-        os.environ["HOME"] = home(os.environ)  # what finds folders for us would fail without one
+        os.environ["HOME"] = home_of_user()  # what finds folders for us would fail without one
     try:
         main(standalone_mode=True)
     except LoopError as why:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from inspector.config.settings import Settings
     from inspector.replay.case import Case
     from inspector.report.facts import View
-    from inspector.sessions.recording import Recording
+    from inspector.sessions.recording import Input, Recording
     from inspector.whatif.store import Store
     from inspector.whatif.tree import Tree
 
@@ -167,7 +167,7 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
     files = files_watched(paths, view.inputs)
     states: Mapping[str, FileState] = {}
     rests_until = 0.0
-    verdicts, errors = _verdicts(view), _errors(view)
+    verdicts, errors = _verdicts(view), _errors(view.inputs)
     try:
         while True:
             sleep(LOOK)
@@ -178,7 +178,7 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
             try:
                 seen = read()
                 after, files = _verdicts(seen), files_watched(paths, seen.inputs)
-                told, errors = errors, _errors(seen)
+                told, errors = errors, _errors(seen.inputs)
                 say(each for each in errors if each not in told)
             except LoopError as why:
                 say([str(why)])
@@ -193,8 +193,8 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
         return
 
 
-def _errors(view: View) -> list[str]:
-    return [given.error for given in view.inputs if given.error]
+def _errors(inputs: Iterable[Input]) -> list[str]:
+    return [given.error for given in inputs if given.error]
 
 
 def _verdicts(view: View) -> dict[int, str]:
@@ -250,7 +250,7 @@ def _put_error(line: str) -> None:
 
 def complain(recording: Recording) -> int:
     """Reports on standard error what could not be read; returns the exit code."""
-    errors = [given.error for given in recording.inputs if given.error]
+    errors = _errors(recording.inputs)
     say(errors)
     return UNREADABLE if errors else READ
 
@@ -346,12 +346,15 @@ EVERY = 0.1
 @contextmanager
 def progress_bar(stream: TextIO | None) -> Iterator[Callable[[int, int], None]]:
     """Draws a progress bar if `stream` is a terminal, and erases it at the end; a stream that is closed is None."""
+    if stream is None or not stream.isatty():
+        yield lambda done, parts: None
+        return
     drawn = time.monotonic()
     length = 0
 
     def draw(count: int, parts: int) -> None:
         nonlocal drawn, length
-        if stream is None or time.monotonic() - drawn < EVERY:
+        if time.monotonic() - drawn < EVERY:
             return
         drawn = time.monotonic()
         filled = WIDTH * count // parts
@@ -361,9 +364,9 @@ def progress_bar(stream: TextIO | None) -> Iterator[Callable[[int, int], None]]:
         stream.flush()
 
     try:
-        yield draw if stream is not None and stream.isatty() else lambda done, parts: None
+        yield draw
     finally:
-        if stream is not None and length:
+        if length:
             stream.write(f"\r{' ' * length}\r")
             stream.flush()
 

@@ -191,7 +191,7 @@ def providers(
     settings = commands.configure(policy)[1]
     told = rows(chosen, budget, dialects.dialects_named(tuple(only)), settings)
     if save is not None:
-        click.echo(f"inspector: {len(dialect_output.save_all(told, save))} sessions written to {save}", err=True)
+        commands.say([f"{len(dialect_output.save_all(told, save))} sessions written to {save}"])
     if as_json:
         commands.write_json(dialect_output.document(told, chosen, settings.policy))
     else:

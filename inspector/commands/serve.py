@@ -202,7 +202,7 @@ def mcp() -> None:
         from mcp.server.lowlevel import Server
         from mcp.server.stdio import stdio_server
     except ImportError:
-        click.echo("inspector: this needs the extra `mcp`: pip install '.[mcp]'", err=True)
+        commands.say(["this needs the extra `mcp`: pip install '.[mcp]'"])
         sys.exit(commands.UNREADABLE)
     from inspector.check.agent_tools import tool_descriptions
 

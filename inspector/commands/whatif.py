@@ -219,7 +219,7 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
         commands.write(as_csv(tuned) if csv_path == "-" else page(tuned) if page_path == "-"
                        else text(tuned, show, plain or config.ascii, paths))
     if tuned.cancelled:
-        click.echo(f"inspector: cancelled; {tuned.done:,} of {tuned.parts:,} parts were run", err=True)
+        commands.say([f"cancelled; {tuned.done:,} of {tuned.parts:,} parts were run"])
     sys.exit(commands.complain(loaded))
 
 

@@ -135,15 +135,15 @@ CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
 """A folder in place of our cache folder; empty for no index of transcripts."""
 
 
-def home(environment: Mapping[str, str]) -> str:
-    """The user's home; `/`, as containers have it, for a user of whom none is known. Our folders are below it."""
-    given = environment.get("HOME", "")
-    if os.name == "posix" and not os.path.isabs(given):
-        import pwd  # only where nothing names it
+def home_of_user() -> str:
+    """The user's home by the system's list of users; `/`, as containers have it, for a user who is not in it. Our
+    folders are below it."""
+    import pwd  # which Windows lacks
 
-        with suppress(KeyError):
-            given = pwd.getpwuid(os.getuid()).pw_dir
-    return given if os.path.isabs(given) else "/"
+    found = ""
+    with suppress(KeyError):
+        found = pwd.getpwuid(os.getuid()).pw_dir
+    return found if os.path.isabs(found) else "/"
 
 
 def user_file(environment: Mapping[str, str]) -> str | None:

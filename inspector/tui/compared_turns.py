@@ -58,21 +58,19 @@ class TurnComparison(SessionPart):
 
     def _original(self, here: TurnFacts) -> TurnSide | None:
         """In a branch, the same turn of the original run."""
-        from inspector.whatif.turn_pair import TurnSide
-
         runs = self.stage.runs
-        if runs.node is runs.tree.original:
+        original = runs.tree.original
+        if runs.node is original:
             return None
-        view, number = runs.tree.original.view, self.stage.run.view.number(here)
-        turn = view.turns[number - 1]
-        return TurnSide(f"turn {number} · {_file(view, turn)} · {runs.tree.original.path}", view, turn)
+        return _side_of(original.view, original.view.turns[self.stage.run.view.number(here) - 1], original.path)
 
     def _chosen(self, word: str, here: TurnFacts) -> None:
-        original = self._original(here)
         if word == PUT:
             self._put_aside(here)
-        elif word == OF_ORIGINAL and original is not None:
-            self._lay(original, self._side(here))
+        elif word == OF_ORIGINAL:
+            original = self._original(here)
+            if original is not None:
+                self._lay(original, self._side(here))
         elif word == ASIDE:
             kept = self._aside
             if kept is not None:
@@ -89,11 +87,8 @@ class TurnComparison(SessionPart):
         self._lay(self._side(here or view.turn_of(self.stage.step)), self._side(view.turns[number - 1]))
 
     def _side(self, turn: TurnFacts) -> TurnSide:
-        from inspector.whatif.turn_pair import TurnSide
-
         run = self.stage.run
-        name = f"turn {run.view.number(turn)} · {_file(run.view, turn)}"
-        return TurnSide(name if run.branch is None else f"{name} · {run.name}", run.view, turn)
+        return _side_of(run.view, turn, "" if run.branch is None else run.name)
 
     def _put_aside(self, here: TurnFacts) -> None:
         app = self.stage.app
@@ -110,6 +105,14 @@ class TurnComparison(SessionPart):
 def _about(view: View, turn: TurnFacts) -> str:
     seen = turn.verdict
     return one_line(f"{seen.glyph} {seen.counted_as} · {_file(view, turn)} · {seen.sentence}")
+
+
+def _side_of(view: View, turn: TurnFacts, run: str) -> TurnSide:
+    """One side of a comparison, named by its turn, its file and its run; "" if the run needs no name."""
+    from inspector.whatif.turn_pair import TurnSide
+
+    name = f"turn {view.number(turn)} · {_file(view, turn)}"
+    return TurnSide(f"{name} · {run}" if run else name, view, turn)
 
 
 def _file(view: View, turn: TurnFacts) -> str:

@@ -5,7 +5,7 @@ A binding's description is shown in the bar, its tooltip in the help and in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -99,6 +99,12 @@ def declared_bindings(owner: type) -> list[Binding]:
     return [each for each in vars(owner).get("BINDINGS", ()) if isinstance(each, Binding)]
 
 
+def key_in_force(app: App[object], declaring: Iterable[type], name: str) -> str:
+    """The name of the key that a binding of these classes has in the present configuration; empty if there is none."""
+    own = next((each.key for owner in declaring for each in declared_bindings(owner) if each.id == name), "")
+    return name_of(app._keymap.get(name, own).split(",")[0])
+
+
 def owners() -> list[type]:
     """All classes of the app that declare bindings, found in its modules; new ones need no registration."""
     from importlib import import_module
@@ -135,36 +141,33 @@ class KeyBar(AutoHeightPanel):
 
     def make(self, width: int) -> Sequence[Line]:
         """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""
-        rows, keys = self._rows_and_keys(width)
         if self.screen is not self.app.screen:
-            return [row for row in rows if row] or [EMPTY]
+            return self._note_rows(width)
+        rows, keys = self._rows_and_keys(width)
         return [*rows[:-1], (*rows[-1], *(span for _, spans in keys for span in spans))]
+
+    def _note_rows(self, width: int) -> list[Line]:
+        """The rows of the note; an empty row if there is none."""
+        if not self.note:
+            return [EMPTY]
+        said = hint(one_line(self.note), Tone.WARN, sentence=True)
+        wrapped = wrap_line(said, width - 2)[:NOTE_ROWS] if width > 2 else [said]  # before the first layout it is 0
+        rows: list[Line] = [(Span(" "), *row) for row in wrapped]
+        rows[-1] = (*rows[-1], Span("  "))
+        return rows
 
     def _rows_and_keys(self, width: int) -> tuple[list[Line], list[tuple[ActiveBinding, Line]]]:
         """The rows of the note, and the keys behind the last of them: on a row of their own if not even help and
         leaving fit there."""
-        said = hint(one_line(self.note), Tone.WARN, sentence=True) if self.note else EMPTY
-        wrapped = wrap_line(said, width - 2)[:NOTE_ROWS] if width > 2 else [said]  # before the first layout it is 0
-        rows: list[Line] = [(Span(" "), *row) for row in wrapped] if said else [EMPTY]
-        if said:
-            rows[-1] = (*rows[-1], Span("  "))
-        keys = self._fitting(room := width - width_of(rows[-1]))
-        if said and sum(width_of(spans) for _, spans in keys) > room:
-            return [*rows, EMPTY], self._fitting(width)
-        return rows, keys
-
-    def _fitting(self, room: int) -> list[tuple[ActiveBinding, Line]]:
-        """The keys that fit without being cut; room for help and leaving is reserved."""
-        last = not goes_back(self.app)
+        rows, last = self._note_rows(width), not goes_back(self.app)
         every = [
             (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))
             for key, found in shown_keys(self.screen)
         ]
-        kept = list(every)
-        # The last two are help and leaving; the one before them is the least important that is left.
-        while len(kept) > 2 and sum(width_of(spans) for _, spans in kept) > room:
-            del kept[-3]
-        return kept
+        keys = _fitting(every, room := width - width_of(rows[-1]))
+        if self.note and sum(width_of(spans) for _, spans in keys) > room:
+            return [*rows, EMPTY], _fitting(every, width)
+        return rows, keys
 
     def on_click(self, event: Click) -> None:
         """Runs the action of the clicked key."""
@@ -177,6 +180,15 @@ class KeyBar(AutoHeightPanel):
             if event.x < position:
                 self.post_message(ActionWanted(found.binding.action, found.node))
                 return
+
+
+def _fitting(every: Sequence[tuple[ActiveBinding, Line]], room: int) -> list[tuple[ActiveBinding, Line]]:
+    """The keys that fit without being cut; room for help and leaving is reserved."""
+    fitting = list(every)
+    # The last two are help and leaving; the one before them is the least important that is left.
+    while len(fitting) > 2 and sum(width_of(spans) for _, spans in fitting) > room:
+        del fitting[-3]
+    return fitting
 
 
 def _entry(key: str, words: str) -> Line:

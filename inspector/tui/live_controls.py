@@ -21,8 +21,7 @@ from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.input_editor import text_field
-from inspector.tui.key_words import name_of
-from inspector.tui.keys import KeyBar
+from inspector.tui.keys import KeyBar, key_in_force
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import Cycle, key_note, note
@@ -228,9 +227,8 @@ class TurnControls(SessionPart):
         """When the key of an action that needs the whole turn will work; empty for any other."""
         if self.is_finished or action not in LOCKED:
             return ""
-        own = next(each.key for each in self.BINDINGS if isinstance(each, Binding) and each.id == RUN)
-        key = self.stage.app._keymap.get(RUN, own).split(",")[0]
-        return f"works when the turn is over ({name_of(key)} runs it to its end)"
+        key = key_in_force(self.stage.app, (TurnControls,), RUN)
+        return f"works when the turn is over ({key} runs it to its end)"
 
     def work(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs a task of the driver while keys stay active; the driver runs one task at a time."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.reactive import reactive
 from textual.timer import Timer
 
@@ -20,7 +20,7 @@ from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Sheet, Span, Tone, field, more
 from inspector.tui.delivery import shown_path
-from inspector.tui.key_words import name_of
+from inspector.tui.keys import key_in_force
 from inspector.tui.live_controls import MEANS, TurnControls
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import Status, VerdictPanel, WrappedLines
@@ -180,9 +180,7 @@ class LiveScreen(SessionScreen):
 
     def _key(self, name: str) -> str:
         """The key that a binding has in the present configuration."""
-        every = (*TurnControls.BINDINGS, *LiveAttempt.BINDINGS)
-        own = next((each.key for each in every if isinstance(each, Binding) and each.id == name), "")
-        return name_of(self.app._keymap.get(name, own).split(",")[0])
+        return key_in_force(self.app, (TurnControls, LiveAttempt), name)
 
     def _frame(self) -> None:
         """Draws what has arrived since the last frame."""

@@ -236,8 +236,10 @@ class TuningTable:
         if self.result is None:
             return []
         bend = self.result.bend if self.turn is None else None
-        cells = ((self._cap(), heat.LEAST_CAP_MARK, LEAST_CAP), (self._fewest(), heat.FEWEST_MARK, FEWEST),
-                 (None if bend is None else best_value(self.tuning, bend), heat.KNEE_MARK, BEST_VALUE))
+        fewest = self._fewest()
+        value = None if bend is None or fewest is None else best_value(bend, fewest)
+        cells = ((self._cap(), heat.LEAST_CAP_MARK, LEAST_CAP), (fewest, heat.FEWEST_MARK, FEWEST),
+                 (value, heat.KNEE_MARK, BEST_VALUE))
         return [(each.cell, mark, name) for each, mark, name in cells if each is not None]
 
     def best(self) -> list[int]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
-from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
+from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, safe, words
 from inspector.report.lines.steps import reason_of_end
 from inspector.whatif.grid import SHORT, End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
@@ -52,15 +52,10 @@ def turn_name(tuning: TunedGrid, number: int) -> str:
     return f"{turn.path.rpartition('/')[2]}, {turn.id}" if several else turn.id
 
 
-def words(*texts: str) -> Line:
-    """Texts with a separator in between."""
-    return join_groups([(Span(text),) for text in texts])
-
-
 def spent_line(end: End) -> Line:
     """The spend of a turn, and how far it can be trusted."""
     return words(count_of(end.segments, "segment"), output(end.spend), count_of(end.spend.requests, "request"),
-                  end.fidelity)
+                 end.fidelity)
 
 
 def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:

@@ -12,13 +12,23 @@ from collections.abc import Iterator, Sequence
 from inspector.config.settings import INITIAL, REPLAYED
 from inspector.report.lines.glyphs import SIMULATED, STATE
 from inspector.report.lines.header import doubts, output
-from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe
-from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, spent_line, turn_counts, turn_name, words
+from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
+from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, spent_line, turn_counts, turn_name
 from inspector.whatif.grid import SHORT, End, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import heat, key
 from inspector.whatif.recorded_rounds import raised_limits
-from inspector.whatif.smallest import KNOWN, Edge, Knee, SmallestLimits, cost, every_larger, smallest, why_not
+from inspector.whatif.smallest import (
+    KNOWN,
+    Edge,
+    Knee,
+    SmallestLimits,
+    cost,
+    ends_unknown,
+    every_larger,
+    smallest,
+    why_not,
+)
 from inspector.whatif.smallest_cap import (
     Fewest,
     best_value,
@@ -109,11 +119,6 @@ def _whole_call(tuning: TunedGrid, turn: int) -> Line:
     guess = f": {GUESS}" if is_guess(whole.ends[0]) else ""
     return (Span("; its call comes whole with max_tokens "), *cap_name(tuning, whole.values),
             *between(tuning, whole.cell, tuning.grid.named(whole.values)[INITIAL]), Span(guess))
-
-
-def ends_unknown(tuning: TunedGrid, turn: int) -> bool:
-    """Whether the recording ends before the turn does in any cell, so that its real end there is unknown."""
-    return any(end.state is State.UNRECORDED for end in tuning.turns[turn].ends)
 
 
 def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
@@ -341,7 +346,7 @@ def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
         yield more(Span(COUNTED, Tone.DIM))
     if bend.edge is not None and (best.cell, best.budget) == (bend.enough.cell, bend.budget):
         yield more(*grain(bend.edge, len(bend.edge.turns) > 1))
-    value = best_value(tuning, bend)
+    value = best_value(bend, best)
     if value is not None:
         yield (Span(f"{BEST_VALUE} "), Span(cell_name(tuning, value.cell), Tone.STRONG), Span("  "),
                *_point_words(tuning, value.completed, value.tokens))

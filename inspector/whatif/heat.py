@@ -198,7 +198,7 @@ def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best
     left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP
     widest = max([len(mark.text) + len(best.get(cell, "")) for cell, mark in enumerate(marks)], default=0) + len(HERE)
     heads = [len(columns.value_text(value)) for value in columns.values] if columns is not None else []
-    wide = max(widest, *heads) + GAP if heads else widest + GAP
+    wide = max([widest, *heads]) + GAP
     return Plane(axes, left, wide, bare.across if width is None else max(1, (width - left + GAP) // wide))
 
 
@@ -280,10 +280,10 @@ def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool 
 
 def _one(show: str, seen: TurnGrid) -> list[Span]:
     values = [SHOWS[show].single(end) for end in seen.ends]
-    by_code = {UNDONE: NOT_RUN}
+    most, by_code = max(values, default=0), {UNDONE: NOT_RUN}
     for code, (end, value) in enumerate(zip(seen.ends, values, strict=True)):
         glyph, role = STATE[end.looks]
-        told = Span(f"{glyph} {word(end)}", role) if show == "outcome" else _shade(value, max(values))
+        told = Span(f"{glyph} {word(end)}", role) if show == "outcome" else _shade(value, most)
         by_code[code] = _marked(told, end.fidelity == Fidelity.SIMULATED)
     return [by_code[code] for code in seen.codes]
 

@@ -16,11 +16,11 @@ from inspector.report.lines.spans import (
     clip,
     count_of,
     field,
-    join_groups,
     more,
     one_line,
     safe,
     width_of,
+    words,
 )
 from inspector.whatif.policies import Cell, Matrix
 from loop_core.values import Severity
@@ -106,7 +106,7 @@ def fold_sheet(matrix: Matrix, turns: range) -> LineSheet:
     return LineSheet([
         (Span(f"turns {turns[0] + 1:,} to {turns[-1] + 1:,}", Tone.TITLE), Span(" under all policies", Tone.DIM)),
         field("agree in", Span(f"{len(turns):,} turns")),
-        field("decisions", *join_groups([(Span(told),) for told in _decision_counts(alike)])),
+        field("decisions", *words(*_decision_counts(alike))),
         field("complete", Span(f"{sum(cell.complete for cell in alike):,} of {len(turns):,}, by the verdict of each")),
     ])
 
@@ -237,7 +237,7 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         (),
         field("complete", Span(f"{matrix.complete(column):,} of {count_of(len(matrix.rows), 'turn')}, by the verdict "
                                "of each")),
-        field("decisions", *join_groups([(Span(told),) for told in counts])),
+        field("decisions", *words(*counts)),
         *[(more if at else partial(field, "follows"))(Span(cite, Tone.DIM)) for at, cite in enumerate(policy.cites)],
         (),
         (Span("whose policies these are", Tone.TITLE),),

@@ -18,7 +18,7 @@ order. So among cells with the same result, the one with the strictest limits is
 
 Where a grid was cancelled, only cells that were run in as many turns as any are compared.
 
-The last part searches between two values of a grid.
+The first part searches between two values of a grid.
 """
 
 from __future__ import annotations
@@ -135,6 +135,7 @@ class Runs:
 
     def __init__(self, tuning: TunedGrid, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
         self.case, self.values = case, tuning.grid.named(values)
+        self.fixed = {name: value for name, value in self.values.items() if name in APART}
         self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), tuning.grid.base)
         self.records = [case.recording.turns[turn] for turn in turns]
         self.sweeps = [Sweep(case, record, self.grid, tuning.findings[turn])
@@ -145,8 +146,7 @@ class Runs:
         """How one turn ends with a budget."""
         key = place, budget
         if key not in self.ends:
-            fixed = {name: value for name, value in self.values.items() if name in APART}
-            (self.ends[key],), _ = self.sweeps[place].swept([Group({**fixed, INITIAL: budget}, array("I", [0]))])
+            (self.ends[key],), _ = self.sweeps[place].swept([Group({**self.fixed, INITIAL: budget}, array("I", [0]))])
         return self.ends[key]
 
     def all(self, budget: int) -> tuple[End, ...]:
@@ -250,6 +250,11 @@ def every_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -> bool:
     if turn is None:
         return all(tuning.whole(each) and tuning.completed[each] >= tuning.completed[cell] for each in cells)
     return all((end := tuning.turns[turn].end(each)) is not None and end.complete for each in cells)
+
+
+def ends_unknown(tuning: TunedGrid, turn: int) -> bool:
+    """Whether the recording ends before the turn does in any cell, so that its real end there is unknown."""
+    return any(end.state is State.UNRECORDED for end in tuning.turns[turn].ends)
 
 
 def why_not(tuning: TunedGrid, end: End) -> str:

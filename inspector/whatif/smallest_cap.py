@@ -20,8 +20,16 @@ from inspector.config.settings import INITIAL
 from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import WHOLE_SO_FAR
-from inspector.whatif.smallest import BudgetPoint, Knee, Runs, SmallestLimits, cost, smallest_value, with_cap
-from loop_core.turn.state import State
+from inspector.whatif.smallest import (
+    BudgetPoint,
+    Knee,
+    Runs,
+    SmallestLimits,
+    cost,
+    ends_unknown,
+    smallest_value,
+    with_cap,
+)
 from loop_core.turn.trace import Fidelity
 
 
@@ -37,10 +45,9 @@ def whole_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
 
 def is_call_never_whole(tuning: TunedGrid, turn: int) -> bool:
     """Whether a turn whose call is held ends in no cell with a whole one, and its recording ends first in some cell."""
-    ends = tuning.turns[turn].ends
-    known = {end.verdict for end in ends}
-    return (not tuning.cancelled and "CALL HELD" in known and known.isdisjoint(WHOLE_SO_FAR)
-            and any(end.state is State.UNRECORDED for end in ends) and not any(end.complete for end in ends))
+    known = {end.verdict for end in tuning.turns[turn].ends}
+    held = "CALL HELD" in known and known.isdisjoint(WHOLE_SO_FAR)
+    return held and ends_unknown(tuning, turn) and not tuning.cancelled
 
 
 def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
@@ -95,10 +102,9 @@ def _cheaper(tuning: TunedGrid, best: Fewest, cap: SmallestCap | None) -> Fewest
     return Fewest(cap.cell, tuning.grid.named(cap.values)[INITIAL], cap.ends)
 
 
-def best_value(tuning: TunedGrid, bend: Knee) -> BudgetPoint | None:
+def best_value(bend: Knee, best: Fewest) -> BudgetPoint | None:
     """The knee of the curve; None if there is none, or if the fewest output tokens that are enough are no more."""
-    beaten = bend.knee == bend.enough or fewest_tokens_of_all(tuning, bend).tokens <= bend.knee.tokens
-    return None if beaten else bend.knee
+    return None if best.tokens <= bend.knee.tokens else bend.knee
 
 
 def _complete(end: End) -> bool:

@@ -60,16 +60,14 @@ class PendingSeam:
     def at(self, text: str) -> tuple[JoinedText, str]:
         """The join of the answer with the part of the segment that has arrived, and what that part adds to the text
         before it."""
-        if self._settled is None:
-            joined = join((*self._before, self._coming._replace(text=text)), self._rule)
-            if len(text) <= self.enough:
-                return joined, _added_text(joined, self._before)
-            if self._is_wrapped(joined):
-                self.enough = 2 * len(text)  # not looked at with each piece, which would take ever longer
-                return joined, _added_text(joined, self._before)
-            self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
-        else:
+        if self._settled is not None:
             joined = JoinedText(self._settled.text + text[self._size :], self._settled.seams)
+        else:
+            joined = join((*self._before, self._coming._replace(text=text)), self._rule)
+            if len(text) > self.enough and self._is_wrapped(joined):
+                self.enough = 2 * len(text)  # not looked at with each piece, which would take ever longer
+            elif len(text) > self.enough:
+                self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
         return joined, _added_text(joined, self._before)
 
     def settled_text(self, text: str) -> str | None:

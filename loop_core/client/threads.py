@@ -39,6 +39,7 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
         raise raised
     return result
 
+
 class WholeTimeoutError(Exception):
     """The longest time for one answer is over."""
 

@@ -136,6 +136,7 @@ def object_text(call: ToolCall, api: str) -> str | None:
 def _no_constant(word: str) -> Any:
     raise ValueError(word)
 
+
 # -- JSON text in which some values stand exactly as they were received ----------------------------------------------
 
 _COMPACT, _SORTED = (

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.values import ProviderError
-from loop_core.wire.body import mapping_of
+from loop_core.wire.body import integer, mapping_of
 from loop_core.wire.demands import Body, Demands, JSONShape
 
 Event = dict[str, Any]
@@ -130,8 +130,7 @@ WHOLE_CALLS: Mapping[str, str] = dict.fromkeys(("wandering_index", "fresh_ids"),
 ONLY_TEXT: Mapping[str, str] = {
     **dict.fromkeys(("malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index",
                      "wandering_index", "fresh_ids"), "it has no calls"),
-    "paused": "it has no word for a pause",
-    "fallback": "it has no block that reports it",
+    **usual_reasons("paused", "fallback"),
     "commentary": "a completion has no phase",
 }
 """The faults that have no meaning in a format whose answers are text alone -> why."""
@@ -255,7 +254,7 @@ def nanoseconds(counts: Any, read: str, written: str) -> tuple[int, int, int]:
 
     The same request always gets the same bytes.
     """
-    tokens = [number if type(number := mapping_of(counts).get(name)) is int else 0 for name in (read, written)]
+    tokens = [integer(mapping_of(counts).get(name)) or 0 for name in (read, written)]
     return 2_000_000, 250_000 * tokens[0], 20_000_000 * tokens[1]
 
 

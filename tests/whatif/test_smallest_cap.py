@@ -185,7 +185,7 @@ def test_it_completes_the_turn_and_one_token_less_does_not(exchanges, budgets):
         best, cap = fewest_tokens_of_all(tuned, bend), smallest_cap_of_all(tuned, bend.enough.completed)
         named = [best.tokens, bend.enough.tokens, cost(bend.edge.ends)[0], cost(cap.ends)[0]]
         assert min(named) == best.tokens, "nothing that the report names is cheaper"
-        value = best_value(tuned, bend)
+        value = best_value(bend, fewest_tokens_of_all(tuned, bend))
         assert value is None or value.tokens < best.tokens
     for number in range(len(case.recording.turns)):
         cap = smallest_cap(tuned, number)

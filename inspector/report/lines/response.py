@@ -28,6 +28,7 @@ from inspector.report.lines.spans import (
     paragraphs,
     quote,
     safe,
+    words,
 )
 from inspector.report.lines.steps import send_of
 from inspector.report.lines.wire import place
@@ -191,7 +192,7 @@ def _usage(facts: ResponseFacts) -> list[Line]:
     cap = facts.exchange.request.max_tokens if facts.exchange.request else None
     if usage is None:
         return [field("usage", Span("not reported", Tone.DIM))]
-    return [field("usage", *join_groups([(Span(part),) for part in _counts(usage, cap)]))]
+    return [field("usage", *words(*_counts(usage, cap)))]
 
 
 def _cost(view: View, facts: ResponseFacts) -> list[Line]:

@@ -32,17 +32,14 @@ _DELETE, _PICTURES = 0x7F, 0x2400
 
 
 def _mark(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < ord(" "):
+    if (code := ord(match[0])) < ord(" "):
         return chr(_PICTURES + code)
     return "\u2421" if code == _DELETE else f"<{code:04X}>"
 
 
 def inert(text: str) -> str:
     """`text` with control and format characters replaced by visible marks; line breaks and tabs stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    return _ANY.sub(_mark, text.replace("\r\n", "\n"))
+    return text if text.isascii() and text.isprintable() else _ANY.sub(_mark, text.replace("\r\n", "\n"))
 
 
 def count_of(count: int, noun: str, nouns: str = "") -> str:
@@ -166,6 +163,11 @@ def join_groups(parts: Iterable[Iterable[Span]], separator: str = " · ") -> Lin
             found.append(Span(separator, Tone.DIM))
         found.extend(group)
     return tuple(found)
+
+
+def words(*texts: str) -> Line:
+    """Texts with a separator in between."""
+    return join_groups([(Span(text),) for text in texts])
 
 
 # -- cells -----------------------------------------------------------------------------------------------------------

@@ -48,6 +48,10 @@ class Keeps(NamedTuple):
     """The provider's own bytes."""
 
 
+CERTAIN = 100
+"""The result of `sniff` after which no further importer is tried."""
+
+
 class FileFormat(NamedTuple):
     """One format."""
 
@@ -72,7 +76,7 @@ class FileFormat(NamedTuple):
     members: tuple[frozenset[str], ...] = ()
     """Sets of member names: one of the first objects of a text file has all of one set. For formats whose marks are
     common."""
-    most: int = 100
+    most: int = CERTAIN
     """The highest score of its `sniff`; a file that another format recognises with as much is not looked at."""
 
 
@@ -332,8 +336,6 @@ IMPORTERS: Mapping[str, FileFormat] = {
 }
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 """The message about a file in no known format."""
-CERTAIN = 100
-"""The result of `sniff` after which no further importer is tried."""
 HEAD = 1 << 16
 """The number of bytes at the beginning of a file by which its format is recognised."""
 

@@ -1,5 +1,6 @@
 """Claude Code's transcripts: `~/.claude/projects/<folder>/<session>.jsonl`, the subagents' files below it, and what
-`claude -p` writes as stream-json; the same as one list, as the action for GitHub stores it.
+`claude -p` writes as stream-json or as a result alone; the same as one list, as the action for GitHub stores it, or in
+one object, as the web version does (`loglines`).
 
 The rows form a tree (`parentUuid`). Each content block of an answer is a row, with the answer's message id. Rows that
 no request contained (hooks, snapshots, progress) are skipped. A row of the agent about a failure is a failed answer, or
@@ -78,7 +79,7 @@ _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row of the tree, or a record that only Claude Code writes, among the first lines."""
     seen = first_look(head)
-    # a list as the GitHub action stores it
+    # an object as the web version stores it, or a list as the GitHub action does
     held = seen.first.get(WEB, seen.first) if isinstance(seen.first, dict) else seen.first
     rows = held[:8] if isinstance(held, list) else (seen.first, *seen.lines)
     for value in rows:

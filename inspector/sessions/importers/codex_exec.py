@@ -57,6 +57,7 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 class _Stream(ChatReader):
     """One file being read."""
 
+    assumed_api = API
     name, agent, fields = "codex-exec", "Codex CLI", FIELDS
     unit, row_word = "line", ("an event", "events")
 
@@ -64,11 +65,6 @@ class _Stream(ChatReader):
         super().__init__(path, options)
         self.calls: set[str] = set()
         """Items of tools that have begun in this turn."""
-
-    @property
-    def api(self) -> str:
-        """What Codex speaks."""
-        return self.options.api or API
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """An item, or the beginning or end of a turn."""

@@ -104,6 +104,7 @@ def _whole(data: bytes) -> dict[str, Any]:
 class _Chat(ChatReader):
     """One file being read."""
 
+    assumed_api = API
     name, agent, fields = "gemini-cli", "Gemini CLI", FIELDS
     several_apis = False
 
@@ -113,11 +114,6 @@ class _Chat(ChatReader):
         """Message -> the place before it."""
         self.told: tuple[TranscriptLine, str] | None = None
         """A note about the end of an answer whose message is still to come: its row and text."""
-
-    @property
-    def api(self) -> str:
-        """Gemini CLI speaks to Gemini."""
-        return self.options.api or API
 
     def header(self, value: dict[str, Any]) -> None:
         """Reads the header, which concerns the whole chat."""

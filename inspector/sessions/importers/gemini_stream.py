@@ -55,14 +55,10 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 class _Stream(ChatReader):
     """One file being read."""
 
+    assumed_api = API
     name, agent, fields = "gemini-stream", "Gemini CLI", FIELDS
     unit, row_word = "line", ("an event", "events")
     several_apis = False
-
-    @property
-    def api(self) -> str:
-        """Gemini CLI speaks to Gemini."""
-        return self.options.api or API
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """A piece of text, a call, a result, or the outcome."""

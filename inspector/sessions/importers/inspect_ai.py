@@ -17,7 +17,7 @@ from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, zip_content, zip_members
 from inspector.sessions.intake import Room
 from inspector.sessions.reasons import PROVIDER, error_reason, provider_reason, recorder_reason
-from inspector.sessions.recording import ODD, FileReading, Options, Skipped, unusable
+from inspector.sessions.recording import ODD, FileReading, Options, Skipped, common_beginning, unusable
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -297,9 +297,7 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
         asked = objects_of(event.get("input")) or [
             # ranges of the pool of messages
             message for each in event.get("input_refs") or () for message in pool[each[0] : each[1]]]
-        same = 0
-        while same < min(len(asked), len(before)) and _alike(asked[same], before[same]):
-            same += 1
+        same = common_beginning(asked, before, _alike)
         yield from (message for message in asked[same:] if message.get("role") in ("user", "tool"))
         before = asked
         call = object_of(event.get("call"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from operator import eq
 from typing import Any, NamedTuple
 
 from inspector.sessions.importers.inspect_ai import take_provider_word
@@ -18,7 +19,7 @@ from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.importers.span_names import SpanMessage, fact, message_of, word_of
 from inspector.sessions.reasons import message_reason
-from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.recording import FileReading, Options, SessionAbout, common_beginning
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -201,7 +202,7 @@ class _Trace(ChatReader):
         """Message -> the observation around its generation with its stop word."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A generation; other observations are counted."""
+        """A generation. Others are counted, and give the tools' results and LangChain's stop words."""
         value = line.value
         if value.get("type") != "GENERATION":
             kind = value.get("type")
@@ -236,7 +237,7 @@ class _Trace(ChatReader):
                     self.words[key] = (line, word)
 
     def _input(self, line: TranscriptLine, value: Any, place: TreePlace) -> TreePlace:
-        """Reads the messages of an input that the input before did not have."""
+        """Reads the messages of an input that the input before did not have, and the results of tools before it."""
         asked = object_of(value)
         listed = value if isinstance(value, list) else next((asked[name] for name in LISTS if name in asked), None)
         if listed is None and asked.get("role") == "user":  # the one new message
@@ -263,14 +264,10 @@ class _Trace(ChatReader):
     def _added(self, listed: list[Any]) -> list[Any]:
         """The messages of an input that the input before did not have. Most inputs repeat the history."""
         before, self.asked = self.asked, listed
-        shared = next((number for number, (old, new) in enumerate(zip(before, listed, strict=False)) if old != new),
-                      min(len(before), len(listed)))
-        longer = len(listed) > len(before)
         # parts of a repeated message may be rewritten (times, dropped thoughts), but not who said it
-        if longer and [object_of(each).get("role") for each in listed[: len(before)]] == [
-                object_of(each).get("role") for each in before]:
+        if len(listed) > len(before) == common_beginning(before, listed, _same_role):
             return listed[len(before) :]
-        return listed[shared:]
+        return listed[common_beginning(before, listed, eq) :]
 
     def _ran(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """The results of an answer's calls from the observations of tools, where no input has them."""
@@ -339,6 +336,10 @@ class _Trace(ChatReader):
         super().summarise()
         if self.title:
             self.reading.about = SessionAbout(title=self.title)
+
+
+def _same_role(one: Any, other: Any) -> bool:
+    return object_of(one).get("role") == object_of(other).get("role")
 
 
 def _waiting(place: TreePlace, name: str | None = None) -> str | None:

@@ -194,9 +194,8 @@ class _Events(ChatReader):
         """Marks the last answer of a run that failed: it is not the end of a finished turn."""
         answer = self.last.answer
         why = f"the run ended with an error: {self.error[:200]}" if self.error else self.failure
-        if answer is not None and not self.failure and _is_done(answer):  # what failed is the grading after it
-            if why:
-                self.remarks["end a run whose agent was done before the evaluation failed"] += 1
+        if answer is not None and why and not self.failure and _is_done(answer):  # what failed is the grading after it
+            self.remarks["end a run whose agent was done before the evaluation failed"] += 1
         elif answer is not None and why:
             answer.follow(InterimRow(self.at, redact.text(why), mark="stopped", unit=self.unit))
         self.error = self.failure = ""

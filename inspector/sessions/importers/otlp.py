@@ -33,7 +33,7 @@ from inspector.sessions.reasons import error_reason, missing_content_reason, rec
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import (
@@ -72,7 +72,7 @@ _MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-ins
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises JSON with resource spans, or protobuf with the attribute names of such spans."""
+    """Recognises JSON with resource spans or printed spans, or protobuf with the attribute names of such spans."""
     seen = first_look(head)
     if isinstance(seen.first, dict):
         return 100 if any(name in seen.first for name in RESOURCES) or _is_printed(seen.first) else 0
@@ -110,10 +110,11 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _json_spans(data: bytes) -> Iterator[bytes]:
-    if _is_printed(first_look(data[: 1 << 16]).first):
+    seen = first_look(data[: 1 << 16])
+    if _is_printed(seen.first):
         yield from (span for _, span, _ in list_pieces(b"[" + data))
         return
-    lines = data.split(b"\n") if first_look(data[: 1 << 16]).lines else [data]
+    lines = data.split(b"\n") if seen.lines else [data]
     for line in lines:
         for name in RESOURCES:
             for _, resource, _ in list_pieces(line, name) if line.strip() else ():
@@ -358,8 +359,7 @@ class _Traces(ChatReader):
             parts = [self.tools[call.id] for call in answer.calls if call.id in self.tools]
             missing = tuple(part for part in parts if part.call_id not in answer.results)
             if missing and not answer.next:
-                place = TreePlace(answer)
-                self.say(TranscriptLine(answer.line, b"", {}), place, "", missing)
+                answer.follow(InterimRow(answer.line, "", missing, unit=self.unit))
         super().settle()
 
 

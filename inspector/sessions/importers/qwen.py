@@ -86,6 +86,7 @@ class _Records(TranscriptLines):
 class _Transcript(ChatReader):
     """One file being read."""
 
+    assumed_api = API  # the parts are Gemini's for every model
     name, agent, fields = "qwen", "Qwen Code", FIELDS
     unit, row_word = "line", ("a row", "rows")
     several_apis, steered = False, True
@@ -100,11 +101,6 @@ class _Transcript(ChatReader):
         lines = _Records(data, self.fields)
         lines.path = None  # a record may begin within a line, so rows cannot be read again by line
         return lines
-
-    @property
-    def api(self) -> str:
-        """Gemini's format: the parts are Gemini's for every model."""
-        return self.options.api or API
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place of the row that it names as its parent; rows that name none follow each other."""

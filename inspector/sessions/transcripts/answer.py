@@ -210,8 +210,8 @@ class TranscriptAnswer:
         stop = self.stop or unrecorded_reason(self.word_at)
         told = reason_finding(stop, next((each.message for each in self.findings if each.rule == STOPPED), ""))
         findings = tuple(self.findings)
-        if told is not None:
-            findings = shared((*findings, told))
+        if told is not None:  # alone it is the same for many answers; others name places in their own
+            findings = (*findings, told) if findings else shared((told,))
         response = ChatResponse(
             self.api, self._final_parts(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
             error=self.error, native=EMPTY, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size,

@@ -155,6 +155,8 @@ def usage_of(usage: Any) -> Usage | None:
 class ChatReader(TranscriptReader):
     """Reads a file of consecutive messages; subclasses interpret them for a format."""
 
+    assumed_api: ClassVar[str] = ASSUMED
+    """The wire format of its answers if nothing names one."""
     unit = "message"
     key = ""
     row_word = ("a message", "messages")
@@ -196,7 +198,7 @@ class ChatReader(TranscriptReader):
     @property
     def api(self) -> str:
         """The wire format assumed for its answers; nothing in the transcript depends on it."""
-        return self.options.api or ASSUMED
+        return self.options.api or self.assumed_api
 
     def lane(self, value: dict[str, Any]) -> str:
         """The session or agent of a message, in a file that mixes those of several."""

@@ -11,7 +11,7 @@ _MASK = re.compile(r"\W*(?:redacted|masked|removed|hidden)?\W*", re.IGNORECASE)
 
 
 def is_mask(value: Any) -> bool:
-    """Whether a text stands where a name was taken out before the file was shared: it is the same for many names."""
+    """Whether a text stands where a name was taken out before the file was shared, or is empty: it names nothing."""
     return isinstance(value, str) and _MASK.fullmatch(value) is not None
 
 

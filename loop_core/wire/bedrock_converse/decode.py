@@ -101,7 +101,7 @@ class GrowingBlock:
         """The parts of the block; a call that never closed reaches to `limit`."""
         text = "".join(self.chunks)
         if self.kind == "text":
-            return _text(text, self.citations, self.fields)
+            return _text(text, self.citations)
         if self.kind == "reasoningContent":
             return [ReasoningPart(text, self.signature, self.data)]
         if self.kind == "toolUse":
@@ -137,11 +137,11 @@ def read_block(
         content, citations = value.get("content"), value.get("citations")
         texts = [item.get("text") for item in content] if isinstance(content, list) else []
         if texts and all(isinstance(text, str) for text in texts) and isinstance(citations, list):
-            return _text("".join(texts), citations, {})
+            return _text("".join(texts), citations)
     return [OpaquePart(kind or next(iter(block), ""), slice_at() or compact(block))]
 
 
-def _text(text: str, citations: list[Any], fields: Mapping[str, Any]) -> list[ResponsePart]:
+def _text(text: str, citations: list[Any]) -> list[ResponsePart]:
     if not citations:
         return [TextPart(text)]
     if not text:

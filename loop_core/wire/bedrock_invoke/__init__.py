@@ -208,7 +208,7 @@ class Decoder(ConverseDecoder):
         self._maker.size = self.size
         made = self._maker.build()
         for found in self._maker.findings:
-            self.find(found.rule, found.message, found.at, found.severity)
+            self.findings.note(found)
         if self._maker.error is not None:
             self.fail(self._maker.error, self._maker.error_at)
         self.saw_done, self.words_said = self._maker.saw_done, self._maker.words_said

@@ -230,7 +230,6 @@ _SNAKE: Mapping[str, str] = {
 """The spelling of the protocol buffers."""
 _NAMED = ("properties", "$defs")
 _SEVERAL = ("anyOf", "oneOf", "allOf")
-_NUMBER = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 
 
 class RefusedKeyword(NamedTuple):

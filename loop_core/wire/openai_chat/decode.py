@@ -159,7 +159,6 @@ class Decoder(Base):
         self._states: dict[Any, GrowingChoice] = {}
         self._counts: Mapping[str, Any] = {}
         self._named = False
-        self._noted: set[str] = set()
         self._empty_at: At | None = None
         self._progress = 0
 
@@ -320,9 +319,7 @@ class Decoder(Base):
         return state
 
     def _note(self, rule: str, message: str, at: At | None = None) -> None:
-        if message not in self._noted:
-            self._noted.add(message)
-            self.find(rule, message, at or self.at(), _QUIRKS.get(rule, Severity.WARNING))
+        self.find(rule, message, at or self.at(), _QUIRKS.get(rule, Severity.WARNING))
 
     def _verbatim(self, *path: str | int) -> str | None:
         return slice_of(self.text(), *path)

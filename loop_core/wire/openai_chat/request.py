@@ -25,7 +25,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import NOTHING_KEPT, calls_of, choice_word, custom, described, forced_tool, refuse, with_ids
+from loop_core.wire.asking import NOTHING_KEPT, choice_word, custom, described, forced_tool, refuse, with_ids
 from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, word
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
@@ -194,16 +194,15 @@ ASKING_LOSES: Mapping[str, str] = {
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
     history = with_ids(request.messages)  # only the id says which call a result answers
-    kinds = {call.id: call.kind for call in calls_of(history)}
     body = non_null(model=request.model)
-    body["messages"] = [item for message in history for item in _messages(message, kinds)]
+    body["messages"] = [item for message in history for item in _messages(message)]
     body |= non_null(tools=[_write_tool(tool) for tool in request.tools] or None, tool_choice=_write_choice(request),
                      max_tokens=request.max_tokens, n=request.n if request.n != 1 else None,
                      stream=request.stream or None)
     return merge(body, request.extra)
 
 
-def _messages(message: Message, kinds: Mapping[str | None, CallKind]) -> Iterator[dict[str, Any]]:
+def _messages(message: Message) -> Iterator[dict[str, Any]]:
     for result in message.results:
         yield {"role": "tool", "tool_call_id": result.call_id or "", "content": result.text}
     others = [part for part in message.parts if type(part) is not ToolResultPart]

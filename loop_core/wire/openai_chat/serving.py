@@ -59,9 +59,7 @@ PEERS: Mapping[str, PeerWords] = {
     PEER_ABSENT: ("raises", "error", "none", "error"),
     PEER_FAILURE: PEER_FAILED,
 }
-CANNOT: Mapping[str, str] = {
-    **usual_reasons("paused", "fallback", "commentary", "done_without_reason whole"),
-}
+CANNOT: Mapping[str, str] = usual_reasons("paused", "fallback", "commentary", "done_without_reason whole")
 # `length` also says that the budget is spent, so our loop goes on, and completes.
 ENDS: Mapping[str, str] = {"context_full": "completed"}
 

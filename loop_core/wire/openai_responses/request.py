@@ -354,4 +354,4 @@ def _write_choice(request: Request) -> Any:
     tool = tools_by_name(request.tools).get(name)
     if tool is not None and tool.declaration is not None and tool.declaration.get("type") not in ("function", "custom"):
         return {"type": tool.declaration.get("type")}
-    return {"type": "custom" if custom(name, request.tools) else "function", "name": name}
+    return {"type": "custom" if tool is not None and tool.kind is CallKind.CUSTOM else "function", "name": name}
