@@ -461,11 +461,12 @@ def tried(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row: Ro
         except Exception as error:  # noqa: BLE001 - whatever it is, the program does not start
             return 0, {}, [f"the module cannot be loaded: {error!r}"], set()
     plugin = Behavioural(took, row, best)
-    needed = [sys.modules["_hypothesis_pytestplugin"], sys.modules["pytest_asyncio.plugin"]]
+    needed = [sys.modules["pytest_asyncio.plugin"]]
     code = 0
     slow = [] if row is None else [file for file in files if max(took.get(file, {}).values(), default=0) > SLOW]
     for tests, plugin.slow in (*((file, False if row else None) for file in files), *((file, True) for file in slow)):
-        plain = ["-q", "-x", "--tb=no", "-p", "no:unraisableexception", "--rootdir", str(ROOT), str(ROOT / tests)]
+        plain = ["-q", "-x", "--tb=no", "-p", "no:unraisableexception", "--rootdir", str(ROOT),
+                 "--basetemp", tempfile.mkdtemp(dir=os.environ["HYPOTHESIS_STORAGE_DIRECTORY"]), str(ROOT / tests)]
         code = int(pytest.main(plain, plugins=[plugin, *needed]))
         if code == pytest.ExitCode.INTERRUPTED and row is not None and row.table.name not in text_of(tests):
             plugin.failed = [f"{tests}: it cannot be loaded"]
@@ -542,9 +543,9 @@ def prepare() -> None:
     sys.path[:] = [str(ROOT), *(entry for entry in sys.path if Path(entry or ".").resolve() != ROOT / "tests")]
     os.environ["LOOP_INSPECTOR_CORPUS"] = str(ROOT / "no-recorded-traffic")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    storage = os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="mutants-hypothesis-")
+    storage = os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="mutants-")
     atexit.register(shutil.rmtree, storage, ignore_errors=True)
-    import _hypothesis_pytestplugin  # noqa: F401 - imported once here, not once a row
+    # Imported once here, not once a row. Hypothesis' plugin is left out: it would parse every module of the project.
     import httpx  # noqa: F401
     import hypothesis.strategies  # noqa: F401
     import jsonschema_rs  # noqa: F401
