@@ -78,19 +78,21 @@ def _word(exchange: Exchange) -> At | None:
     for name in exchange.profile.native_fields:
         said = exchange.response.native.get(name)
         # The last occurrence: a stream repeats the member in each event, null until the end.
-        found = [match for match in _member(name).finditer(exchange.body) if said and _value(match[1]) == said]
+        found = [match for match in _member(name).finditer(exchange.body) if said and _value(match["value"]) == said]
         if found:
-            # Routers put their own word into the object of the stop word.
+            # Routers put their own word into the object of the stop word, or into one inside it (LiteLLM).
             places = (seen.at for seen in exchange.response.stop_reason.evidence if seen.at is not None)
             word = next((at.pointer for at in places), None)
-            beside = None if word is None else f"{word.rpartition('/')[0]}/{name}"
-            return At(ExchangePart.BODY, found[-1].start(1), found[-1].end(1), beside)
+            holder = "" if found[-1]["holder"] is None else f"/{found[-1]['holder'].decode()}"
+            beside = None if word is None else f"{word.rpartition('/')[0]}{holder}/{name}"
+            return At(ExchangePart.BODY, found[-1].start("value"), found[-1].end("value"), beside)
     return None
 
 
 @lru_cache(maxsize=16)
 def _member(name: str) -> re.Pattern[bytes]:
-    return re.compile(rb'(?<!\\)"%s"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}\]]+)' % re.escape(name.encode()))
+    return re.compile(rb'(?:(?<!\\)"(?P<holder>\w+)"\s*:\s*\{[^{}]*)?'
+                      rb'(?<!\\)"%s"\s*:\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s,}\]]+)' % re.escape(name.encode()))
 
 
 def _value(raw: bytes) -> str | None:

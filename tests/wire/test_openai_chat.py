@@ -747,6 +747,18 @@ def test_words_beside_the_reason_are_kept() -> None:
         assert read(data).native == {**words, "stop_reason": "154827", "truncated": "true"}
 
 
+def test_words_that_litellm_passes_on_in_an_object_of_their_own_are_kept() -> None:
+    words = {"native_finish_reason": "MAX_TOKENS", "stop_reason": None}
+    choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "tool_calls", "provider_specific_fields": words}
+    last = chunk({}, "tool_calls", provider_specific_fields=words)
+    for data in (json.dumps({"choices": [choice]}).encode(), sse(chunk({"content": "H"}), last)):
+        assert read(data).native == {"native_finish_reason": "MAX_TOKENS"}
+    own = {**choice, "native_finish_reason": "length"}
+    assert read(json.dumps({"choices": [own]}).encode()).native == {"native_finish_reason": "length"}
+    for odd in ("x", ["x"], 5, {"native_finish_reason": None}):
+        assert not read(json.dumps({"choices": [{**choice, "provider_specific_fields": odd}]}).encode()).native
+
+
 def test_a_native_word_that_comes_before_the_reason_is_kept() -> None:
     stream = sse(chunk({"content": "H"}, native_finish_reason="MAX_TOKENS"), chunk({}, "stop"))
     assert read(stream).native == {"native_finish_reason": "MAX_TOKENS"}

@@ -37,6 +37,7 @@ from loop_core.wire.openai_chat.table import (
     FILTERED,
     FILTERS,
     FOREIGN_REASONS,
+    PASSED_ON,
     PROMPT_FILTERS,
     REFUSAL,
     STOP_REASONS,
@@ -252,9 +253,10 @@ class Decoder(Base):
         if reason is not None:
             self.raw = reason if type(reason) is str else json.dumps(reason)
             state.stop(self.raw, at)
-        for name in CHOICE_WORDS:
-            if choice.get(name) is not None:
-                state.words[name] = _word(choice[name])
+        for holder in (choice.get(PASSED_ON), choice):  # the choice's own word last: it counts
+            for name in CHOICE_WORDS if type(holder) is dict else ():
+                if holder.get(name) is not None:
+                    state.words[name] = _word(holder[name])
         for name in BODY_WORDS:
             if event.get(name) is not None:
                 self.native[name] = _word(event[name])
