@@ -239,6 +239,9 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
               _says("send the request again, and look at the body: no part of an answer was found in it")),
+    Situation("not finished behind a router", lambda look: _broke(look) and any(
+        found.rule == "judge.native_word" for found in look.judgement.findings), _says(
+        "send the request again, or to the provider behind the router, which may be able to go on with its answer")),
     # The provider sent a word, but one that says only that the answer ended, so the token counts are the only evidence.
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
               _says("compare the tokens with the budget: nothing says whether it cut the answer")),

@@ -212,9 +212,16 @@ def broke(look: JudgedTurn) -> str:
     response = look.exchange.response
     if nothing_read(look):
         return f"sent nothing that {response.api} defines as an answer"
+    if told := behind(look):
+        return f"did not finish the answer: {told}"
     if response.raw_stop_reason:
         return f'says "{response.raw_stop_reason}" and no reason for it'
     return "ended without a stop reason" if response.streaming else "sent an incomplete body"
+
+
+def behind(look: JudgedTurn) -> str:
+    """What a router and the provider behind it say, if the provider's word decided; empty if there is no such word."""
+    return next((found.message for found in look.judgement.findings if found.rule == "judge.native_word"), "")
 
 
 def wordless(look: JudgedTurn) -> str:
@@ -277,6 +284,7 @@ def detail(look: JudgedTurn) -> str:
     first = reason_text(stop) if recorder_word(stop) is not None else stop.raw
     words = [word for word in (first, stop.detail) if word]
     words = words[:1] if words[:1] == words[1:] else words
+    words = [told, *words[1:]] if (told := behind(look)) else words
     category = look.exchange.response.native.get("stop_details.category")
     if category:
         words.append(f"category {category}")

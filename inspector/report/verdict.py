@@ -201,7 +201,8 @@ ROWS: tuple[VerdictRow, ...] = (
         of_end=lambda look: look.limit is not None and not look.over),
     VerdictRow("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
-        lambda look: say.ending_words(look) if look.exchange.response.error is None
+        lambda look: "; ".join(filter(None, (say.ending_words(look), say.behind(look))))
+        if look.exchange.response.error is None
         else f"{say.who(look)} refused the request: {say.failure(look)}",
         situation),
     # Before INTERRUPTED: without a status line the address or the network is at fault, not the stream.

@@ -102,6 +102,8 @@ FAILING = frozenset({
     Stop.CANCELLED, Stop.INTERRUPTED, Stop.PAUSED,
 })
 """The reasons with which a native word outranks the mapped one; an end, a call or an unknown word does not."""
+OVER_A_CUT = FAILING - {Stop.MAX_TOKENS, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED}
+"""Those with which it outranks a cut too: LiteLLM writes `length` for a full context and for a pause (1.110.2)."""
 
 
 def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -123,16 +125,15 @@ NO_WORD = "no_stop_reason"
 
 def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The native word that a router passed on says that the answer was cut, filtered, failed or unfinished."""
-    native = case.native
-    if native is None or stop.normalized not in WORDLESS:
+    native, cut = case.native, stop.normalized is Stop.MAX_TOKENS
+    if native is None or not (native.normalized in OVER_A_CUT if cut else stop.normalized in WORDLESS):
         return None
     at = native.evidence[0].at if native.evidence else None
     if native.normalized not in FAILING:
         return Correction(None, None, at, f"{native.raw!r} changes nothing")
     said = f"the router says {stop.raw!r}" if stop.raw else "the router says nothing"
     # A pause of the format behind the router cannot be resumed in this one.
-    paused = native.normalized is Stop.PAUSED
-    word, detail = (Stop.INTERRUPTED, None) if paused else (native.normalized, native.detail)
+    word, detail = (Stop.INTERRUPTED, None) if native.normalized is Stop.PAUSED else (native.normalized, native.detail)
     return Correction(word, detail, at, f"{said}, the provider behind it {native.raw!r}", Severity.ERROR)
 
 

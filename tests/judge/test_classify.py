@@ -97,6 +97,21 @@ def test_a_native_pause_is_an_answer_that_is_not_finished() -> None:
     assert finding(found, "judge.native_word") is Severity.ERROR
 
 
+@pytest.mark.parametrize(("word", "read"), [
+    (Stop.CONTEXT_WINDOW_EXCEEDED, Stop.CONTEXT_WINDOW_EXCEEDED), (Stop.SAFETY_BLOCKED, Stop.SAFETY_BLOCKED),
+    (Stop.ERROR, Stop.ERROR), (Stop.CANCELLED, Stop.CANCELLED), (Stop.PAUSED, Stop.INTERRUPTED),
+    (Stop.MAX_TOKENS, Stop.MAX_TOKENS), (Stop.INTERRUPTED, Stop.MAX_TOKENS),
+    (Stop.MALFORMED_TOOL_CALL, Stop.MAX_TOKENS),
+    (Stop.END_TURN, Stop.MAX_TOKENS), (Stop.TOOL_CALL, Stop.MAX_TOKENS), (Stop.UNKNOWN, Stop.MAX_TOKENS),
+])
+def test_a_cut_that_the_provider_behind_a_router_calls_a_filter_or_a_pause_is_not_continued(
+    word: Stop, read: Stop
+) -> None:
+    found = effective(reply(Stop.MAX_TOKENS, "text"), native=StopReason(word, "THEIR_WORD", "why"))
+    assert found.stop.normalized is read
+    assert bool(found.findings) is (read is not Stop.MAX_TOKENS)
+
+
 def test_a_native_word_never_loosens() -> None:
     for mapped in set(Stop) - {Stop.END_TURN, Stop.TOOL_CALL}:
         assert effective(reply(mapped, "text"), native=StopReason(Stop.END_TURN, "STOP")).stop.normalized is mapped

@@ -853,3 +853,26 @@ def test_a_text_that_was_cut_and_continued_up_to_a_call_is_completed() -> None:
     word, severity, sentence, _ = verdict(first, last)
     assert (word, severity) == ("CUT, COMPLETED", Severity.INFO)
     assert "asks for write_file" in sentence
+
+
+ROUTER = "https://openrouter.ai/api/v1/chat/completions"
+
+
+@pytest.mark.parametrize(("word", "native", "named", "said", "advised"), [
+    ("stop", "pause_turn", "INTERRUPTED",
+     "openai_chat (openrouter) did not finish the answer: the router says 'stop', the provider behind it 'pause_turn'",
+     "send the request again, or to the provider behind the router"),
+    ("length", "pause_turn", "INTERRUPTED", "the router says 'length', the provider behind it 'pause_turn'",
+     "send the request again, or to the provider behind the router"),
+    ("length", "model_context_window_exceeded", "CONTEXT FULL",
+     "the provider behind it 'model_context_window_exceeded'", "shorten the history"),
+    ("length", "SAFETY", "BLOCKED", "filtered the answer (the router says 'length', the provider behind it 'SAFETY')",
+     "a continuation will not help"),
+])
+def test_the_word_of_the_provider_behind_a_router_is_told_where_it_decides(word, native, named, said, advised):
+    body = chat("All of it", word)
+    body["choices"][0]["native_finish_reason"] = native
+    told = alone(body, url=ROUTER, max_tokens=100)
+    assert told[0] == named
+    assert said in told[2]
+    assert advised in told[3]
