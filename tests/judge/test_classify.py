@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -397,6 +398,26 @@ def test_a_full_context_is_no_budget_cut() -> None:
     assert effective(full).stop.normalized is Stop.MAX_TOKENS
     ended = replace(reply(Stop.END_TURN, "x"), usage=used)
     assert effective(ended, speaker=Server(context_size=4096)).stop.normalized is Stop.END_TURN
+
+
+@pytest.mark.parametrize(("options", "read"), [
+    ({"num_ctx": 4096}, Stop.CONTEXT_WINDOW_EXCEEDED), ({"num_ctx": 8192}, Stop.MAX_TOKENS), ({}, Stop.MAX_TOKENS),
+    ({"num_ctx": "4096"}, Stop.MAX_TOKENS), ({"num_ctx": True}, Stop.MAX_TOKENS), ("odd", Stop.MAX_TOKENS),
+])
+def test_the_context_that_the_request_set_is_full_at_its_size(options: Any, read: Stop) -> None:
+    """`length` of Ollama means num_predict or num_ctx (TradingAgents#168)."""
+    full = replace(reply(Stop.MAX_TOKENS, "x"), usage=Usage(4000, 96))
+    asked = replace(REQUEST, max_tokens=1000, extra={"options": options})
+    assert effective(full, request=asked).stop.normalized is read
+
+
+@pytest.mark.parametrize(("rule", "reported"), [("gemini_generate.stop_reasons", False), ("unknown_word", True)])
+def test_a_word_of_the_table_that_means_nothing_is_not_called_unknown(rule: str, reported: bool) -> None:
+    """Gemini's OTHER."""
+    said = reply(Stop.UNKNOWN, "x", raw="OTHER")
+    said = replace(said, stop_reason=said.stop_reason._replace(evidence=(Evidence(rule),)))
+    assert (finding(effective(said), "stop.unknown_word") is not None) is reported
+
 
 
 @pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL, Stop.MAX_TOKENS])
