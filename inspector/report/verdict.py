@@ -20,12 +20,11 @@ from inspector.report.advice import (
     about_silence,
     guessed_advice,
     model_declined,
-    nothing_read,
     situation,
     tested_advice,
 )
 from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
-from inspector.report.judged_turn import JudgedTurn, asked_anew, judged_turn_of
+from inspector.report.judged_turn import JudgedTurn, asked_anew, judged_turn_of, nothing_read
 from inspector.sessions.reasons import why_missing
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
@@ -120,10 +119,10 @@ GOING_ON = ("retry_limit", "budget_exhausted")
 """Terminal reasons that leave a cut answer as it is, although it could be continued."""
 
 # Anthropic docs, Handling stop reasons: `pause_turn` goes on when the response is sent back unchanged. OpenAI docs,
-# Background mode: a response is fetched by its id.
+# Background mode: a response is fetched by its id; `steered` (openai 3.54.0): the server makes the successor itself.
 RESUMED = {
     "poll": "ask for the response by its id until it is done",
-    "server": "ask for the response by its id until it is done",
+    "server": "read the response that follows: the server makes it itself",
     "token": "send the request again with the token of the response",
 }
 """How a paused response is resumed -> what to send; any other is sent back unchanged."""
@@ -253,9 +252,7 @@ ROWS: tuple[VerdictRow, ...] = (
     # A pause is no end: the provider expects one more request.
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
-        lambda look: f"{say.who(look)} " + ("has not finished the answer, which has to be fetched by its id"
-                                            if look.answers[-1].judgement.stop.detail in ("poll", "server")
-                                            else "paused and waits to be resumed") + f" ({say.detail(look)})",
+        lambda look: f"{say.who(look)} {say.paused(look)} ({say.detail(look)})",
         lambda look: RESUMED.get(look.answers[-1].judgement.stop.detail or "", "send the response back as it is"),
         of_last=True),
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,

@@ -31,6 +31,7 @@ from tests.scenes.recordings import (
     ASKS,
     CHAT,
     CUT,
+    GEMINI,
     HINT,
     MESSAGES,
     PARTS,
@@ -338,6 +339,34 @@ def test_a_router_with_a_cap_of_its_own_is_recognised(used, cap, reasoning, said
     assert advised(found).set is None
     cutter = f"cut by the provider at {used} of {cap} tokens" in found.turns[0].verdict.sentence
     assert cutter == ("ended below" in said), "the sentence blames the budget only where it was spent"
+
+
+BLOCK = {"type": "tool_use", "id": "t", "name": "write_file", "input": {"path": "a.md", "content": "x"}}
+STEERED = {"id": "r", "object": "response", "status": "incomplete", "output": [],
+           "usage": {"input_tokens": 9, "output_tokens": 7}}
+OLLAMA = {"model": "m", "message": {"role": "assistant", "content": "The first"}, "done": True}
+
+
+@pytest.mark.parametrize(("url", "body", "asks", "said", "denied"), [
+    (MESSAGES, message([BLOCK], "stop_sequence"), {"max_tokens": 1000}, "leave out the stop string",
+     "cut by the provider"),
+    (RESPONSES, {**STEERED, "incomplete_details": {"reason": "max_messages"}},
+     {"max_output_tokens": 1000}, "raise the number of messages", "cut by the provider"),
+    (RESPONSES, {**STEERED, "incomplete_details": {"reason": "steered"}}, {},
+     "read the response that follows", "fetched by its id"),
+    (GEMINI, {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "OTHER"}]}, {},
+     "send the request again: the word is known", "--profile"),
+    ("http://localhost:11434/api/chat", {**OLLAMA, "done_reason": "unload"}, {},
+     "send the request again: the word is known", "--profile"),
+    ("http://localhost:11434/api/chat",
+     {**OLLAMA, "done_reason": "length", "prompt_eval_count": 4000, "eval_count": 96},
+     {"options": {"num_ctx": 4096, "num_predict": 1000}}, "raise num_ctx of the request", "raise max_tokens"),
+])
+def test_what_ended_an_answer_is_not_taken_for_a_token_limit(url, body, asks, said, denied) -> None:
+    (turn,) = shown(asked(ASKS, body, url=url, **asks)).turns
+    assert turn.verdict.advice is not None
+    assert turn.verdict.advice.text.startswith(said)
+    assert denied not in f"{turn.verdict.sentence} {turn.verdict.advice.text}"
 
 
 def test_reasoning_that_ate_the_budget_is_said() -> None:
