@@ -195,8 +195,6 @@ def test_what_a_stop_string_ended_is_quiet() -> None:
     assert seen(native={"native_finish_reason": "stop_sequence"}).ending is None
     titan = b'{"results": [{"outputText": "", "completionReason": "STOP_CRITERIA_MET"}]}'
     assert judge(decode("bedrock_invoke", [titan]), REQUEST).ending is None
-    claude = b'{"completion": "", "stop_reason": "stop_sequence"}'
-    assert judge(decode("bedrock_invoke", [claude]), REQUEST).ending is Ending.EMPTY_ANSWER, "its ordinary end"
 
 
 @pytest.mark.parametrize("native", [{"stop_reason": "</s>"}, {"native_finish_reason": "stop_sequence"}])

@@ -103,8 +103,6 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("", "text", "finish_reason", calls="tool_calls"),  # Cohere Command R, and chunks of Command
 )
 """The first shape whose text and reason are there counts, else the first whose text is."""
-_CLAUDE_TEXT = next(shape for shape in TEXTS if shape.text == "completion")
-"""The shape whose `stop_sequence` is also its ordinary end, as in Anthropic's own text completions."""
 _COMMAND_R = TEXTS[-1]
 """The shape whose chunks are events of Cohere's first version, of which not each holds a text."""
 
@@ -164,7 +162,7 @@ class Decoder(ConverseDecoder):
         self._maker_options = {**options, "words": {**STOP_REASONS, **self.words}}
         self._texts: list[str] = []
         self._calls: list[ToolCall] = []
-        self._read_text = self._own_end = False
+        self._read_text = False
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one frame: a chunk, or an exception."""
@@ -206,10 +204,7 @@ class Decoder(ConverseDecoder):
             joined = "".join(self._texts)
             self.saw_done = self.raw is not None
             text = (TextPart(joined),) if joined else ()
-            stop = response.stop_reason
-            if self._own_end and stop.raw == "stop_sequence":
-                stop = stop._replace(detail="own_end")
-            return replace(response, parts=(*text, *self._calls), stop_reason=stop)
+            return replace(response, parts=(*text, *self._calls))
         self._maker.size = self.size
         made = self._maker.build()
         for found in self._maker.findings:
@@ -242,7 +237,7 @@ class Decoder(ConverseDecoder):
 
     def _text(self, shape: TextShape, body: Mapping[str, Any], at: At | None, source: bytes) -> None:
         """Reads a body, or a chunk (which has a place), of a maker whose answer is one text, with its calls."""
-        self._read_text, self._own_end = True, shape is _CLAUDE_TEXT
+        self._read_text = True
         holder = _holder(shape, body)
         self._texts.append(string(holder.get(shape.text)) or "")
         calls = list_of(body.get(shape.calls)) if shape.calls else []
