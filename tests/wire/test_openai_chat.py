@@ -1283,3 +1283,22 @@ def test_recorded_traffic_survives_writing(recorded: Callable[[str], list[Any]])
         for stream in (False, True):
             again = read(encode(response, stream=stream), **options)
             assert essence(again, LOSES) == essence(response, LOSES), (exchange.id, stream)
+
+
+@pytest.mark.parametrize("last", [chunk({}, "stop"), chunk({}), {"id": "c", "choices": []}])
+def test_groq_says_why_it_stopped_early(last: dict[str, Any]) -> None:
+    """groq 1.7.0: x_groq.error."""
+    response = read(sse(chunk({"content": "H"}), {**last, "x_groq": {"id": "r", "error": "over capacity"}}))
+    assert response.stop_reason.normalized is Stop.ERROR
+    assert response.error is not None
+    assert response.error.message == "over capacity"
+    assert response.stop_reason.evidence[-1].at is not None
+    assert response.stop_reason.evidence[-1].at.pointer == "/x_groq/error"
+    quiet = {**chunk({}, "stop"), "x_groq": {"id": "r", "error": None, "usage": {"completion_tokens": 1}}}
+    assert read(sse(chunk({"content": "H"}), quiet)).stop_reason.normalized is Stop.END_TURN
+
+
+def test_the_error_of_a_choice_is_placed_in_it() -> None:
+    response = read(sse(chunk({"content": "H"}), chunk({}, "error", error={"code": 502, "message": "down"})))
+    assert response.stop_reason.evidence[-1].at is not None
+    assert response.stop_reason.evidence[-1].at.pointer == "/choices/0/error"

@@ -146,6 +146,11 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
                               matched_stop=7), "truncated": True}),)),
     (sse(chunk({"content": "a"}), {"error": {"message": "m", "code": 500}}),
      {"text": ['"a"'], "error": ['{"message": "m", "code": 500}'], "stop_reason": ['{"message": "m", "code": 500}']}),
+    (sse(chunk({"content": "a"}), {**chunk({}), "x_groq": {"error": "m"}}),
+     {"text": ['"a"'], "error": ['"m"'], "stop_reason": ['"m"']}),
+    *((sse(chunk({"content": "a"}), chunk({}, finish_reason="stop", provider_specific_fields={name: "x"})),
+       {"text": ['"a"'], f"native.{name}": ['"x"'], "stop_reason": ['"stop"']})
+      for name in ("native_finish_reason", "stop_reason", "matched_stop")),
     *((sse(chunk({"content": "a"}, finish_reason="content_filter"), event), {
         "text": ['"a"'], "error": ['{"message": "m"}'], "stop_reason": ['"content_filter"']})
       for event in ({"error": {"message": "m"}}, chunk({}, error={"message": "m"}))),
