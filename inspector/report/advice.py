@@ -238,7 +238,8 @@ SITUATIONS: tuple[Situation, ...] = (
     # The provider sent a word, but one that says only that the answer ended, so the token counts are the only evidence.
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
               _says("compare the tokens with the budget: nothing says whether it cut the answer")),
-    Situation("interrupted", _word(Stop.INTERRUPTED), _says("send the request again; no budget cut this answer")),
+    Situation("interrupted", _word(Stop.INTERRUPTED), _says(
+        "send the request again; nothing shows that a budget cut this answer")),
     # A continuation hint does not change what a model or a filter objects to.
     Situation("refused", model_declined, _says("change the prompt; a continuation will not help")),
     Situation("blocked", _word(Stop.SAFETY_BLOCKED),

@@ -215,12 +215,12 @@ ROWS: tuple[VerdictRow, ...] = (
         situation),
     VerdictRow("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,
-        lambda look: f"{say.who(look)} failed: {say.failure(look)}",
+        lambda look: f"{say.who(look)} failed: {say.failure(look)}{say.held_beside(look)}",
         about_error),
     VerdictRow("BLOCKED", "⊘", "0", Severity.WARNING,
         lambda look: look.word is Stop.SAFETY_BLOCKED,
         lambda look: f"{say.who(look)} {'declined to answer' if model_declined(look) else 'filtered the answer'} "
-        f"({say.detail(look)}){say.filter_explanation(look)}",
+        f"({say.detail(look)}){say.filter_explanation(look)}{say.held_beside(look)}",
         situation),
     # A warning only: the recorder stopped, and nothing shows a fault of the provider.
     VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
@@ -244,7 +244,7 @@ ROWS: tuple[VerdictRow, ...] = (
         "check the answer before you use it; do not run any call from it"),
     VerdictRow("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
-        say.ending_words, situation),
+        lambda look: f"{say.ending_words(look)}{say.held_beside(look)}", situation),
     VerdictRow("NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: not look.exchange.recorded,
         lambda look: f"{look.exchange.api}: {why_missing(look.judgement.stop)}, so how the answer ended is not known",

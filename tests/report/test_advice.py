@@ -394,7 +394,7 @@ def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
     (chat(None, "function_call_filter: UNEXPECTED_TOOL_CALL"), CHAT, 200,
      "declare the tool that the model wants to call, or remove its name from the prompts"),
     ({"message": {"content": "Hi"}, "model": "m", "choices": []}, "http://localhost:11434/api/chat", 200,
-     "send the request again; no budget cut this answer"),
+     "send the request again; nothing shows that a budget cut this answer"),
     ({"object": "chat.completion", "choices": []}, "http://localhost:11434/api/chat", 200,
      "send the request again, and look at the body: no part of an answer was found in it"),
     ({"id": "resp_1", "object": "response", "status": "incomplete", "model": "m", "output": [], "error": None},
@@ -426,7 +426,7 @@ def test_a_call_whose_pieces_and_whole_text_differ_is_a_matter_for_the_servers_m
 
 def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -> None:
     seen = advised(shown(asked(ASKS, cut_stream("The first"))))
-    assert seen.text == "send the request again; no budget cut this answer"
+    assert seen.text == "send the request again; nothing shows that a budget cut this answer"
     malformed = chat(None, "function_call_filter: MALFORMED_FUNCTION_CALL")
     assert advised(shown(asked(ASKS, malformed))).text == "ask for the call again, with a simpler schema"
     if (CASES / "readings" / "deltas-differ.har").is_file():

@@ -319,7 +319,7 @@ def test_a_call_that_was_run_after_an_interruption_asks_for_no_larger_budget():
                                         asked(history, chat("It is written."), tools=TOOLS))
     assert word == "CALL HELD", "the arguments are whole: nothing shows that the call was cut"
     assert "never closed write_file, whose arguments parse as they stand (no stop reason)" in sentence
-    assert advice == "send the request again; no budget cut this answer"
+    assert advice == "send the request again; nothing shows that a budget cut this answer"
 
 
 def test_a_held_call_in_a_full_context_wants_a_shorter_history():
@@ -367,7 +367,7 @@ def test_a_stream_without_an_end():
     word, severity, sentence, advice = alone(stream)
     assert (word, severity) == ("INTERRUPTED", Severity.ERROR)
     assert f"without a stop reason ({len(stream.encode())} bytes)" in sentence
-    assert advice == "send the request again; no budget cut this answer"
+    assert advice == "send the request again; nothing shows that a budget cut this answer"
 
 
 def test_a_stream_without_an_end_whose_usage_is_the_cap_was_cut_by_it():
@@ -876,3 +876,15 @@ def test_the_word_of_the_provider_behind_a_router_is_told_where_it_decides(word,
     assert told[0] == named
     assert said in told[2]
     assert advised in told[3]
+
+
+@pytest.mark.parametrize(("word", "named", "why"), [
+    ("zz_new_word", "UNKNOWN REASON", "no known stop reason says that the answer is whole"),
+    ("content_filter", "BLOCKED", "the response was blocked by a filter"),
+    ("repetition_truncation", "ERROR", "the provider reported an error"),
+])
+def test_a_whole_call_that_waits_is_told_whatever_ended_the_answer(word, named, why):
+    told = alone(chat("I will write it.", word, call()))
+    assert told[0] == named
+    assert told[2].endswith(f"; its call write_file is held: {why}")
+    assert "held" not in alone(chat("I will write it.", word))[2]
