@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
-from inspector.report.judged_turn import JudgedTurn
+from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read, reasons
+from loop_core.judge.endings import asked_context, hit_stop_string
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
 from loop_core.turn.trace import limit_usage
 from loop_core.values import Request, Stop
@@ -128,24 +129,17 @@ def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
     return usage.output_tokens, cap
 
 
-def reasons(look: JudgedTurn) -> bool:
-    """Whether the deciding response contains reasoning, visible or counted."""
-    response = look.exchange.response
-    counted = response.usage.reasoning_tokens if response.usage else None
-    return bool(counted) or bool(response.reasoning_content)
+def _stopped(look: JudgedTurn) -> bool:
+    return hit_stop_string(look.exchange.response)
 
 
-def all_reasoning(look: JudgedTurn) -> bool:
-    """Whether reasoning used up the output of the deciding response."""
-    response = look.exchange.response
-    # Reasoning counts against the output cap, so an answer may be cut before its first visible token
-    # (https://platform.openai.com/docs/guides/reasoning).
-    return look.cut and reasons(look) and not response.text and not response.tool_calls
+def _messages_spent(look: JudgedTurn) -> bool:
+    return look.judgement.stop.detail == "max_messages"
 
 
 def ended_below(look: JudgedTurn) -> bool:
     """Whether the deciding response was cut well below the request's cap, by a cap of the provider."""
-    pair = _visible_tokens(look) if look.cut else None
+    pair = _visible_tokens(look) if look.cut and not (_stopped(look) or _messages_spent(look)) else None
     return pair is not None and pair[1] - pair[0] > max(SLACK, pair[1] // SHARE)
 
 
@@ -193,13 +187,6 @@ def model_declined(look: JudgedTurn) -> bool:
     return _blocked(look) and own and look.exchange.response.error is None
 
 
-def nothing_read(look: JudgedTurn) -> bool:
-    """Whether the deciding response has bytes, but none that its format knows."""
-    response = look.exchange.response
-    known = response.parts or response.raw_stop_reason or response.error or response.usage or response.id
-    return bool(response.size) and not known
-
-
 def _says(text: str) -> Callable[[JudgedTurn], str]:
     return lambda look: text
 
@@ -215,6 +202,10 @@ SITUATIONS: tuple[Situation, ...] = (
     # Raising this limit would only buy more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
               _says("change the prompt or the tool's answer: the model keeps making the same call")),
+    Situation("a stop string", lambda look: look.cut and _stopped(look), _says(
+        "leave out the stop string, or choose one that no call can hold: it ended the answer")),
+    Situation("messages", lambda look: look.cut and _messages_spent(look), _says(
+        "raise the number of messages that the response may have: no token limit cut it")),
     # Routers and servers may lower the cap or set one without saying so, such as a default of 8192 tokens
     # (openclaw/openclaw#71045).
     Situation("another cap below", ended_below, _says(
@@ -230,6 +221,8 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("ask for the call again, and report both texts to the maintainers of the server")),
     Situation("request too long", lambda look: _full(look) and look.exchange.response.error is not None,
               _says("shorten the request: it does not fit in the context window")),
+    Situation("context set too small", lambda look: _full(look) and asked_context(look.exchange.request) is not None,
+              _says("raise num_ctx of the request, or shorten the history; another continuation cannot succeed")),
     # A continuation sends the whole answer back, so its request is longer than the one that did not fit.
     Situation("context full", _word(Stop.CONTEXT_WINDOW_EXCEEDED),
               _says("shorten the history; another continuation cannot succeed")),
@@ -239,14 +232,22 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
               _says("send the request again, and look at the body: no part of an answer was found in it")),
+    Situation("not finished behind a router", lambda look: _broke(look) and any(
+        found.rule == "judge.native_word" for found in look.judgement.findings), _says(
+        "send the request again, or to the provider behind the router, which may be able to go on with its answer")),
     # The provider sent a word, but one that says only that the answer ended, so the token counts are the only evidence.
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
               _says("compare the tokens with the budget: nothing says whether it cut the answer")),
-    Situation("interrupted", _word(Stop.INTERRUPTED), _says("send the request again; no budget cut this answer")),
+    Situation("interrupted", _word(Stop.INTERRUPTED), _says(
+        "send the request again; nothing shows that a budget cut this answer")),
     # A continuation hint does not change what a model or a filter objects to.
     Situation("refused", model_declined, _says("change the prompt; a continuation will not help")),
     Situation("blocked", _word(Stop.SAFETY_BLOCKED),
               _says("change the prompt or the filter; a continuation will not help")),
+    # Gemini's OTHER; Ollama's load and unload, which answer a request without messages (ollama llm/server.go).
+    Situation("word without a reason", lambda look: _word(Stop.UNKNOWN)(look) and any(
+        seen.rule.endswith(".stop_reasons") for seen in look.judgement.mapped.evidence), _says(
+        "send the request again: the word is known, and says nothing about the answer; run no call from it")),
     Situation("unknown word", _word(Stop.UNKNOWN), _says("name the server with --profile, or report the word")),
 )
 """Situations, the most specific first; the first that holds decides."""

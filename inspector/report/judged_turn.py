@@ -262,6 +262,28 @@ def judge_steps(
         () if simulated else case.may_follow.get(last, ()))
 
 
+def reasons(look: JudgedTurn) -> bool:
+    """Whether the deciding response contains reasoning, visible or counted."""
+    response = look.exchange.response
+    counted = response.usage.reasoning_tokens if response.usage else None
+    return bool(counted) or bool(response.reasoning_content)
+
+
+def all_reasoning(look: JudgedTurn) -> bool:
+    """Whether reasoning used up the output of the deciding response."""
+    response = look.exchange.response
+    # Reasoning counts against the output cap, so an answer may be cut before its first visible token
+    # (https://platform.openai.com/docs/guides/reasoning).
+    return look.cut and reasons(look) and not response.text and not response.tool_calls
+
+
+def nothing_read(look: JudgedTurn) -> bool:
+    """Whether the deciding response has bytes, but none that its format knows."""
+    response = look.exchange.response
+    known = response.parts or response.raw_stop_reason or response.error or response.usage or response.id
+    return bool(response.size) and not known
+
+
 _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)
 
 

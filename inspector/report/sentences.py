@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from inspector.report.advice import all_reasoning, ended_below, limit_said, nothing_read, sent_on
+from inspector.report.advice import ended_below, limit_said, sent_on
 from inspector.report.findings import CUT_WORDS
-from inspector.report.judged_turn import JudgedTurn
+from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
 from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.arguments import ArgumentShape, parse
@@ -212,9 +212,28 @@ def broke(look: JudgedTurn) -> str:
     response = look.exchange.response
     if nothing_read(look):
         return f"sent nothing that {response.api} defines as an answer"
+    if told := behind(look):
+        return f"did not finish the answer: {told}"
     if response.raw_stop_reason:
         return f'says "{response.raw_stop_reason}" and no reason for it'
     return "ended without a stop reason" if response.streaming else "sent an incomplete body"
+
+
+def behind(look: JudgedTurn) -> str:
+    """What a router and the provider behind it say, if the provider's word decided; empty if there is no such word."""
+    return next((found.message for found in look.judgement.findings if found.rule == "judge.native_word"), "")
+
+
+PAUSES = {
+    "poll": "has not finished the answer, which has to be fetched by its id",
+    "server": "stopped the answer where it was steered, and goes on in a response of its own",
+}
+"""How a paused response goes on -> what it did; any other waits for a request."""
+
+
+def paused(look: JudgedTurn) -> str:
+    """What the turn's last answer did instead of an end."""
+    return PAUSES.get(look.answers[-1].judgement.stop.detail or "", "paused and waits to be resumed")
 
 
 def wordless(look: JudgedTurn) -> str:
@@ -277,6 +296,7 @@ def detail(look: JudgedTurn) -> str:
     first = reason_text(stop) if recorder_word(stop) is not None else stop.raw
     words = [word for word in (first, stop.detail) if word]
     words = words[:1] if words[:1] == words[1:] else words
+    words = [told, *words[1:]] if (told := behind(look)) else words
     category = look.exchange.response.native.get("stop_details.category")
     if category:
         words.append(f"category {category}")

@@ -20,12 +20,11 @@ from inspector.report.advice import (
     about_silence,
     guessed_advice,
     model_declined,
-    nothing_read,
     situation,
     tested_advice,
 )
 from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
-from inspector.report.judged_turn import JudgedTurn, asked_anew, judged_turn_of
+from inspector.report.judged_turn import JudgedTurn, asked_anew, judged_turn_of, nothing_read
 from inspector.sessions.reasons import why_missing
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
@@ -120,10 +119,10 @@ GOING_ON = ("retry_limit", "budget_exhausted")
 """Terminal reasons that leave a cut answer as it is, although it could be continued."""
 
 # Anthropic docs, Handling stop reasons: `pause_turn` goes on when the response is sent back unchanged. OpenAI docs,
-# Background mode: a response is fetched by its id.
+# Background mode: a response is fetched by its id; `steered` (openai 3.54.0): the server makes the successor itself.
 RESUMED = {
     "poll": "ask for the response by its id until it is done",
-    "server": "ask for the response by its id until it is done",
+    "server": "read the response that follows: the server makes it itself",
     "token": "send the request again with the token of the response",
 }
 """How a paused response is resumed -> what to send; any other is sent back unchanged."""
@@ -201,7 +200,8 @@ ROWS: tuple[VerdictRow, ...] = (
         of_end=lambda look: look.limit is not None and not look.over),
     VerdictRow("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
-        lambda look: say.ending_words(look) if look.exchange.response.error is None
+        lambda look: "; ".join(filter(None, (say.ending_words(look), say.behind(look))))
+        if look.exchange.response.error is None
         else f"{say.who(look)} refused the request: {say.failure(look)}",
         situation),
     # Before INTERRUPTED: without a status line the address or the network is at fault, not the stream.
@@ -215,12 +215,12 @@ ROWS: tuple[VerdictRow, ...] = (
         situation),
     VerdictRow("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,
-        lambda look: f"{say.who(look)} failed: {say.failure(look)}",
+        lambda look: f"{say.who(look)} failed: {say.failure(look)}{say.held_beside(look)}",
         about_error),
     VerdictRow("BLOCKED", "⊘", "0", Severity.WARNING,
         lambda look: look.word is Stop.SAFETY_BLOCKED,
         lambda look: f"{say.who(look)} {'declined to answer' if model_declined(look) else 'filtered the answer'} "
-        f"({say.detail(look)}){say.filter_explanation(look)}",
+        f"({say.detail(look)}){say.filter_explanation(look)}{say.held_beside(look)}",
         situation),
     # A warning only: the recorder stopped, and nothing shows a fault of the provider.
     VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
@@ -244,7 +244,7 @@ ROWS: tuple[VerdictRow, ...] = (
         "check the answer before you use it; do not run any call from it"),
     VerdictRow("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
-        say.ending_words, situation),
+        lambda look: f"{say.ending_words(look)}{say.held_beside(look)}", situation),
     VerdictRow("NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: not look.exchange.recorded,
         lambda look: f"{look.exchange.api}: {why_missing(look.judgement.stop)}, so how the answer ended is not known",
@@ -252,9 +252,7 @@ ROWS: tuple[VerdictRow, ...] = (
     # A pause is no end: the provider expects one more request.
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
-        lambda look: f"{say.who(look)} " + ("has not finished the answer, which has to be fetched by its id"
-                                            if look.answers[-1].judgement.stop.detail in ("poll", "server")
-                                            else "paused and waits to be resumed") + f" ({say.detail(look)})",
+        lambda look: f"{say.who(look)} {say.paused(look)} ({say.detail(look)})",
         lambda look: RESUMED.get(look.answers[-1].judgement.stop.detail or "", "send the response back as it is"),
         of_last=True),
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,

@@ -80,10 +80,13 @@ def _word(exchange: Exchange) -> At | None:
         # The last occurrence: a stream repeats the member in each event, null until the end.
         found = [match for match in _member(name).finditer(exchange.body) if said and _value(match[1]) == said]
         if found:
-            # Routers put their own word into the object of the stop word.
+            # Routers put their own word into the object of the stop word, or into one inside it (LiteLLM).
             places = (seen.at for seen in exchange.response.stop_reason.evidence if seen.at is not None)
             word = next((at.pointer for at in places), None)
-            beside = None if word is None else f"{word.rpartition('/')[0]}/{name}"
+            start = found[-1].start()
+            inside = _INSIDE.search(exchange.body, max(0, start - _NEAR), start)
+            holder = "" if inside is None else f"/{inside[1].decode()}"
+            beside = None if word is None else f"{word.rpartition('/')[0]}{holder}/{name}"
             return At(ExchangePart.BODY, found[-1].start(1), found[-1].end(1), beside)
     return None
 
@@ -91,6 +94,11 @@ def _word(exchange: Exchange) -> At | None:
 @lru_cache(maxsize=16)
 def _member(name: str) -> re.Pattern[bytes]:
     return re.compile(rb'(?<!\\)"%s"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}\]]+)' % re.escape(name.encode()))
+
+
+_NEAR = 2_000
+_INSIDE = re.compile(rb'(?<!\\)"(\w+)"\s*:\s*\{[^{}]*\Z')
+"""The name of the object that is open where a text ends, if its other members so far hold no object."""
 
 
 def _value(raw: bytes) -> str | None:

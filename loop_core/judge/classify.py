@@ -9,9 +9,9 @@ already mapped (`native`), and the facts about a server arrive as a `Speaker`.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from loop_core.judge import arguments
+from loop_core.judge import arguments, endings
 from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call
-from loop_core.judge.endings import Ending, EndingSign, ending_of, has_calls, hit_stop_string, stop_string_unknown
+from loop_core.judge.endings import Ending, EndingSign, ending_of, has_calls, hit_stop_string
 from loop_core.judge.signs import Sign, stops_in_the_middle
 from loop_core.values import (
     FINISHED,
@@ -102,6 +102,8 @@ FAILING = frozenset({
     Stop.CANCELLED, Stop.INTERRUPTED, Stop.PAUSED,
 })
 """The reasons with which a native word outranks the mapped one; an end, a call or an unknown word does not."""
+OVER_A_CUT = FAILING - {Stop.MAX_TOKENS, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED}
+"""Those with which it outranks a cut too: LiteLLM writes `length` for a full context and for a pause (1.110.2)."""
 
 
 def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -123,16 +125,15 @@ NO_WORD = "no_stop_reason"
 
 def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The native word that a router passed on says that the answer was cut, filtered, failed or unfinished."""
-    native = case.native
-    if native is None or stop.normalized not in WORDLESS:
+    native, cut = case.native, stop.normalized is Stop.MAX_TOKENS
+    if native is None or not (native.normalized in OVER_A_CUT if cut else stop.normalized in WORDLESS):
         return None
     at = native.evidence[0].at if native.evidence else None
     if native.normalized not in FAILING:
         return Correction(None, None, at, f"{native.raw!r} changes nothing")
     said = f"the router says {stop.raw!r}" if stop.raw else "the router says nothing"
     # A pause of the format behind the router cannot be resumed in this one.
-    paused = native.normalized is Stop.PAUSED
-    word, detail = (Stop.INTERRUPTED, None) if paused else (native.normalized, native.detail)
+    word, detail = (Stop.INTERRUPTED, None) if native.normalized is Stop.PAUSED else (native.normalized, native.detail)
     return Correction(word, detail, at, f"{said}, the provider behind it {native.raw!r}", Severity.ERROR)
 
 
@@ -272,7 +273,7 @@ def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
     """
     if spent_cap(response, request) is None or _has_reasoning(response) or has_calls(response):
         return None
-    if hit_stop_string(response) or stop_string_unknown(response, request):
+    if hit_stop_string(response) or endings.stop_string_unknown(response, request):
         return None
     return stops_in_the_middle(response.text or "")
 
@@ -289,7 +290,7 @@ def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
         return None
     if case.response.native.get("truncated") == "true":
         return Correction(Stop.CONTEXT_WINDOW_EXCEEDED, "server", None, "the server says truncated: true")
-    size = case.speaker.context_size if case.speaker else None
+    size = endings.asked_context(case.request) or (case.speaker.context_size if case.speaker else None)
     usage = case.response.usage
     if size is None or usage is None or stop.normalized is not Stop.MAX_TOKENS:
         return None
@@ -346,7 +347,7 @@ def judge(
     elif stop.normalized is Stop.TOOL_CALL and not has_calls(response):
         stop = stop._replace(detail="no_calls")
     found = ending_of(response, request, stop)
-    sure = response.stop_reason.normalized is not Stop.END_TURN or not stop_string_unknown(response, request)
+    sure = response.stop_reason.normalized is not Stop.END_TURN or not endings.stop_string_unknown(response, request)
     if found is not None:
         noted = _ending_finding(found.ending, found.sign, sure)
         stop = stop._replace(evidence=(*stop.evidence, Evidence(noted.rule, noted.at, noted.message, noted.quote)))
@@ -364,12 +365,12 @@ def _ending_finding(ending: Ending, sign: EndingSign, sure: bool) -> Finding:
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
     """Findings that change no reason: an unknown word, a budget spent on reasoning."""
     found: list[Finding] = []
-    word = response.stop_reason
-    if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None:
+    word, usage = response.stop_reason, response.usage
+    known = any(seen.rule.endswith(".stop_reasons") for seen in word.evidence)  # Gemini's OTHER is in its table
+    if word.normalized is Stop.UNKNOWN and word.raw and word.detail is None and not known:
         at = response.stop_reason.evidence[0].at if response.stop_reason.evidence else None
         found.append(Finding("stop.unknown_word", Severity.WARNING,
                              f"{response.stop_reason.raw!r} is not a known stop reason of {response.api}", at))
-    usage = response.usage
     if stop.normalized is Stop.MAX_TOKENS and usage and usage.reasoning_tokens and usage.output_tokens:
         left = usage.visible_tokens
         if left is not None and usage.reasoning_tokens * 2 >= usage.output_tokens:
@@ -380,8 +381,8 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
 
 
 def _readings(calls: Sequence[ToolCall]) -> tuple[tuple[ToolCall, Arguments], ...]:
-    mine = [call for call in calls if call.kind is CallKind.FUNCTION and not is_phantom(call)]
-    return tuple([(call, parse_call(call)) for call in mine])
+    mine = (call for call in calls if call.kind is CallKind.FUNCTION)
+    return tuple([(call, parse_call(call)) for call in mine if not is_phantom(call)])
 
 
 def _promotes(response: ChatResponse, request: Request | None) -> bool:

@@ -154,7 +154,10 @@ class EndingMatch(NamedTuple):
 
 def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> EndingMatch | None:
     """The ending of a response that looks finished and is not; None if it really is finished, or does not look so."""
-    if stop.normalized not in FINISHED or has_calls(response) or hit_stop_string(response):
+    if stop.normalized not in FINISHED or has_calls(response):
+        return None
+    # A stop string may end an answer before its first word, but a tool word over it still lacks its call.
+    if stop.normalized is not Stop.TOOL_CALL and hit_stop_string(response):
         return None
     visible = has_content(response)
     heard = EndingCase(response, request, stop, False, visible, *_leak(response, request, visible))
@@ -219,7 +222,15 @@ def _word_at(stop: StopReason) -> At | None:
     return next((seen.at for seen in stop.evidence if seen.at is not None), None)
 
 
-# -- stop strings ----------------------------------------------------------------------------------------------------
+# -- what a request set: a context, stop strings -----------------------------------------------------------------------
+
+
+def asked_context(request: Request | None) -> int | None:
+    """The context size in tokens that a request set (`options.num_ctx` of Ollama); None if it set none."""
+    options: Any = request.extra.get("options") if request is not None else None
+    size = options.get("num_ctx") if hasattr(options, "get") else None
+    return size if type(size) is int and size > 0 else None
+
 
 STOP_FIELDS: tuple[tuple[str, ...], ...] = (
     ("stop",), ("stop_sequences",), ("generationConfig", "stopSequences"),
@@ -249,8 +260,10 @@ def hit_stop_string(response: ChatResponse) -> bool:
     """Whether the response says that a stop string ended it; an empty answer is then what was asked for."""
     raw = (response.stop_reason.raw or "").casefold()
     native = (response.native.get("native_finish_reason") or "").casefold()
-    # Anthropic's text completions say stop_sequence for their ordinary end too (`own_end`).
-    if "stop_sequence" in (raw, native) and response.stop_reason.detail != "own_end":
+    detail = response.stop_reason.detail
+    # Anthropic's text completions say stop_sequence for their ordinary end too (`own_end`); Titan says
+    # STOP_CRITERIA_MET for it, which its table details.
+    if "stop_sequence" in (raw, native, detail) and detail != "own_end":
         return True
     words = [response.native.get(name) for name in HITS]
     # the field as JSON: null if none was hit

@@ -151,6 +151,17 @@ class RawJSON(str):
     __slots__ = ()
 
 
+def announced_apart(given: Any, text: str) -> str | None:
+    """The arguments that the beginning of a call held already, if its text is another object; None if they agree."""
+    if not isinstance(given, dict) or not given:
+        return None
+    try:
+        value = from_json(text.encode("utf-8", "replace"))
+    except ValueError:
+        return None  # it is cut, or no JSON: that says enough
+    return None if value == given else compact(given)
+
+
 def compact(value: Any, *, sort: bool = False) -> str:
     """JSON text without white space and without escaping of non-ASCII characters."""
     return (_SORTED if sort else _COMPACT)(value)

@@ -61,7 +61,8 @@ SERVERS: tuple[Profile, ...] = (
         lies=("a call that is cut in a whole body is a parsed but incomplete object (cynative PR#283)",),
     ),
     Profile(
-        "gemini", (GEMINI, CHAT), hosts=("generativelanguage.googleapis.com",), headers=("x-gemini-service-tier",),
+        "gemini", (GEMINI, CHAT), headers=("x-gemini-service-tier",),
+        hosts=("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"),  # the second: Code Assist
         reasoning_under_cap=True, cap_source="hindsight#3365: 478 of thinking and 18 of text under a cap of 500",
         lies=("STOP is the word for calls too (google-genai 3.4.0)",
               "the OpenAI-compatible endpoint leaves out index in calls (openai-python#2806)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -95,6 +96,21 @@ def test_a_native_pause_is_an_answer_that_is_not_finished() -> None:
     found = effective(reply(Stop.END_TURN, "text"), native=StopReason(Stop.PAUSED, "pause_turn", "echo"))
     assert (found.stop.normalized, found.stop.detail) == (Stop.INTERRUPTED, None)
     assert finding(found, "judge.native_word") is Severity.ERROR
+
+
+@pytest.mark.parametrize(("word", "read"), [
+    (Stop.CONTEXT_WINDOW_EXCEEDED, Stop.CONTEXT_WINDOW_EXCEEDED), (Stop.SAFETY_BLOCKED, Stop.SAFETY_BLOCKED),
+    (Stop.ERROR, Stop.ERROR), (Stop.CANCELLED, Stop.CANCELLED), (Stop.PAUSED, Stop.INTERRUPTED),
+    (Stop.MAX_TOKENS, Stop.MAX_TOKENS), (Stop.INTERRUPTED, Stop.MAX_TOKENS),
+    (Stop.MALFORMED_TOOL_CALL, Stop.MAX_TOKENS),
+    (Stop.END_TURN, Stop.MAX_TOKENS), (Stop.TOOL_CALL, Stop.MAX_TOKENS), (Stop.UNKNOWN, Stop.MAX_TOKENS),
+])
+def test_a_cut_that_the_provider_behind_a_router_calls_a_filter_or_a_pause_is_not_continued(
+    word: Stop, read: Stop
+) -> None:
+    found = effective(reply(Stop.MAX_TOKENS, "text"), native=StopReason(word, "THEIR_WORD", "why"))
+    assert found.stop.normalized is read
+    assert bool(found.findings) is (read is not Stop.MAX_TOKENS)
 
 
 def test_a_native_word_never_loosens() -> None:
@@ -382,6 +398,26 @@ def test_a_full_context_is_no_budget_cut() -> None:
     assert effective(full).stop.normalized is Stop.MAX_TOKENS
     ended = replace(reply(Stop.END_TURN, "x"), usage=used)
     assert effective(ended, speaker=Server(context_size=4096)).stop.normalized is Stop.END_TURN
+
+
+@pytest.mark.parametrize(("options", "read"), [
+    ({"num_ctx": 4096}, Stop.CONTEXT_WINDOW_EXCEEDED), ({"num_ctx": 8192}, Stop.MAX_TOKENS), ({}, Stop.MAX_TOKENS),
+    ({"num_ctx": "4096"}, Stop.MAX_TOKENS), ({"num_ctx": True}, Stop.MAX_TOKENS), ("odd", Stop.MAX_TOKENS),
+])
+def test_the_context_that_the_request_set_is_full_at_its_size(options: Any, read: Stop) -> None:
+    """`length` of Ollama means num_predict or num_ctx (TradingAgents#168)."""
+    full = replace(reply(Stop.MAX_TOKENS, "x"), usage=Usage(4000, 96))
+    asked = replace(REQUEST, max_tokens=1000, extra={"options": options})
+    assert effective(full, request=asked).stop.normalized is read
+
+
+@pytest.mark.parametrize(("rule", "reported"), [("gemini_generate.stop_reasons", False), ("unknown_word", True)])
+def test_a_word_of_the_table_that_means_nothing_is_not_called_unknown(rule: str, reported: bool) -> None:
+    """Gemini's OTHER."""
+    said = reply(Stop.UNKNOWN, "x", raw="OTHER")
+    said = replace(said, stop_reason=said.stop_reason._replace(evidence=(Evidence(rule),)))
+    assert (finding(effective(said), "stop.unknown_word") is not None) is reported
+
 
 
 @pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL, Stop.MAX_TOKENS])

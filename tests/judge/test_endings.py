@@ -193,6 +193,13 @@ def test_a_server_that_names_what_it_hit_is_believed(field: str) -> None:
 def test_what_a_stop_string_ended_is_quiet() -> None:
     assert judge(reply(Stop.END_TURN, raw="stop_sequence"), REQUEST).ending is None
     assert seen(native={"native_finish_reason": "stop_sequence"}).ending is None
+    titan = b'{"results": [{"outputText": "", "completionReason": "STOP_CRITERIA_MET"}]}'
+    assert judge(decode("bedrock_invoke", [titan]), REQUEST).ending is None
+
+
+@pytest.mark.parametrize("native", [{"stop_reason": "</s>"}, {"native_finish_reason": "stop_sequence"}])
+def test_a_tool_word_without_a_call_is_no_answer_though_a_stop_string_was_hit(native: dict[str, str]) -> None:
+    assert seen("I will write it.", stop=Stop.TOOL_CALL, native=native).ending is Ending.NO_CALL
 
 
 # -- silence that is wanted ------------------------------------------------------------------------------------------

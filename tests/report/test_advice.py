@@ -31,6 +31,7 @@ from tests.scenes.recordings import (
     ASKS,
     CHAT,
     CUT,
+    GEMINI,
     HINT,
     MESSAGES,
     PARTS,
@@ -340,6 +341,34 @@ def test_a_router_with_a_cap_of_its_own_is_recognised(used, cap, reasoning, said
     assert cutter == ("ended below" in said), "the sentence blames the budget only where it was spent"
 
 
+BLOCK = {"type": "tool_use", "id": "t", "name": "write_file", "input": {"path": "a.md", "content": "x"}}
+STEERED = {"id": "r", "object": "response", "status": "incomplete", "output": [],
+           "usage": {"input_tokens": 9, "output_tokens": 7}}
+OLLAMA = {"model": "m", "message": {"role": "assistant", "content": "The first"}, "done": True}
+
+
+@pytest.mark.parametrize(("url", "body", "asks", "said", "denied"), [
+    (MESSAGES, message([BLOCK], "stop_sequence"), {"max_tokens": 1000}, "leave out the stop string",
+     "cut by the provider"),
+    (RESPONSES, {**STEERED, "incomplete_details": {"reason": "max_messages"}},
+     {"max_output_tokens": 1000}, "raise the number of messages", "cut by the provider"),
+    (RESPONSES, {**STEERED, "incomplete_details": {"reason": "steered"}}, {},
+     "read the response that follows", "fetched by its id"),
+    (GEMINI, {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "OTHER"}]}, {},
+     "send the request again: the word is known", "--profile"),
+    ("http://localhost:11434/api/chat", {**OLLAMA, "done_reason": "unload"}, {},
+     "send the request again: the word is known", "--profile"),
+    ("http://localhost:11434/api/chat",
+     {**OLLAMA, "done_reason": "length", "prompt_eval_count": 4000, "eval_count": 96},
+     {"options": {"num_ctx": 4096, "num_predict": 1000}}, "raise num_ctx of the request", "raise max_tokens"),
+])
+def test_what_ended_an_answer_is_not_taken_for_a_token_limit(url, body, asks, said, denied) -> None:
+    (turn,) = shown(asked(ASKS, body, url=url, **asks)).turns
+    assert turn.verdict.advice is not None
+    assert turn.verdict.advice.text.startswith(said)
+    assert denied not in f"{turn.verdict.sentence} {turn.verdict.advice.text}"
+
+
 def test_reasoning_that_ate_the_budget_is_said() -> None:
     found = shown(asked(ASKS, chat(None, "length", usage=usage(64, 64)), max_tokens=64))
     assert found.turns[0].verdict.sentence.endswith('"length", 64 of 64 tokens, all spent on reasoning')
@@ -365,7 +394,7 @@ def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
     (chat(None, "function_call_filter: UNEXPECTED_TOOL_CALL"), CHAT, 200,
      "declare the tool that the model wants to call, or remove its name from the prompts"),
     ({"message": {"content": "Hi"}, "model": "m", "choices": []}, "http://localhost:11434/api/chat", 200,
-     "send the request again; no budget cut this answer"),
+     "send the request again; nothing shows that a budget cut this answer"),
     ({"object": "chat.completion", "choices": []}, "http://localhost:11434/api/chat", 200,
      "send the request again, and look at the body: no part of an answer was found in it"),
     ({"id": "resp_1", "object": "response", "status": "incomplete", "model": "m", "output": [], "error": None},
@@ -397,7 +426,7 @@ def test_a_call_whose_pieces_and_whole_text_differ_is_a_matter_for_the_servers_m
 
 def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -> None:
     seen = advised(shown(asked(ASKS, cut_stream("The first"))))
-    assert seen.text == "send the request again; no budget cut this answer"
+    assert seen.text == "send the request again; nothing shows that a budget cut this answer"
     malformed = chat(None, "function_call_filter: MALFORMED_FUNCTION_CALL")
     assert advised(shown(asked(ASKS, malformed))).text == "ask for the call again, with a simpler schema"
     if (CASES / "readings" / "deltas-differ.har").is_file():

@@ -286,6 +286,27 @@ def test_the_evidence_of_a_routers_word_and_of_spent_tokens_has_bytes():
     assert found["at"] == at
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_call_under_a_clean_word_of_litellm_is_held_if_the_provider_behind_it_said_that_it_is_cut(streamed):
+    """LiteLLM says tool_calls for each answer of Gemini that holds a call."""
+    ended = {"provider_specific_fields": {"native_finish_reason": "MAX_TOKENS"}}
+    body = chat(None, "tool_calls", call())
+    body["choices"][0].update(ended)
+    choice = {"index": 0, "delta": {**body["choices"][0]["message"]}, "finish_reason": None}
+    events = [{"id": "c", "choices": [choice]},
+              {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls", **ended}]}]
+    text = "".join(f"data: {json.dumps(event)}\n\n" for event in events) if streamed else json.dumps(body)
+    view_ = shown(asked([user("hi")], text, tools=TOOLS, stream=streamed))
+    made, raw = document(view_), view_.responses[0].exchange.body
+    assert made["verdict"]["id"] == "call_held"
+    (answer,) = made["responses"]
+    assert answer["stop_reason"] == "max_tokens"
+    assert [each["verdict"] for each in answer["tool_calls"]] == ["held"]
+    (at,) = [seen["at"] for seen in answer["evidence"] if seen["rule"] == "judge.native_word"]
+    assert raw[at["start"] : at["end"]] == b'"MAX_TOKENS"'
+    assert at["pointer"] == "/choices/0/provider_specific_fields/native_finish_reason"
+
+
 def test_the_evidence_of_spent_tokens_has_bytes():
     asks = {"model": "m-1", "max_tokens": 40, "messages": [user("hi")]}
     view_ = shown(exchange(asks, json.dumps(chat("Done.", "stop", tokens=40))))

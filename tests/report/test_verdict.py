@@ -319,7 +319,7 @@ def test_a_call_that_was_run_after_an_interruption_asks_for_no_larger_budget():
                                         asked(history, chat("It is written."), tools=TOOLS))
     assert word == "CALL HELD", "the arguments are whole: nothing shows that the call was cut"
     assert "never closed write_file, whose arguments parse as they stand (no stop reason)" in sentence
-    assert advice == "send the request again; no budget cut this answer"
+    assert advice == "send the request again; nothing shows that a budget cut this answer"
 
 
 def test_a_held_call_in_a_full_context_wants_a_shorter_history():
@@ -367,7 +367,7 @@ def test_a_stream_without_an_end():
     word, severity, sentence, advice = alone(stream)
     assert (word, severity) == ("INTERRUPTED", Severity.ERROR)
     assert f"without a stop reason ({len(stream.encode())} bytes)" in sentence
-    assert advice == "send the request again; no budget cut this answer"
+    assert advice == "send the request again; nothing shows that a budget cut this answer"
 
 
 def test_a_stream_without_an_end_whose_usage_is_the_cap_was_cut_by_it():
@@ -853,3 +853,38 @@ def test_a_text_that_was_cut_and_continued_up_to_a_call_is_completed() -> None:
     word, severity, sentence, _ = verdict(first, last)
     assert (word, severity) == ("CUT, COMPLETED", Severity.INFO)
     assert "asks for write_file" in sentence
+
+
+ROUTER = "https://openrouter.ai/api/v1/chat/completions"
+
+
+@pytest.mark.parametrize(("word", "native", "named", "said", "advised"), [
+    ("stop", "pause_turn", "INTERRUPTED",
+     "openai_chat (openrouter) did not finish the answer: the router says 'stop', the provider behind it 'pause_turn'",
+     "send the request again, or to the provider behind the router"),
+    ("length", "pause_turn", "INTERRUPTED", "the router says 'length', the provider behind it 'pause_turn'",
+     "send the request again, or to the provider behind the router"),
+    ("length", "model_context_window_exceeded", "CONTEXT FULL",
+     "the provider behind it 'model_context_window_exceeded'", "shorten the history"),
+    ("length", "SAFETY", "BLOCKED", "filtered the answer (the router says 'length', the provider behind it 'SAFETY')",
+     "a continuation will not help"),
+])
+def test_the_word_of_the_provider_behind_a_router_is_told_where_it_decides(word, native, named, said, advised):
+    body = chat("All of it", word)
+    body["choices"][0]["native_finish_reason"] = native
+    told = alone(body, url=ROUTER, max_tokens=100)
+    assert told[0] == named
+    assert said in told[2]
+    assert advised in told[3]
+
+
+@pytest.mark.parametrize(("word", "named", "why"), [
+    ("zz_new_word", "UNKNOWN REASON", "no known stop reason says that the answer is whole"),
+    ("content_filter", "BLOCKED", "the response was blocked by a filter"),
+    ("repetition_truncation", "ERROR", "the provider reported an error"),
+])
+def test_a_whole_call_that_waits_is_told_whatever_ended_the_answer(word, named, why):
+    told = alone(chat("I will write it.", word, call()))
+    assert told[0] == named
+    assert told[2].endswith(f"; its call write_file is held: {why}")
+    assert "held" not in alone(chat("I will write it.", word))[2]

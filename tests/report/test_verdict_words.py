@@ -123,14 +123,17 @@ def test_a_call_of_a_tool_that_nobody_declared_is_no_matter_of_its_schema():
                               "declare the tool that the model wants to call, or remove its name from the prompts")
 
 
-@pytest.mark.parametrize("how", [
-    {"status": "queued", "incomplete_details": None},
-    {"status": "incomplete", "incomplete_details": {"reason": "steered"}},  # the server makes the successor itself
+@pytest.mark.parametrize(("how", "said", "did"), [
+    ({"status": "queued", "incomplete_details": None}, "ask for the response by its id until it is done",
+     "has not finished the answer, which has to be fetched by its id"),
+    ({"status": "incomplete", "incomplete_details": {"reason": "steered"}},
+     "read the response that follows: the server makes it itself", "stopped the answer where it was steered"),
 ])
-def test_a_response_in_the_background_is_asked_for_by_its_id(how):
+def test_a_response_in_the_background_is_asked_for_by_its_id_unless_another_follows_it(how, said, did):
     body = {"id": "resp_1", "object": "response", "background": True, "model": "m", "output": [], "error": None, **how}
-    word, _, _, advice = verdict(exchange({"model": "m", "input": "hi", "background": True}, body, url=RESPONSES))
-    assert (word, advice) == ("PAUSED", "ask for the response by its id until it is done")
+    word, _, told, advice = verdict(exchange({"model": "m", "input": "hi", "background": True}, body, url=RESPONSES))
+    assert (word, advice) == ("PAUSED", said)
+    assert did in told
 
 
 def test_gemini_goes_on_with_the_token_of_the_response():

@@ -271,6 +271,9 @@ def test_a_request_that_claude_trace_saw_interrupted_has_no_answer(opened):
     line = json.dumps({"request": request, "response": None, "logged_at": "2026-01-01T00:00:00Z"})
     whole = json.dumps({"request": {**request, "url": URL}, "response": {"status_code": 200, "body": json.loads(SAID)}})
     _, one = opened(f"{whole}\n{line}\n", "log-1.jsonl").exchanges
+    first, _ = opened(f"{line}\n{whole}\n", "log-1.jsonl").exchanges
+    (alone,) = opened(f"{line}\n", "log-1.jsonl").exchanges
+    assert first.response.stop_reason == alone.response.stop_reason == one.response.stop_reason
     assert (one.api, one.request.max_tokens) == ("anthropic_messages", 9)
     assert one.response.stop_reason.raw is None
     assert one.response.stop_reason.normalized.value not in ("end_turn", "tool_call")

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop_core.errors import DecodeError, EncodeError
+from loop_core.reader import read
 from loop_core.values import (
     ArgsForm,
     At,
@@ -941,3 +942,15 @@ def test_recorded_bodies_of_all_formats_are_told_apart() -> None:
             # InvokeModel answers with the body of the model's maker.
             ours = har.parent.name == API or (har.parent.name == "bedrock_invoke" and body.get("type") == "message")
             assert recognises(body) is ours, entry["_id"]
+
+
+@pytest.mark.parametrize(("text", "rule"), [
+    ('{"city": "Basel"}', "gate.contradiction"), ('{"city":"Bern"}', "gate.ready"), ('{"city": "Ba', "gate.incomplete"),
+    ("", "gate.ready"),
+])
+def test_a_call_that_began_with_another_input_is_held(text: str, rule: str) -> None:
+    """A gateway may send the input with the block itself and again in pieces; where they differ nobody knows which is
+    meant."""
+    begun = call_block(0, *([text] if text else []), input={"city": "Bern"})
+    (verdict,) = read(API, sse(message_start(), *begun, message_delta("tool_use"), STOP)).calls
+    assert verdict.rule == rule

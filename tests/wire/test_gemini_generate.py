@@ -962,6 +962,30 @@ def test_read_request_in_other_spellings(change: dict[str, Any], field: str, val
     assert getattr(read_request({**REQUEST, **change}, URL), field) == value
 
 
+def test_a_request_to_code_assist_is_the_one_inside_it() -> None:
+    """Gemini CLI after a Google login; the path names no model."""
+    url = "https://cloudcode-pa.googleapis.com/v1internal:streamGenerateContent?alt=sse"
+    asked = read_request({"model": "gemini-2.5-pro", "project": "p", "user_prompt_id": "u", "request": REQUEST}, url)
+    plain = read_request(REQUEST, URL)
+    assert (asked.model, asked.stream) == ("gemini-2.5-pro", True)
+    assert (asked.messages, asked.tools, asked.max_tokens, asked.extra) == (
+        plain.messages, plain.tools, plain.max_tokens, plain.extra)
+    assert asked.messages
+    assert read_request({**REQUEST, "request": {"contents": []}}, URL).messages == plain.messages
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_answer_of_code_assist_is_the_one_inside_it(streamed: bool) -> None:
+    chunks = [body({"text": "Hi"}), body({"functionCall": {"name": "f", "args": {"n": 1}}}, reason="MAX_TOKENS")]
+    wrapped = [{"response": chunk, "traceId": "t"} for chunk in chunks]
+    plain = decode(sse(*chunks) if streamed else chunks[1])
+    found = decode(sse(*wrapped) if streamed else wrapped[1])
+    assert essence(found) == essence(plain)
+    assert found.tool_calls[0].arguments == '{"n": 1}'
+    assert found.stop_reason.normalized is Stop.MAX_TOKENS
+    assert not found.findings
+
+
 def test_read_request_elsewhere() -> None:
     vertex = "https://l-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/m:generateContent"
     assert (read_request({}, vertex).model, read_request({}, vertex).stream) == ("m", False)

@@ -12,6 +12,7 @@ from loop_core.client.outgoing import outgoing
 from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, admit_all
+from loop_core.reader import read
 from loop_core.turn.machine import begin, step
 from loop_core.turn.state import ProviderResponse, Send, Tick
 from loop_core.values import (
@@ -192,6 +193,17 @@ def test_an_open_call_without_characters_says_nothing_and_an_ended_one_says_an_o
 ])
 def test_a_whole_interaction_that_was_cut_may_have_cut_its_last_call(status: str | None, closed: list[bool]) -> None:
     assert [call.closed for call in decode(API, whole(status, CALLED, CALLED)).tool_calls] == closed
+
+
+@pytest.mark.parametrize(("text", "held"), [
+    ('{"n": 2}', True), ('{"n":1}', False), ('{"n": 1, "m": 2}', True), ('{"n"', True), ("", False),
+])
+def test_a_call_that_began_with_other_arguments_is_held(text: str, held: bool) -> None:
+    deltas = [{"type": "arguments_delta", "arguments": text}] if text else []
+    body = sse(CREATED, *streamed(*deltas, begun=CALLED), completed("requires_action"))
+    (verdict,) = read(API, body).calls
+    assert (verdict.admission == "held") is held
+    assert (verdict.rule == "gate.contradiction") is (held and text.endswith("}"))
 
 
 def test_a_cut_call_is_held() -> None:

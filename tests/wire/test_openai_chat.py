@@ -747,6 +747,18 @@ def test_words_beside_the_reason_are_kept() -> None:
         assert read(data).native == {**words, "stop_reason": "154827", "truncated": "true"}
 
 
+def test_words_that_litellm_passes_on_in_an_object_of_their_own_are_kept() -> None:
+    words = {"native_finish_reason": "MAX_TOKENS", "stop_reason": None}
+    choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "tool_calls", "provider_specific_fields": words}
+    last = chunk({}, "tool_calls", provider_specific_fields=words)
+    for data in (json.dumps({"choices": [choice]}).encode(), sse(chunk({"content": "H"}), last)):
+        assert read(data).native == {"native_finish_reason": "MAX_TOKENS"}
+    own = {**choice, "native_finish_reason": "length"}
+    assert read(json.dumps({"choices": [own]}).encode()).native == {"native_finish_reason": "length"}
+    for odd in ("x", ["x"], 5, {"native_finish_reason": None}):
+        assert not read(json.dumps({"choices": [{**choice, "provider_specific_fields": odd}]}).encode()).native
+
+
 def test_a_native_word_that_comes_before_the_reason_is_kept() -> None:
     stream = sse(chunk({"content": "H"}, native_finish_reason="MAX_TOKENS"), chunk({}, "stop"))
     assert read(stream).native == {"native_finish_reason": "MAX_TOKENS"}
@@ -1271,3 +1283,22 @@ def test_recorded_traffic_survives_writing(recorded: Callable[[str], list[Any]])
         for stream in (False, True):
             again = read(encode(response, stream=stream), **options)
             assert essence(again, LOSES) == essence(response, LOSES), (exchange.id, stream)
+
+
+@pytest.mark.parametrize("last", [chunk({}, "stop"), chunk({}), {"id": "c", "choices": []}])
+def test_groq_says_why_it_stopped_early(last: dict[str, Any]) -> None:
+    """groq 1.7.0: x_groq.error."""
+    response = read(sse(chunk({"content": "H"}), {**last, "x_groq": {"id": "r", "error": "over capacity"}}))
+    assert response.stop_reason.normalized is Stop.ERROR
+    assert response.error is not None
+    assert response.error.message == "over capacity"
+    assert response.stop_reason.evidence[-1].at is not None
+    assert response.stop_reason.evidence[-1].at.pointer == "/x_groq/error"
+    quiet = {**chunk({}, "stop"), "x_groq": {"id": "r", "error": None, "usage": {"completion_tokens": 1}}}
+    assert read(sse(chunk({"content": "H"}), quiet)).stop_reason.normalized is Stop.END_TURN
+
+
+def test_the_error_of_a_choice_is_placed_in_it() -> None:
+    response = read(sse(chunk({"content": "H"}), chunk({}, "error", error={"code": 502, "message": "down"})))
+    assert response.stop_reason.evidence[-1].at is not None
+    assert response.stop_reason.evidence[-1].at.pointer == "/choices/0/error"

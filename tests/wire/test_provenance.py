@@ -6,6 +6,7 @@ The expected slices are written by hand, as they stand in the body.
 from __future__ import annotations
 
 import json
+import re
 import struct
 import time
 import zlib
@@ -145,6 +146,11 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
                               matched_stop=7), "truncated": True}),)),
     (sse(chunk({"content": "a"}), {"error": {"message": "m", "code": 500}}),
      {"text": ['"a"'], "error": ['{"message": "m", "code": 500}'], "stop_reason": ['{"message": "m", "code": 500}']}),
+    (sse(chunk({"content": "a"}), {**chunk({}), "x_groq": {"error": "m"}}),
+     {"text": ['"a"'], "error": ['"m"'], "stop_reason": ['"m"']}),
+    *((sse(chunk({"content": "a"}), chunk({}, finish_reason="stop", provider_specific_fields={name: "x"})),
+       {"text": ['"a"'], f"native.{name}": ['"x"'], "stop_reason": ['"stop"']})
+      for name in ("native_finish_reason", "stop_reason", "matched_stop")),
     *((sse(chunk({"content": "a"}, finish_reason="content_filter"), event), {
         "text": ['"a"'], "error": ['{"message": "m"}'], "stop_reason": ['"content_filter"']})
       for event in ({"error": {"message": "m"}}, chunk({}, error={"message": "m"}))),
@@ -573,6 +579,25 @@ def test_every_slice_is_where_it_was_read(api: str, number: int) -> None:
     traced = provenance(api, body)
     assert slices(body, traced) == expected
     holds(api, body, decode(api, body), traced)
+
+
+def code_assist(body: bytes) -> bytes:
+    """The body as Code Assist sends it: each value inside a member `response`."""
+    if not body.startswith(b"data:"):
+        return b'{"response": %s, "traceId": "t"}' % body
+    return b"".join(b'data: {"response": %s, "traceId": "t"}\n\n' % value.removeprefix(b"data: ").strip()
+                    for value in re.split(rb"(?:\r?\n){2}", body) if value)
+
+
+@pytest.mark.parametrize("number", [number for number, (body, _) in enumerate(GEMINI_GENERATE) if body[:1] != b"["])
+def test_a_wrapped_answer_of_gemini_is_read_where_it_stands(number: int) -> None:
+    body, expected = GEMINI_GENERATE[number]
+    wrapped = code_assist(body)
+    assert slices(wrapped, provenance("gemini_generate", wrapped)) == expected
+    holds("gemini_generate", wrapped, decode("gemini_generate", wrapped), provenance("gemini_generate", wrapped))
+    stop = decode("gemini_generate", wrapped).stop_reason
+    places = [seen.at.pointer or "" for seen in stop.evidence if seen.at is not None]
+    assert stop.raw is None or all(place.startswith("/response/") for place in places)
 
 
 # -- any body --------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.body import compact, string
+from loop_core.wire.body import announced_apart, compact, string
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
@@ -261,6 +261,8 @@ class MessageBlock:
         call = _call(kind.call, fields, arguments, form, self.closed, at)
         if not text and fields.get("input") == {}:
             call = call._replace(arguments_unsent=True)  # every block begins with it, and nothing of the input followed
+        if text and kind.call is CallKind.FUNCTION:
+            call = call._replace(other_arguments=announced_apart(fields.get("input"), text))
         return [call, *_fields(self.type, fields)]
 
     def _arguments(self, text: str) -> tuple[str | None, ArgsForm]:

@@ -14,8 +14,17 @@ from loop_core.wire import base
 from loop_core.wire.body import integer, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.gemini_generate.parts import Parts, string_piece
-from loop_core.wire.gemini_generate.table import API, BLOCK_REASONS, NUMBERS, SNAKE, STOP_REASONS, get, key_of
-from loop_core.wire.json_values import JSONArray
+from loop_core.wire.gemini_generate.table import (
+    API,
+    BLOCK_REASONS,
+    NUMBERS,
+    SNAKE,
+    STOP_REASONS,
+    WRAPPER,
+    get,
+    key_of,
+)
+from loop_core.wire.json_values import JSONArray, slice_of
 
 # What an event may hold without anything about an end or an error, so that nothing else is asked of it.
 _PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
@@ -43,6 +52,15 @@ class Decoder(base.Decoder):
         self._others: dict[int, tuple[str, At] | None] = {}  # its reason, of each candidate that is not read
         self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
+        self._holder: tuple[str, ...] = ()  # the path of the answer in the value that is read: Code Assist wraps it
+
+    def at(self, *path: str | int) -> At:
+        """The place of the value that is being read, and of a value in the answer that it holds."""
+        return super().at(*self._holder, *path) if path else super().at()
+
+    def verbatim(self, *path: str | int) -> str | None:
+        """The JSON text of a value in the answer."""
+        return slice_of(self.text(), *self._holder, *path)
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one chunk. Nearly all of them go on with a text, a thought or a streamed argument and bring nothing
@@ -106,6 +124,10 @@ class Decoder(base.Decoder):
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _read(self, event: dict[str, Any]) -> None:
+        inner: Any = event.get(WRAPPER)
+        self._holder = ()
+        if type(inner) is dict and "candidates" not in event:
+            event, self._holder = inner, (WRAPPER,)
         if not event.keys() <= _PLAIN_EVENT:
             self._read_beside(event)
         usage = get(event, "usageMetadata")

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 from loop_core.values import ArgsForm, At, OpaquePart, ReasoningPart, ResponsePart, Severity, TextPart, ToolCall
 from loop_core.wire.gemini_generate.table import get, key_of
-from loop_core.wire.json_values import slice_of
 
 # -- Arguments that Vertex AI streams value by value (`functionCall.partialArgs`) -> JSON text -----------------------
 # Each value has a JSON path, which gives its place in a growing tree. `text` is the whole object; `prefix` is the
@@ -205,13 +204,14 @@ _BESIDE = frozenset({"text", "thought", "thoughtSignature", "thought_signature"}
 
 
 class PartSource(Protocol):
-    """The source of parts: gives the JSON text and places in it, and takes reports of quirks."""
+    """The source of parts: gives values of the answer that is being read with their places, and takes reports of
+    quirks."""
 
-    def text(self) -> str:
-        """The JSON text that is being read."""
+    def verbatim(self, *path: str | int) -> str | None:
+        """The JSON text of a value in it."""
 
     def at(self, *path: str | int) -> At:
-        """The place of a value in that text."""
+        """The place of a value in it."""
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
         """Reports a quirk."""
@@ -295,7 +295,7 @@ class Parts:
         else:
             self.append = None
             kind = next(key for key in wire_call if key not in _BESIDE)
-            source = slice_of(self._source.text(), *path)
+            source = self._source.verbatim(*path)
             self._items.append(OpaquePart(kind, json.dumps(wire_call) if source is None else source))
 
     def end_calls(self) -> None:
@@ -376,5 +376,5 @@ class Parts:
             call.arguments, call.form = value, ArgsForm.STRING
             self._source.find("gemini_generate.string_arguments", "arguments are a string", call.at, Severity.INFO)
             return
-        text = slice_of(self._source.text(), *path, "args")
+        text = self._source.verbatim(*path, "args")
         call.arguments = json.dumps(value, ensure_ascii=False) if text is None else text

@@ -49,7 +49,7 @@ from loop_core.wire.body import (
     string,
     word,
 )
-from loop_core.wire.gemini_generate.table import API, PATHS, SNAKE, get, problems
+from loop_core.wire.gemini_generate.table import API, ASKED_IN, PATHS, SNAKE, get, problems
 
 _ROLES: Mapping[str, Role] = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL, "system": Role.SYSTEM}
 # VALIDATED lets the model choose too
@@ -68,7 +68,9 @@ _TAKEN = tuple(
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; the model and whether it streams are in `url`."""
-    served = PATHS[0].search(url)
+    served, wrapped = PATHS[0].search(url), body.get(ASKED_IN)
+    if isinstance(wrapped, dict) and "contents" not in body:
+        served, body = None, {**wrapped, "model": body.get("model")}
     inner = body.get("config")
     # The client's own arguments, as SDK recordings keep them, hold everything else in `config`.
     body = {**body, **inner} if isinstance(inner, dict) else body

@@ -120,6 +120,10 @@ LOSES: Mapping[str, str] = {
     "reasoning.item_id": "a part has no id",
 }
 
+WRAPPER, ASKED_IN = "response", "request"
+"""Where Code Assist, to which Gemini CLI speaks after a Google login, puts the answer and the request; the model stands
+beside the latter (gemini-cli 0.61.0 code_assist/converter.ts)."""
+
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/(?P<model>[^/:?#]+):(?:generateContent|streamGenerateContent)(?=$|[?#])"),
 )
@@ -192,15 +196,22 @@ def _spellings(pattern: str) -> Iterator[str]:
         yield other
 
 
-STREAM_READS: tuple[FactRow, ...] = (
-    FactRow("text", f"{_PART}/text", _CANDIDATE, only=(_THOUGHT, False)),
-    FactRow("reasoning", f"{_PART}/text", _CANDIDATE, only=(_THOUGHT, True)),
-)
+def _inside(holder: str) -> tuple[FactRow, ...]:
+    candidate = tuple(holder + key for key in _CANDIDATE)
+    return (
+        FactRow("text", f"{holder}{_PART}/text", candidate, only=(holder + _THOUGHT, False)),
+        FactRow("reasoning", f"{holder}{_PART}/text", candidate, only=(holder + _THOUGHT, True)),
+    )
+
+
+_HOLDERS: tuple[str, ...] = ("", f"/{WRAPPER}")
+STREAM_READS: tuple[FactRow, ...] = tuple(row for holder in _HOLDERS for row in _inside(holder))
 """What a stream adds piece by piece; a call comes whole."""
 READS: tuple[FactRow, ...] = (
-    *(FactRow(fact, way) for fact, place in _ONE for way in _spellings(place)),
+    *(FactRow(fact, holder + way) for holder in _HOLDERS for fact, place in _ONE for way in _spellings(place)),
     *STREAM_READS,
-    *(FactRow(fact, way, _CANDIDATE) for fact, place in _CALL for way in _spellings(_PART + place)),
+    *(FactRow(fact, holder + way, tuple(holder + key for key in _CANDIDATE))
+      for holder in _HOLDERS for fact, place in _CALL for way in _spellings(_PART + place)),
 )
 
 

@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import compact, integer, list_of, mapping_of, word
+from loop_core.wire.body import announced_apart, compact, integer, list_of, mapping_of, word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import (
     API,
@@ -140,6 +140,7 @@ class GrowingStep:
             form, untold = ArgsForm.OBJECT, not given
         return ToolCall(word(self.fields.get("id")), str(self.fields.get("name") or ""), arguments,
                         self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=untold,
+                        other_arguments=announced_apart(given, text) if text else None,
                         at=At(ExchangePart.BODY, self.start, end, f"/{self.holder}"))
 
 

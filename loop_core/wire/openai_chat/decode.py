@@ -37,6 +37,7 @@ from loop_core.wire.openai_chat.table import (
     FILTERED,
     FILTERS,
     FOREIGN_REASONS,
+    PASSED_ON,
     PROMPT_FILTERS,
     REFUSAL,
     STOP_REASONS,
@@ -193,6 +194,9 @@ class Decoder(Base):
             self._counts = usage
         if not self._named:
             self._identity(event)
+        groq = event.get("x_groq")
+        if type(groq) is dict and groq.get("error"):  # why a stream stopped early (groq 1.7.0 chat_completion_chunk.py)
+            self._failure(groq, None, self.at("x_groq"))
         if not choices or name is not None or "error" in event:
             self._beside(event, name)
             if not choices:  # as the chunk with usage is (API reference, stream_options.include_usage)
@@ -252,9 +256,10 @@ class Decoder(Base):
         if reason is not None:
             self.raw = reason if type(reason) is str else json.dumps(reason)
             state.stop(self.raw, at)
-        for name in CHOICE_WORDS:
-            if choice.get(name) is not None:
-                state.words[name] = _word(choice[name])
+        for holder in (choice.get(PASSED_ON), choice):  # the choice's own word last: it counts
+            for name in CHOICE_WORDS if type(holder) is dict else ():
+                if holder.get(name) is not None:
+                    state.words[name] = _word(holder[name])
         for name in BODY_WORDS:
             if event.get(name) is not None:
                 self.native[name] = _word(event[name])
@@ -266,7 +271,7 @@ class Decoder(Base):
         if usage and type(usage) is dict:
             self._counts = usage
         if choice.get("error"):
-            self._failure(choice, None, at)
+            self._failure(choice, None, at._replace(pointer=(at.pointer or "").rpartition("/")[0]))
 
     def _filters(self, state: GrowingChoice, choice: Any, at: At) -> None:
         filtered = _filtered_categories(choice[FILTERS])
@@ -295,7 +300,7 @@ class Decoder(Base):
     def _failure(self, event: Mapping[str, Any], name: str | None, at: At) -> None:
         error = read_error(event) or (read_error(event, 400) if name == "error" else None)
         if error is not None:
-            self.fail(error, At(at.part, at.start, at.end, "/error" if event.get("error") else at.pointer))
+            self.fail(error, at._replace(pointer=f"{at.pointer or ''}/error") if event.get("error") else at)
         inner = event.get("error")
         for word in ERROR_WORDS:
             value = inner.get(word) if isinstance(inner, dict) else None

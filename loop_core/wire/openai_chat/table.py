@@ -53,6 +53,9 @@ FOREIGN_REASONS: Mapping[str, ForeignWord] = {
 CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched_stop")
 """Fields of a choice that say more about the end: OpenRouter and routers; vLLM; SGLang."""
 
+PASSED_ON = "provider_specific_fields"
+"""The object of a choice in which LiteLLM keeps such fields of the provider behind it (litellm 1.110.2, `Choices`)."""
+
 BODY_WORDS: tuple[str, ...] = ("truncated",)
 """The same beside the choices (llama.cpp: `truncated` says that the context was full)."""
 
@@ -69,7 +72,7 @@ MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_t
 """Fields of a message that are kept verbatim (citations, sound, pictures, Groq's own tools)."""
 
 BESIDE: frozenset[str] = frozenset({
-    "role", "name", "id", "model", "object", "logprobs", "token_ids", "provider_specific_fields", "extra_content",
+    "role", "name", "id", "model", "object", "logprobs", "token_ids", PASSED_ON, "extra_content",
     "metadata", "provider_metadata", "padding", "channel",
 })
 """Fields of a message that hold no part of the answer; any other unread text, list or object may be the answer."""
@@ -165,7 +168,9 @@ _BESIDE: tuple[FactRow, ...] = (
     FactRow("model", "/model"),
     FactRow("error", "/error"),
     FactRow("error", "/choices/*/error"),
+    FactRow("error", "/x_groq/error"),
     *(FactRow(f"native.{name}", f"/choices/*/{name}") for name in CHOICE_WORDS),
+    *(FactRow(f"native.{name}", f"/choices/*/{PASSED_ON}/{name}") for name in CHOICE_WORDS),
     *(FactRow(f"native.{name}", f"/{name}") for name in BODY_WORDS),
 )
 _COUNTS: tuple[tuple[str, str], ...] = (
