@@ -366,8 +366,8 @@ class Timeouts:
     silence: float = 120.0
     """Between two pieces of an answer, and before the first."""
     whole: float = 1800.0
-    """For one answer. Without an event loop it is looked at with each piece of the body: while the head comes,
-    `silence` alone holds there."""
+    """For one answer. A client without an event loop that was handed in is looked at with each piece of the body: while
+    the head comes, `silence` alone holds there."""
     poll: float = 2.0
     """Between two looks at a response that is made in the background."""
 

@@ -171,19 +171,57 @@ def test_a_server_that_drips_for_ever_is_given_up(fake: Fake, turned: Turned) ->
     assert turn.terminal == "interrupted"
 
 
-@pytest.mark.parametrize("unit", [b"x: y\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"])
-def test_a_head_without_an_end_is_given_up_on_an_event_loop(unit: bytes, fake: Fake) -> None:
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@pytest.mark.parametrize(("begin", "unit", "pause"), [
+    (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n", 0.02), (b"", CONTINUE, 0.02), (b"", CONTINUE * 100, 0.0)])
+def test_a_head_without_an_end_is_given_up(begin: bytes, unit: bytes, pause: float, fake: Fake, turned: Turned) -> None:
     def endless(peer: Peer) -> None:
-        peer.send(b"HTTP/1.1 100 Continue\r\n\r\n" if b"HTTP" in unit else b"HTTP/1.1 200 OK\r\n")
-        while not peer.stop.wait(0.02):
+        peer.send(begin)
+        while not peer.stop.wait(pause):
             peer.send(unit)
 
     fake.answers = [endless]
     line = Connection(Timeouts(silence=5, whole=0.5), Retries(most=0))
-    turn, told = async_turn("openai_chat", fake, line=line)
+    began = time.monotonic()
+    turn, told = turned("openai_chat", fake, line=line)
+    assert time.monotonic() - began < 4
     assert turn.terminal == "interrupted"
     assert [(heard.response.transport_end, heard.problem) for heard in told.of("ended")] == [
         (TransportEnd.TIMEOUT, "no end after 0.5 s")]
+
+
+def test_the_time_for_an_answer_holds_on_a_connection_that_is_used_again(fake: Fake, turned: Turned) -> None:
+    """The second answer comes over the connection of the first, and its body, whose length is not said, hangs."""
+    seen: list[Peer] = []
+
+    def first(peer: Peer) -> None:
+        seen.append(peer)
+        body = json.dumps(ERROR).encode()
+        peer.send(b"HTTP/1.1 503 X\r\ncontent-type: application/json\r\nretry-after: 0\r\n"
+                  b"content-length: %d\r\n\r\n" % len(body) + body)
+        peer.connection.recv(65536)
+        peer.send(b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n")
+        peer.send(answer("openai_chat", "One", Stop.END_TURN)[0])
+        peer.hold()
+
+    fake.answers = [first]
+    turn, told = turned("openai_chat", fake, line=Connection(Timeouts(silence=20, whole=0.5), Retries(most=1, first=0)))
+    assert len(seen) == 1
+    assert turn.terminal == "interrupted"
+    assert told.of("ended")[-1].problem == "no end after 0.5 s"
+
+
+def test_no_thread_outlives_an_answer(fake: Fake) -> None:
+    fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN))]
+    before = {thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)}
+    turn, _ = sync_turn("openai_chat", fake, line=Connection(Timeouts(whole=1000)))
+    assert turn.terminal == "completed"
+    left = [each for each in threading.enumerate() if isinstance(each, threading.Timer) and each not in before]
+    for each in left:
+        each.join(2)
+    assert not [each for each in left if each.is_alive()]
 
 
 def test_a_slow_disk_is_no_slow_server(fake: Fake) -> None:
