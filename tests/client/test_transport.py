@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -677,6 +677,38 @@ def test_a_mask_finds_a_secret_however_it_is_cut(size: int) -> None:
     pieces = [mask.feed(text[at : at + size]) for at in range(0, len(text), size)] + [mask.flush()]
     stars = "*" * len(KEY)
     assert b"".join(pieces).decode() == f"x{KEY[:5]} {stars}{stars} and {KEY[:-1]} {KEY[:9]}"
+
+
+@pytest.mark.parametrize("key", [KEY, "a?b~c>d?e~f>g", "12345678"])
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_mask_finds_a_secret_that_base64_hides(key: str, size: int) -> None:
+    for before in ("", "u:", "user:", "somebody:"):
+        for after in ("", ":", ": and more"):
+            for encoded in (b64encode, urlsafe_b64encode):
+                said = encoded(f"{before}{key}{after}".encode())
+                text = b"seen: Basic " + said + b" by me"
+                mask = Mask([key])
+                found = b"".join([mask.feed(text[at : at + size]) for at in range(0, len(text), size)] + [mask.flush()])
+                assert len(found) == len(text)
+                left = "".join("?" if byte == 42 else chr(byte) for byte in found[12:-6])
+                # What is left are characters that hold the text beside the secret, and two bits of the secret at most.
+                assert sum(letter == "?" for letter in left) >= len(key) * 8 // 6 - 1
+                assert Mask([key]).text(text.decode()).encode() == found
+
+
+def test_a_mask_leaves_other_base64_alone() -> None:
+    for other in (KEY[:-1] + "X", KEY[1:], KEY.upper(), "a picture " * 100):
+        said = b64encode(other.encode())
+        mask = Mask([KEY])
+        assert mask.feed(said) + mask.flush() == said
+
+
+def test_a_key_that_the_error_of_a_server_holds_in_base64_is_shown_to_nobody(fake: Fake, turned: Turned) -> None:
+    proof = b64encode(f"me:{KEY}".encode()).decode()
+    fake.answers = [lambda peer: peer.whole(401, {"error": {"message": f"Basic {proof} is no key", "type": "x"}})]
+    turn, told = turned("openai_chat", fake, key=KEY)
+    assert "is no key" in (turn.notice or "")
+    assert proof[6:] not in repr([turn, told, told.of("ended")[0].response, told.of("ended")[0].body])
 
 
 def test_a_short_secret_is_a_word() -> None:
