@@ -125,7 +125,7 @@ def test_a_port_in_use_is_one_line() -> None:
         done = subprocess.run([sys.executable, "-m", "inspector", "provider", "text", "--listen", f"127.0.0.1:{port}"],
                               capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"inspector: --listen 127.0.0.1:{port}: the port is in use\n"
+    assert done.stderr == f"inspector: port {port} is in use; port 0 takes a free one\n"
 
 
 @pytest.mark.parametrize(("listen", "host", "port"), [
@@ -177,4 +177,4 @@ def test_a_request_that_is_none_is_one_line_without_its_bytes() -> None:
             assert client.recv(100).startswith(b"HTTP/1.0 400 ")
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
-    assert (out.splitlines()[-1], err) == ("a request was not answered: BadHttpMessage", "")
+    assert (out.splitlines()[-1], err) == ("a malformed request was refused: BadHttpMessage", "")
