@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
+from loop_core.client.coding import CodingError, Uncoding
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader, Timeouts
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
@@ -64,13 +65,12 @@ def _client(line: Connection, kind: type[_Client], transport: type[Any], server:
 def _options(line: Connection, transport: type[Any], base: str) -> dict[str, Any]:
     """Arguments for a client that asks the server at this address."""
     options: dict[str, Any] = {"verify": _certificates()}
-    if line.proxy is not None:
-        return {**options, "proxy": line.proxy}
     host = urlsplit(base).hostname or ""
-    if not loopback(host):
-        return options
-    named = f"[{host}]" if ":" in host else host  # what names the host goes before what the environment says
-    return {**options, "mounts": {f"all://{named}": transport(verify=_certificates())}}
+    if line.proxy is not None:
+        options["proxy"] = line.proxy
+    elif loopback(host):  # what names the host goes before what the environment says
+        options["mounts"] = {f"all://{f'[{host}]' if ':' in host else host}": transport(verify=_certificates())}
+    return options
 
 
 @cache
@@ -165,6 +165,7 @@ class _Reading:
     hearing: ResponseReader
     timeouts: Timeouts
     start: float
+    body: Uncoding = field(default_factory=lambda: Uncoding(""))
     response: LiveResponse | None = None
 
     @property
@@ -176,13 +177,21 @@ class _Reading:
         """Whether the longest time for one answer is over."""
         return self.ms > self.timeouts.whole * 1000
 
+    def begin(self, head: httpx.Response) -> None:
+        """Takes status and headers."""
+        self.hearing.begin(head.status_code, head.headers.multi_items(), self.ms)
+        self.body = Uncoding(head.headers.get("content-encoding", ""))
+
     def take(self, data: bytes) -> bool:
         """Takes a piece of the body; False if no more is to be read."""
-        if not self.hearing.feed(data, self.ms):
-            self.close(TransportEnd.EOF)
-        elif self.late:
-            self.answer()
-        return self.response is None
+        for piece in self.body.feed(data):
+            if not self.hearing.feed(piece, self.ms):
+                self.close(TransportEnd.EOF)
+            elif self.late:
+                self.answer()
+            if self.response is not None:
+                return False
+        return True
 
     def close(self, end: TransportEnd, problem: str = "", may_have_left: bool = True) -> LiveResponse:
         """The answer, which ends here unless something has ended it before."""
@@ -204,8 +213,7 @@ class _Reading:
         if self.late and left:
             why = WholeTimeoutError()  # a connection that `Cutter` has shut down breaks
         end, words = next((end, words) for kind, end, words in FAILURES if isinstance(why, kind))
-        silent = self.hearing.silence_until(self.ms)
-        said = words.format(host=host, times=self.timeouts, silent=silent, why=str(why))
+        said = words.format(host=host, times=self.timeouts, silent=self.hearing.silence_until(self.ms), why=why)
         self.close(end, said, left)
 
 
@@ -215,7 +223,7 @@ FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {times.silence:g} s"),
     (httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}"),
     (httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}"),
-    (httpx.DecodingError, TransportEnd.RESET, "{host} sent content whose coding is broken"),
+    (CodingError, TransportEnd.RESET, "{host} {why}"),
     (httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     (WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
     (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
@@ -276,8 +284,8 @@ class Live(_Source):
             http["extensions"] = {"trace": self._cutter.trace}
         with (self._reading(request) as reading, self._cutter.after(self.line.timeouts.whole),
               self._client.stream(**http) as response):
-            reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
-            for data in response.iter_bytes() if _is_encoded(response) else response.iter_raw():
+            reading.begin(response)
+            for data in response.iter_raw():
                 if not reading.take(data):
                     break
         return reading.answer()
@@ -349,10 +357,7 @@ class AsyncLive(_Source):
         stop = asyncio.ensure_future(self._cancelled.wait())
         try:
             await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-            if not self._cancelled.is_set():
-                event: Event = work.result()
-                return event
-            return Cancel()
+            return Cancel() if self._cancelled.is_set() else work.result()
         finally:
             for task in (work, stop):
                 task.cancel()
@@ -376,8 +381,8 @@ class AsyncLive(_Source):
         with self._reading(request) as reading:
             # A head that never ends brings no piece after which anybody would look at the time.
             async with at_most(self.line.timeouts.whole), self._client.stream(**http) as response:
-                reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
-                async for data in response.aiter_bytes() if _is_encoded(response) else response.aiter_raw():
+                reading.begin(response)
+                async for data in response.aiter_raw():
                     if not reading.take(data):
                         break
         return reading.answer()
@@ -392,8 +397,3 @@ class AsyncLive(_Source):
 
     async def __aexit__(self, *why: object) -> None:
         await self.aclose()
-
-
-def _is_encoded(response: httpx.Response) -> bool:
-    """Whether the body has a content coding to undo; without one the received bytes are used directly."""
-    return "content-encoding" in response.headers

@@ -345,7 +345,6 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, turned: Turned) ->
     (httpx.ReadTimeout("x"), TransportEnd.TIMEOUT, "127.0.0.1:9 was silent for 0.4 s"),
     (httpx.ProxyError("http://user:pass@proxy"), TransportEnd.RESET, "the proxy does not lead to 127.0.0.1:9"),
     (httpx.ConnectError("refused"), TransportEnd.RESET, "no connection to 127.0.0.1:9: refused"),
-    (httpx.DecodingError("x"), TransportEnd.RESET, "127.0.0.1:9 sent content whose coding is broken"),
     (httpx.RemoteProtocolError("x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
 ])
 def test_what_httpx_raises_is_told_in_our_words(
