@@ -24,7 +24,6 @@ from inspector.provider.reading import story_of
 from inspector.provider.reply import dialect_for
 from inspector.provider.scenarios import Story
 from inspector.report.lines.spans import one_line
-from inspector.sessions import redact
 from loop_core.client.address import loopback
 from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
@@ -89,7 +88,7 @@ def serve(
     host, port = address(listen)
     app = application(stories, profile=profile, pace=pace, observer=lambda seen: say(request_line(seen)), cors=cors)
 
-    trouble = Sparing(lambda line: say(redact.text(one_line(line))))
+    trouble = Sparing(lambda line: say(one_line(line)))
 
     async def run() -> None:
         ending = ending_signal()

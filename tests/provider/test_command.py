@@ -170,6 +170,19 @@ def test_one_origin_is_named_on_the_command_line() -> None:
     assert "expected one origin without a path" in str(done.exception)
 
 
+def test_a_reader_that_leaves_keeps_no_client_from_its_answer() -> None:
+    with command("text") as (process, url, _):
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()  # as `inspector provider … | head` does
+        body = json.dumps({"model": "text", "messages": [{"role": "user", "content": "x"}]}).encode()
+        for _ in range(3):
+            with urllib.request.urlopen(f"{url}/v1/chat/completions", body, timeout=20) as answer:
+                assert answer.status == 200
+        process.send_signal(signal.SIGTERM)
+        assert (process.wait(20), process.stderr.read()) == (0, "")
+
+
 def test_a_request_that_is_none_is_one_line_without_its_bytes() -> None:
     with command("text") as (process, url, _):
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
