@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -202,6 +203,8 @@ def mcp() -> None:
         async with stdio_server() as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
+    # Ctrl-C ends it at once: a thread that waits for a line of input cannot be called back. Nothing is left to finish.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(serve)
 
 
