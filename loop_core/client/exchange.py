@@ -11,10 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from loop_core.client.address import (
-    Server,
-    expected_speaker,
-)
+from loop_core.client.address import Server, expected_speaker
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
 from loop_core.client.waiting import check_seconds, retry_after
