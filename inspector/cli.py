@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,6 +69,16 @@ def _refuse_misspelt(word: str) -> None:
         raise click.UsageError(f"{word!r} is neither a command nor a file; did you mean {near[0]}?")
 
 
+@contextmanager
+def _nobody_reads() -> Iterator[None]:
+    """Ends quietly where a text of click's (the help) finds no reader, as texts of ours do; click would exit with 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        sys.stdout = commands.DiscardedOutput()
+        raise click.exceptions.Exit(READ) from None
+
+
 class Inspector(click.Group):
     """The top command; it reads `inspector PATH…` as `inspector view PATH…`, if the first word is not a command."""
 
@@ -93,10 +104,16 @@ class Inspector(click.Group):
         return [CompletionItem(incomplete, type="file"), *super().shell_complete(ctx, incomplete),
                 *view.shell_complete(unnamed, incomplete)]
 
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """Parses the arguments; the help and the version are written here."""
+        with _nobody_reads():
+            return super().make_context(*arguments, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command; Ctrl-C ends it with a code of its own, since 1 says that something was found."""
         try:
-            return super().invoke(ctx)
+            with _nobody_reads():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             commands.say(["interrupted"])
             ctx.exit(INTERRUPTED)
@@ -143,9 +160,6 @@ def run() -> None:
     except LoopError as why:
         commands.say([str(why)])
         sys.exit(UNREADABLE)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(READ)
     except commands.UnwrittenError as why:
         commands.say([f"standard output: {why}"])
         sys.exit(UNREADABLE)

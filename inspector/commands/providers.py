@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -135,7 +136,13 @@ def provider(
     allowed = origin(cors) if cors is not None else None
     if profile is not None:
         dialects_named((profile,))
-    serve(reading.story_of(scenarios), listen, profile, pace, click.echo, cors=allowed)
+    serve(reading.story_of(scenarios), listen, profile, pace, _tell, cors=allowed)
+
+
+def _tell(line: str) -> None:
+    """Writes a line; one that cannot be written keeps no client from its answer."""
+    with suppress(commands.UnwrittenError):
+        commands.write(f"{line}\n")
 
 
 # -- The provider's own lists as text --------------------------------------------------------------------------------

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from inspector import __version__, commands
 from inspector.config import files
+from loop_core.client.address import loopback
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
-    from inspector.web.listener import Certificate
+    from inspector.listener import Certificate
 
 PORT = 8717
 SESSIONS = 8
@@ -51,7 +52,7 @@ def serve(
     Whoever has the address can use the app as you can. With paths given it opens those, their folders and our data
     folder; without any, whatever you can read. It holds a new token at every start. Ctrl-C ends it.
     """
-    local = _local(host)
+    local = loopback(host)
     if not local and not expose:
         raise click.UsageError(f"--host {host}: other machines could reach it; --expose allows that")
     if os.name != "posix":
@@ -60,7 +61,7 @@ def serve(
         raise click.UsageError("--key belongs to a certificate: expected --cert")
     certificate = None
     if cert is not None:
-        from inspector.web.listener import load_certificate
+        from inspector.listener import load_certificate
 
         certificate = load_certificate(cert, key)
     if "-" in paths:
@@ -71,7 +72,7 @@ def serve(
         sys.exit(commands.UNREADABLE)
     _serve(
         located, _options(api, profile, policy, plain), title=_title(paths), port=port,
-        host="127.0.0.1" if host == "localhost" else host, local=local, sessions=sessions,
+        host="127.0.0.1" if host.lower() == "localhost" else host, local=local, sessions=sessions,
         environment={files.BOUNDS_VARIABLE: files.bounds_text(located, allow_tools, os.environ)},
         certificate=certificate, idle=idle * 60, seconds=hours * 3600,
     )
@@ -101,20 +102,21 @@ def _serve(
 ) -> None:
     import asyncio
 
+    from inspector.hosts import in_url
     from inspector.web.app_server import AppServer, run
     from inspector.web.browser import Entrance
     from inspector.web.tab import command
 
     def entrance() -> Entrance:
         return Entrance(secrets.token_urlsafe(32), cookie=secrets.token_urlsafe(32), exposed=not local,
-                        name="" if _address(host) else host, encrypted=certificate is not None,
+                        name=host, encrypted=certificate is not None,
                         until=time.monotonic() + seconds)
 
     first = entrance()
 
     def address(bound: int, token: str) -> None:
         # It stands alone on standard output, for programs.
-        commands.write_address(f"http{'s' if certificate is not None else ''}://{_in_url(host)}:{bound}/?token={token}")
+        commands.write_address(f"http{'s' if certificate is not None else ''}://{in_url(host)}:{bound}/?token={token}")
         sys.stdout.flush()
 
     def ready(bound: int) -> None:
@@ -165,28 +167,6 @@ def _title(paths: Sequence[str]) -> str:
     return one_line(f"{what.rpartition('/')[2] or what} · Loop Inspector" if what else "Loop Inspector")
 
 
-def _address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _local(host: str) -> bool:
-    return host == "localhost" or (_address(host) and ip_address(host).is_loopback)
-
-
-def _in_url(host: str) -> str:
-    """A host in the form that a URL needs; a host that means every interface becomes the loopback address."""
-    if _address(host):
-        address = ip_address(host)
-        if address.is_unspecified:
-            return "127.0.0.1" if address.version == 4 else "[::1]"
-        return f"[{address}]" if address.version == 6 else str(address)
-    return host
-
-
 # -- Tools for agents over the Model Context Protocol, on standard input and output -----------------------------------
 
 INSTRUCTIONS = ("Says why turns of LLM agents stopped, from recorded sessions. Begin with list_sessions or with a "
@@ -223,6 +203,8 @@ def mcp() -> None:
         async with stdio_server() as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
+    # Ctrl-C ends it at once: a thread that waits for a line of input cannot be called back. Nothing is left to finish.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(serve)
 
 

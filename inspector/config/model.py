@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import tomllib
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -56,6 +57,10 @@ class ConfigFile(Strict):
     """Model -> what its tokens cost."""
 
 
+MOST_BYTES = 1 << 20
+"""The most bytes of a configuration file."""
+
+
 def read(path: str) -> dict[str, object]:
     """The values of one file, by dotted name.
 
@@ -63,7 +68,7 @@ def read(path: str) -> dict[str, object]:
         CallerError: it cannot be read, is not TOML, or holds an invalid value.
     """
     try:
-        given = tomllib.loads(Path(path).read_text("utf-8"))
+        given = tomllib.loads(_bytes(path).decode("utf-8"))
         parsed = ConfigFile.model_validate(given)
     except OSError as why:
         raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None
@@ -71,11 +76,29 @@ def read(path: str) -> dict[str, object]:
         raise CallerError(f"{path}: byte {why.start} is not UTF-8") from None
     except tomllib.TOMLDecodeError as why:
         raise CallerError(f"{path}: invalid TOML: {why}") from None
+    except RecursionError:
+        raise CallerError(f"{path}: it is nested too deeply") from None
     except ValidationError as why:
         raise CallerError(f"{path}: {_first(why)}") from None
     values = parsed.model_dump(exclude_none=True)
     tables = {table: values.pop(table) for table in ("agent", "keys", "prices")}
     return {**values, **{f"{table}.{name}": value for table, held in tables.items() for name, value in held.items()}}
+
+
+def _bytes(path: str) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        OSError: it cannot be read.
+        CallerError: it is none, such as a FIFO, which is waited for, or it is too large.
+    """
+    if path != os.devnull and not os.path.isdir(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        raise CallerError(f"{path}: a FIFO or a device: expected a regular file")
+    with open(path, "rb") as file:
+        found = file.read(MOST_BYTES + 1)
+    if len(found) > MOST_BYTES:
+        raise CallerError(f"{path}: larger than {MOST_BYTES:,} bytes")
+    return found
 
 
 def _first(why: ValidationError) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 
+from inspector.hosts import UNKNOWN_HOST, names_us
 from inspector.provider import frames
 from inspector.provider.checks import check, match_json, names_model, stop_strings
 from inspector.provider.connection import (
@@ -47,6 +48,7 @@ MOST_BYTES = 64 * 1024 * 1024
 """The most bytes of a request."""
 KEPT = 64
 """The most encoded replies that are kept for requests that come again."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 WAITING = 1024
 """The most refused requests that are remembered until they are repeated."""
 
@@ -65,7 +67,7 @@ def application(
     may read the answers; without it none may.
     """
     served = _Handlers(tuple(stories), profile, pace, observer)
-    app = web.Application(client_max_size=MOST_BYTES)
+    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_named])
     app.router.add_get("/", served.greet)
     app.router.add_get("/{version:v1|v1beta}/models", served.models)
     app.router.add_get("/{version:v1|v1beta}/models/{name}", served.model)
@@ -80,6 +82,15 @@ def application(
     if cors is not None:
         app.on_response_prepare.append(_allowing(cors))
     return app
+
+
+@web.middleware
+async def _named(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuses a request for another host: a page of a name that was rebound to this machine could read the answers."""
+    if names_us(request.headers.getall("host", ())):
+        return await handler(request)
+    status, why = UNKNOWN_HOST
+    return web.Response(status=status, text=f"{status}: {why}\n")
 
 
 def _allowing(origin: str) -> Callable[[web.Request, web.StreamResponse], Any]:

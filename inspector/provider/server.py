@@ -6,26 +6,25 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import ipaddress
 import logging
 import re
 import shlex
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import web
-
+from inspector.hosts import in_url
+from inspector.listener import Sparing, ending_signal, listening
 from inspector.provider.app import application
 from inspector.provider.connection import AnsweredRequest
 from inspector.provider.reading import story_of
 from inspector.provider.reply import dialect_for
 from inspector.provider.scenarios import Story
 from inspector.report.lines.spans import one_line
+from loop_core.client.address import loopback
 from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
 from loop_core.wire import wire
@@ -58,16 +57,10 @@ def address(listen: str) -> tuple[str, int]:
     host = host.strip("[]")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise CallerError(f"--listen {listen}: expected HOST:PORT, such as 127.0.0.1:8765")
-    if host == "localhost":
-        return "127.0.0.1", int(port)
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
+    if not loopback(host):
         raise CallerError(f"--listen {listen}: expected an address of this machine alone (127.0.0.1, ::1 or "
                           "localhost); the provider checks no key")
-    return host, int(port)
+    return "127.0.0.1" if host.lower() == "localhost" else host, int(port)
 
 
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?", re.IGNORECASE)
@@ -94,49 +87,21 @@ def serve(
     """
     host, port = address(listen)
     app = application(stories, profile=profile, pace=pace, observer=lambda seen: say(request_line(seen)), cors=cors)
-    asyncio.run(_serve(app, host, port, lambda url: say(greeting(url, stories, profile)), _logger(say)))
+
+    trouble = Sparing(lambda line: say(one_line(line)))
+
+    async def run() -> None:
+        ending = ending_signal()
+        async with listening(app, trouble, host, port, grace=0.5, **_PATIENT) as bound:
+            say(greeting(f"http://{in_url(host)}:{bound}", stories, profile))  # the system chooses, if the port is 0
+            await ending.wait()
+
+    asyncio.run(run())
 
 
-async def _serve(app: web.Application, host: str, port: int, ready: Say, logger: logging.Logger) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)  # a clean end in place of KeyboardInterrupt within a handler
-    # A handler that waits for a slow frame ends with its client (aiohttp's default is to let it finish), and Ctrl-C
-    # does not wait 60 s.
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5, logger=logger)
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as why:
-            taken = "the port is in use" if why.errno == errno.EADDRINUSE else why.strerror or str(why)
-            raise CallerError(f"--listen {host}:{port}: {taken}") from None
-        bound = runner.addresses[0][1]  # with port 0 the system has chosen one
-        # IPv6 in brackets: RFC 3986 section 3.2.2
-        ready(f"http://[{host}]:{bound}" if ":" in host else f"http://{host}:{bound}")
-        await stop.wait()
-    finally:
-        await runner.cleanup()
-
-
-class _LineHandler(logging.Handler):
-    """Says what aiohttp logs in one line; its own has a traceback, and bytes of the request, which may hold a key."""
-
-    def __init__(self, say: Say) -> None:
-        super().__init__(logging.WARNING)
-        self._say = say
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Names the exception alone."""
-        why = record.exc_info[1] if record.exc_info else None
-        self._say(f"a request was not answered: {one_line(record.getMessage()) if why is None else type(why).__name__}")
-
-
-def _logger(say: Say) -> logging.Logger:
-    made = logging.Logger(__name__, logging.WARNING)
-    made.addHandler(_LineHandler(say))
-    return made
+# A client that debugs waits long between two requests. A handler that waits for a slow frame ends with its client;
+# aiohttp's default is to let it finish.
+_PATIENT: Mapping[str, Any] = {"patience": 3600, "handler_cancellation": True}
 
 
 def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
@@ -212,36 +177,28 @@ def serving(
     stories = story_of(scenarios)
     seen: list[AnsweredRequest] = []
     app = application(stories, profile=profile, pace=pace, observer=seen.append, cors=cors)
-    loop = asyncio.new_event_loop()
-    started: list[int | OSError] = []
-    ready = threading.Event()
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)  # as in `_serve`
+    trouble = Sparing(logging.getLogger(__name__).warning)
+    began: Future[tuple[int, Callable[[], object]]] = Future()
 
-    async def start() -> None:
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", port).start()
-            started.append(runner.addresses[0][1])
-        except OSError as why:
-            started.append(why)
+    async def play() -> None:
+        ending, loop = asyncio.Event(), asyncio.get_running_loop()
+        async with listening(app, trouble, "127.0.0.1", port, grace=0.1, **_PATIENT) as bound:
+            # another thread may call no other method of a loop
+            began.set_result((bound, lambda: loop.call_soon_threadsafe(ending.set)))
+            await ending.wait()
 
     def run() -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(start())
-        ready.set()
-        loop.run_forever()
-        loop.run_until_complete(runner.cleanup())
-        loop.close()
+        try:
+            asyncio.run(play())
+        except CallerError as why:
+            began.set_exception(why)
 
     # Daemon: a program that fails to leave the block can still end.
     thread = threading.Thread(target=run, name="scripted provider", daemon=True)
     thread.start()
-    ready.wait()
+    bound, end = began.result()
     try:
-        found = started[0]
-        if isinstance(found, OSError):
-            raise CallerError(f"127.0.0.1:{port}: cannot listen there: {found.strerror or found}") from None
-        yield Provider(f"http://127.0.0.1:{found}", stories, seen)
+        yield Provider(f"http://127.0.0.1:{bound}", stories, seen)
     finally:
-        loop.call_soon_threadsafe(loop.stop)  # a loop's other methods may not be called from another thread
+        end()
         thread.join()

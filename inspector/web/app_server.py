@@ -16,17 +16,18 @@ from math import inf
 from urllib.parse import quote
 
 from aiohttp import WSCloseCode, WSMsgType, web
-from aiohttp.http_exceptions import HttpProcessingError
 
+from inspector.listener import Certificate, Sparing, ending_signal, listening
 from inspector.web import browser
 from inspector.web.browser import BrowserClaims, Entrance
-from inspector.web.listener import Certificate, Sparing, listening
 from inspector.web.tab import GRACE, SCHEMES, Tab
 
 MOST_BYTES = 4 << 20
 """The most bytes of one frame from a tab; pasted text arrives in one frame."""
 PLACE = "LOOP_INSPECTOR_PLACE"
 """The environment variable that tells a new process where to begin (`inspector.tui.session_files`)."""
+HEAD_WAIT = 10.0
+"""Seconds within which the head of a request has to be there."""
 PATIENCE = 3.0
 """Seconds that a tab waits for a place: a page that is loaded again leaves its old one only now."""
 STALLED = 20.0
@@ -58,7 +59,7 @@ class AppServer:
         self._was_left = asyncio.Event()
         self._left: dict[Tab, asyncio.TimerHandle] = {}
         """The tabs that no browser shows, the last one left at the end, and what ends them."""
-        self.trouble = Sparing(tell, malformed=HttpProcessingError)
+        self.trouble = Sparing(tell)
         """Reports malformed requests, and connections for which there is no room."""
         self.cookie = "loop-inspector"
         """The cookie's name. Browsers share cookies between all ports of a host, so the name contains the port."""
@@ -388,13 +389,11 @@ async def run(
     Raises:
         CallerError: the address cannot be listened on.
     """
-    ending = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGHUP: its terminal was closed
-        loop.add_signal_handler(number, ending.set)
-    async with listening(server, host, port, certificate) as bound:
+    ending = ending_signal()
+    async with listening(server.application(), server.trouble, host, port, certificate=certificate, patience=HEAD_WAIT,
+                         grace=GRACE) as bound:
         server.cookie = f"loop-inspector-{bound}"
         ready(bound)
         if renewed is not None:
-            loop.add_signal_handler(signal.SIGUSR1, lambda: renewed(bound))
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: renewed(bound))
         await ending.wait()

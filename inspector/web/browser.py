@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import hmac
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
-from ipaddress import ip_address
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from inspector.hosts import UNKNOWN_HOST, names_us
 from loop_core.errors import LoopError
 
 
@@ -192,8 +191,6 @@ FRAMES: Mapping[str, Callable[[Any], Frame]] = {
 # a name that was rebound to this machine shows in Host, a page of another site in Origin and Sec-Fetch-Site.
 
 
-_HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]{2,45}\]|[0-9A-Za-z._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
-LOCAL = "localhost"
 OWN_SITE = ("same-origin", "none")
 """Values of Sec-Fetch-Site for our own page, and for an address that was typed or opened from outside the browser."""
 
@@ -230,27 +227,11 @@ class Entrance:
     exposed: bool = False
     """Whether it listens beyond this machine: an address is then as good a Host as a loopback one."""
     name: str = ""
-    """The name that it listens on, unless that is a loopback name."""
+    """The name that it listens on."""
     encrypted: bool = False
     """Whether it has a certificate: its page is then one of https."""
     until: float = inf
     """When token and cookie expire."""
-
-    def knows(self, host: str) -> bool:
-        """Whether a Host header names this server. A name could be a DNS rebinding attack, an IP address cannot. The
-        port is not checked, because a tunnel may use another one at its other end.
-        """
-        found = _HOST.fullmatch(host)
-        if found is None:
-            return False
-        name = found["name"].lower()
-        if name == LOCAL or (self.name and name == self.name.lower()):
-            return True
-        try:
-            address = ip_address(name.strip("[]"))
-        except ValueError:
-            return False
-        return address.is_loopback or self.exposed
 
     def refusal(self, claims: BrowserClaims) -> EntryRefusal | None:
         """Why this request is refused; None if it is admitted."""
@@ -266,8 +247,8 @@ class Entrance:
         return claims.site is not None and claims.site not in OWN_SITE
 
 
-def _one_known_host(entrance: Entrance, claims: BrowserClaims) -> bool:
-    return len(claims.hosts) == 1 and entrance.knows(claims.hosts[0])  # RFC 9112 section 3.2: exactly one
+def _own_host(entrance: Entrance, claims: BrowserClaims) -> bool:
+    return names_us(claims.hosts, entrance.name, entrance.exposed)
 
 
 def _own_origin(entrance: Entrance, claims: BrowserClaims) -> bool:
@@ -293,7 +274,7 @@ def _in_time(entrance: Entrance, claims: BrowserClaims) -> bool:
 
 
 RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...] = (
-    (_one_known_host, EntryRefusal(421, "this server does not answer to that name; use the address that it printed")),
+    (_own_host, EntryRefusal(*UNKNOWN_HOST)),
     (_own_origin, EntryRefusal(403, "only the page of this server may ask that")),
     (_own_site, EntryRefusal(403, "another site led here; open the address that the server printed")),
     (_token_is_right, EntryRefusal(403, "the token is wrong; open the address that the server printed last")),

@@ -11,10 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from loop_core.client.address import (
-    Server,
-    expected_speaker,
-)
+from loop_core.client.address import Server, expected_speaker
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
 from loop_core.client.waiting import check_seconds, retry_after
@@ -366,8 +363,8 @@ class Timeouts:
     silence: float = 120.0
     """Between two pieces of an answer, and before the first."""
     whole: float = 1800.0
-    """For one answer. Without an event loop it is looked at with each piece of the body: while the head comes,
-    `silence` alone holds there."""
+    """For one answer. A client without an event loop that was handed in is looked at with each piece of the body: while
+    the head comes, `silence` alone holds there."""
     poll: float = 2.0
     """Between two looks at a response that is made in the background."""
 

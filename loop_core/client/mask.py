@@ -7,7 +7,8 @@ true.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -30,11 +31,12 @@ class Mask:
         """With `halves`, a half of a secret is masked in fed pieces too; in a complete text it always is."""
         self._also = also
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
+        packed = [form for secret in long for form in _packed(secret)]
         # A continuation may go on in the middle of a key. Neither text then holds all of it, but one holds a half. In
         # bytes a half stays: a frame whose checksum no longer fits is lost, and with it the text around the half.
-        self._in_texts = _forms((*long, *(half for secret in long if len(secret) >= 3 * SHORTEST
+        self._in_texts = _forms((*long, *packed, *(half for secret in long if len(secret) >= 3 * SHORTEST
                                           for half in (secret[: len(secret) // 2], secret[len(secret) // 2 :]))))
-        self._secrets = self._in_texts if halves else _forms(long)
+        self._secrets = self._in_texts if halves else _forms((*long, *packed))
         self._inside = frozenset(b"".join(self._secrets))
         """The bytes that occur in secrets; the line end at the end of an event is not among them."""
         self._held = b""
@@ -121,6 +123,15 @@ def _spellings(secret: str) -> tuple[str, ...]:
     addresses = (quote(secret), quote(secret, safe=""), quote_plus(secret))
     # Some JSON encoders (PHP's) escape slashes.
     return (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), *addresses)
+
+
+def _packed(secret: str) -> Iterator[str]:
+    """What base64 makes of a secret anywhere in a text, as a key stands behind a user's name: three spellings, by the
+    bytes before it. A character that also holds bits of what is beside the secret is left out."""
+    data = secret.encode()
+    for before in range(3):
+        for encoded in (b64encode, urlsafe_b64encode):
+            yield encoded(bytes(before) + data).decode()[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
 
 
 def _prefix_length(data: bytes, secret: bytes) -> int:

@@ -237,16 +237,20 @@ def live_request(server: Server, request: Request, send: Send, number: int) -> L
         EncodeError: the format cannot carry it.
     """
     chosen = expected_speaker(server, request.model)
-    path = wire(server.api).path(request)
     polled = send.method is Method.POLL
-    if polled:
-        path = f"{path}/{request.previous_id}"
+    url = public_url(_url(server, request, polled))
     return LiveRequest(
-        number, request, send.place, send.ordinal, "GET" if polled else "POST", public_url(url_of(server, path)),
+        number, request, send.place, send.ordinal, "GET" if polled else "POST", url,
         (*headers_of(server, request.stream), *masked_proof(server, chosen.profile.name)),
         None if polled else body_of(request, chosen.profile, send.method),
         None if chosen.profile.name == "generic" else chosen.profile.name,
     )
+
+
+def _url(server: Server, request: Request, polled: bool) -> str:
+    """The address of a request, or of the stored response that is fetched again."""
+    path = wire(server.api).path(request)
+    return url_of(server, f"{path}/{request.previous_id}" if polled else path)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -268,13 +272,11 @@ def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
         LoopError: it holds what is no JSON, or there is nothing to sign with.
     """
     profile = expected_speaker(server, request.request.model).profile.name
-    path = wire(server.api).path(request.request)
-    if request.method == "GET":
-        path = f"{path}/{request.request.previous_id}"
     proof = {name for name, _ in masked_proof(server, profile)}
     headers = [(name, value) for name, value in request.headers if name not in proof]
     headers += key_header(server, profile)
-    url, content = url_of(server, path), b"" if request.body is None else _content(request)
+    url = _url(server, request.request, request.method == "GET")
+    content = b"" if request.body is None else _content(request)
     if server.sign is not None:
         headers += server.sign(request.method, url, tuple(headers), content)
     return HttpRequest(request.method, url, tuple(headers), content, request.request)

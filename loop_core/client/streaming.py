@@ -9,18 +9,21 @@ from __future__ import annotations
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from loop_core.client.exchange import Observer
 from loop_core.client.mask import Mask
 from loop_core.errors import DecodeError
 from loop_core.turn.continuation import OPENING_CHARS, JoinedText, SeamRule, Segment
-from loop_core.turn.history import Ability, default_ability
-from loop_core.turn.loop import AsyncTurnSource, ServerAware
+from loop_core.turn.history import Ability
 from loop_core.turn.policy import Policy
 from loop_core.turn.seam import APART, join
 from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import Message, Request
 from loop_core.wire import following
+
+if TYPE_CHECKING:
+    from loop_core.client.transport import AsyncLive
 
 
 class MaskedText:
@@ -199,7 +202,7 @@ class ShownText(Observer):
 class ShowingSource:
     """A source that reports every request to `shown` before sending it."""
 
-    source: AsyncTurnSource
+    source: AsyncLive
     shown_text: ShownText
 
     async def respond(self, send: Send, turn: Turn) -> Event:
@@ -216,6 +219,5 @@ class ShowingSource:
         return await self.source.follow_up(turn)
 
     def knows(self, request: Request) -> tuple[Ability, str]:
-        """The server's abilities and its profile, if the wrapped source knows them."""
-        return self.source.knows(request) if isinstance(self.source, ServerAware) else (default_ability(request.api),
-                                                                                        "")
+        """The server's abilities and its profile."""
+        return self.source.knows(request)

@@ -1,12 +1,12 @@
-"""Waits on an event loop: for a function in a thread of its own, which can be given up, and at most so long."""
+"""Waits that can be given up: for a function in a thread of its own, and for an answer, at most so long."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import copy_context
-from threading import Thread
+from threading import Thread, Timer
 from typing import Any
 
 
@@ -59,3 +59,41 @@ async def at_most(seconds: float) -> AsyncIterator[None]:
         if limit.expired():
             raise WholeTimeoutError from None
         raise
+
+
+class Cutter:
+    """Ends the connection of a client without an event loop, which one request at a time uses.
+
+    A thread that reads cannot be called back, and httpx bounds only the time between two pieces of a head. Once the
+    connection is shut down from another thread, the thread that reads it comes to its end.
+    """
+
+    def __init__(self) -> None:
+        self._stream: Any = None
+        self._over = False
+
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Notes the connection that a request opened (httpcore's extension `trace`); a later request may use it
+        again."""
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            self._stream = info["return_value"]
+            if self._over:
+                self._cut()
+
+    @contextmanager
+    def after(self, seconds: float) -> Iterator[None]:
+        """Ends the connection that is used inside after so many seconds."""
+        self._over = False
+        timer = Timer(seconds, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        self._over = True
+        if self._stream is not None:
+            with suppress(OSError):  # it has ended by itself
+                self._stream.get_extra_info("socket").shutdown(2)  # both directions

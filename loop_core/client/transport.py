@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,10 +19,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
+from loop_core.client.coding import CodingError, Uncoding
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader, Timeouts
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
-from loop_core.client.threads import WholeTimeoutError, at_most, run_in_thread
+from loop_core.client.threads import Cutter, WholeTimeoutError, at_most, run_in_thread
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
@@ -36,15 +37,21 @@ RequestRewrite = Callable[[LiveRequest], LiveRequest]
 """How a request is spelled in the end, where the format alone does not say: as one that was recorded."""
 
 
-def _client(connection: Connection, kind: type[_Client], transport: type[Any], server: Server) -> _Client:
-    """A client of httpx for this server.
+def _client(line: Connection, kind: type[_Client], transport: type[Any], server: Server,
+            given: _Client | None) -> _Client:
+    """The client that was handed in, else one of httpx for this server.
 
     Raises:
-        CallerError: a proxy or a file of certificates that is named cannot be used. httpx's message may hold a
-            password, so it is replaced.
+        CallerError: a proxy or a file of certificates that is named cannot be used (httpx's message may hold a
+            password, so it is replaced), or what was handed in would send credentials of its own, which could neither
+            be masked nor kept from plain http.
     """
+    if given is not None and (given.auth is not None or any(SECRET_NAME.search(name) for name in given.headers)):
+        raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")
+    if given is not None:
+        return given
     try:
-        return kind(**_options(connection, transport, server.base or wire(server.api).home.base))
+        return kind(**_options(line, transport, server.base or wire(server.api).home.base))
     except OSError as why:
         said = f"the certificates cannot be read (SSL_CERT_FILE, SSL_CERT_DIR): {why.strerror or 'no certificate'}"
         raise CallerError(said) from None
@@ -55,33 +62,21 @@ def _client(connection: Connection, kind: type[_Client], transport: type[Any], s
                           "http://HOST:PORT") from None
 
 
-def _options(connection: Connection, transport: type[Any], base: str) -> dict[str, Any]:
+def _options(line: Connection, transport: type[Any], base: str) -> dict[str, Any]:
     """Arguments for a client that asks the server at this address."""
     options: dict[str, Any] = {"verify": _certificates()}
-    if connection.proxy is not None:
-        return {**options, "proxy": connection.proxy}
     host = urlsplit(base).hostname or ""
-    if not loopback(host):
-        return options
-    named = f"[{host}]" if ":" in host else host  # what names the host goes before what the environment says
-    return {**options, "mounts": {f"all://{named}": transport(verify=_certificates())}}
+    if line.proxy is not None:
+        options["proxy"] = line.proxy
+    elif loopback(host):  # what names the host goes before what the environment says
+        options["mounts"] = {f"all://{f'[{host}]' if ':' in host else host}": transport(verify=_certificates())}
+    return options
 
 
 @cache
 def _certificates() -> Any:
     """The trusted certificates, read once: reading them takes longer than a small answer."""
     return httpx.create_ssl_context()
-
-
-def _without_credentials(client: _Client) -> _Client:
-    """A client that was handed in.
-
-    Raises:
-        CallerError: it would send credentials of its own, which could neither be masked nor kept from plain http.
-    """
-    if client.auth is not None or any(SECRET_NAME.search(name) for name in client.headers):
-        raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")
-    return client
 
 
 class _Source:
@@ -116,21 +111,18 @@ class _Source:
             return NotRecorded(f"This could not be asked: {why}.")
         return asked if self._spelled is None else self._spelled(asked)
 
-    def _hearing(self, request: LiveRequest) -> ResponseReader:
-        # Numbered here, where nothing waits in between: tasks that share a source never get the same number.
-        numbered = replace(request, number=self.request_count)
-        self.request_count += 1
-        return ResponseReader(numbered, self.server, self.observer, self._redact)
-
     @contextmanager
     def _reading(self, request: LiveRequest) -> Iterator[_Reading]:
         """A context for reading the answer to a request: an error of httpx, or a cancellation, ends the answer."""
-        reading = _Reading(self._hearing(request), self.line.timeouts, time.monotonic())
+        # Numbered here, where nothing waits in between: tasks that share a source never get the same number.
+        numbered = replace(request, number=self.request_count)
+        self.request_count += 1
+        hearing = ResponseReader(numbered, self.server, self.observer, self._redact)
+        reading = _Reading(hearing, self.line.timeouts, time.monotonic())
         try:
             yield reading
         except tuple(kind for kind, _, _ in FAILURES) as why:
-            if reading.response is None:
-                reading.fail(why, request.url)
+            reading.fail(why)
         except (KeyboardInterrupt, asyncio.CancelledError):
             reading.close(TransportEnd.ABORTED, "cancelled")
             raise
@@ -140,14 +132,15 @@ class _Source:
         leaves, timeouts = with_credentials(self.server, request), self.line.timeouts
         # Said of each request too, for a client that was handed in: a redirect would take the key along.
         return {"method": leaves.method, "url": leaves.url, "headers": leaves.headers, "follow_redirects": False,
-                "timeout": httpx.Timeout(timeouts.silence, connect=timeouts.connect),
-                **({} if request.body is None else {"content": leaves.content})}
+                "timeout": httpx.Timeout(timeouts.silence, connect=timeouts.connect), "content": leaves.content}
 
-    def _ran(self, effect: RunTools, turn: Turn, tool_results: ToolResults) -> ToolResults:
+    def _ran(self, effect: RunTools, turn: Turn, event: Event) -> Event:
         """The results of the whole batch, with secrets masked: a tool may print its environment."""
+        if not isinstance(event, ToolResults):
+            return event
         mask = Mask((*self.server.secrets, *self.server.hidden_words), self._redact)
-        results = effect.all_results(tool_results.results)
-        clean = tool_results._replace(results=tuple(part._replace(text=mask.text(part.text)) for part in results))
+        results = effect.all_results(event.results)
+        clean = event._replace(results=tuple(part._replace(text=mask.text(part.text)) for part in results))
         self.observer.on_tools(self._exchange_index(turn), clean.results)
         return clean
 
@@ -172,38 +165,56 @@ class _Reading:
     hearing: ResponseReader
     timeouts: Timeouts
     start: float
+    body: Uncoding = field(default_factory=lambda: Uncoding(""))
     response: LiveResponse | None = None
 
     @property
     def ms(self) -> float:
         return round((time.monotonic() - self.start) * 1000, 3)
 
+    @property
+    def late(self) -> bool:
+        """Whether the longest time for one answer is over."""
+        return self.ms > self.timeouts.whole * 1000
+
+    def begin(self, head: httpx.Response) -> None:
+        """Takes status and headers."""
+        self.hearing.begin(head.status_code, head.headers.multi_items(), self.ms)
+        self.body = Uncoding(head.headers.get("content-encoding", ""))
+
     def take(self, data: bytes) -> bool:
         """Takes a piece of the body; False if no more is to be read."""
-        ms = self.ms
-        if not self.hearing.feed(data, ms):
-            return False
-        if ms > self.timeouts.whole * 1000:
-            self.close(TransportEnd.TIMEOUT, f"no end after {self.timeouts.whole:g} s")
-        return self.response is None
+        for piece in self.body.feed(data):
+            if not self.hearing.feed(piece, self.ms):
+                self.close(TransportEnd.EOF)
+            elif self.late:
+                self.answer()
+            if self.response is not None:
+                return False
+        return True
 
-    def close(self, end: TransportEnd, problem: str = "", may_have_left: bool = True) -> None:
-        self.response = self.hearing.close(end, self.ms, problem, may_have_left)
-
-    def answer(self) -> LiveResponse:
-        """The answer; if nothing else ended it before, the bytes have come to their end."""
+    def close(self, end: TransportEnd, problem: str = "", may_have_left: bool = True) -> LiveResponse:
+        """The answer, which ends here unless something has ended it before."""
         if self.response is None:
-            self.close(TransportEnd.EOF)
-        assert self.response is not None  # noqa: S101  (closed one line above)
+            self.response = self.hearing.close(end, self.ms, problem, may_have_left)
         return self.response
 
-    def fail(self, why: Exception, url: str) -> None:
-        """Ends the answer because httpx raised an error. Its message may hold a proxy's address, so it is replaced."""
-        host = urlsplit(url).netloc.rpartition("@")[2]  # without the name and password that an address may hold
+    def answer(self) -> LiveResponse:
+        """The answer; if nothing else ended it before, its bytes have come to their end, or its time has."""
+        if self.late:
+            self.fail(WholeTimeoutError())
+        return self.close(TransportEnd.EOF)
+
+    def fail(self, why: Exception) -> None:
+        """Ends the answer because of an error. The message of one of httpx may hold a proxy's address, so it is
+        replaced."""
+        host = urlsplit(self.hearing.ask.url).netloc  # without the name and password that an address may hold
+        left = not isinstance(why, _NEVER_LEFT)
+        if self.late and left:
+            why = WholeTimeoutError()  # a connection that `Cutter` has shut down breaks
         end, words = next((end, words) for kind, end, words in FAILURES if isinstance(why, kind))
-        silent = self.hearing.silence_until(self.ms)
-        said = words.format(host=host, times=self.timeouts, silent=silent, why=str(why))
-        self.close(end, said, not isinstance(why, _NEVER_LEFT))
+        said = words.format(host=host, times=self.timeouts, silent=self.hearing.silence_until(self.ms), why=why)
+        self.close(end, said, left)
 
 
 # The particular first: a ConnectTimeout is a TimeoutException too, a ProxyError and a ConnectError are TransportErrors.
@@ -212,7 +223,7 @@ FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (httpx.TimeoutException, TransportEnd.TIMEOUT, "{host} was silent for {times.silence:g} s"),
     (httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}"),
     (httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}"),
-    (httpx.DecodingError, TransportEnd.RESET, "{host} sent content whose coding is broken"),
+    (CodingError, TransportEnd.RESET, "{host} {why}"),
     (httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     (WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
     (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
@@ -239,8 +250,8 @@ class Live(_Source):
         """
         super().__init__(server, observer, toolbox, line, redact, rewrite)
         self._own = client is None
-        self._client = (_client(self.line, httpx.Client, httpx.HTTPTransport, server) if client is None
-                        else _without_credentials(client))
+        self._client = _client(self.line, httpx.Client, httpx.HTTPTransport, server, client)
+        self._cutter = Cutter()
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The server's answer; ends the turn if the request cannot be sent.
@@ -269,9 +280,12 @@ class Live(_Source):
 
     def _exchange(self, request: LiveRequest) -> LiveResponse:
         http = self._http(request)
-        with self._reading(request) as reading, self._client.stream(**http) as response:
-            reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
-            for data in response.iter_bytes() if _is_encoded(response) else response.iter_raw():
+        if self._own:  # a client that was handed in may use several connections at a time
+            http["extensions"] = {"trace": self._cutter.trace}
+        with (self._reading(request) as reading, self._cutter.after(self.line.timeouts.whole),
+              self._client.stream(**http) as response):
+            reading.begin(response)
+            for data in response.iter_raw():
                 if not reading.take(data):
                     break
         return reading.answer()
@@ -279,11 +293,11 @@ class Live(_Source):
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox."""
         try:
-            ran: Event = self.toolbox.run(effect, turn)
+            ran = self.toolbox.run(effect, turn)
         except KeyboardInterrupt:
             self.observer.on_interrupt(self._exchange_index(turn), answered=True)
             raise
-        return self._ran(effect, turn, ran) if isinstance(ran, ToolResults) else ran
+        return self._ran(effect, turn, ran)
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
@@ -309,15 +323,10 @@ class AsyncLive(_Source):
         line: Connection | None = None, redact: Redact | None = None, rewrite: RequestRewrite | None = None,
         client: httpx.AsyncClient | None = None,
     ) -> None:
-        """`client` stays open: who hands it in closes it.
-
-        Raises:
-            CallerError: a key would leave as plain text, or the proxy, the certificates or the client cannot be used.
-        """
+        """The arguments are those of `Live`."""
         super().__init__(server, observer, toolbox, line, redact, rewrite)
         self._own = client is None
-        self._client = (_client(self.line, httpx.AsyncClient, httpx.AsyncHTTPTransport, server)
-                        if client is None else _without_credentials(client))
+        self._client = _client(self.line, httpx.AsyncClient, httpx.AsyncHTTPTransport, server, client)
         self._cancelled = asyncio.Event()
 
     def cancel(self) -> None:
@@ -337,8 +346,7 @@ class AsyncLive(_Source):
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`, which does not wait for it."""
-        event = await self._unless_cancelled(run_in_thread(self.toolbox.run, effect, turn))
-        return self._ran(effect, turn, event) if isinstance(event, ToolResults) else event
+        return self._ran(effect, turn, await self._unless_cancelled(run_in_thread(self.toolbox.run, effect, turn)))
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
@@ -349,10 +357,7 @@ class AsyncLive(_Source):
         stop = asyncio.ensure_future(self._cancelled.wait())
         try:
             await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-            if not self._cancelled.is_set():
-                event: Event = work.result()
-                return event
-            return Cancel()
+            return Cancel() if self._cancelled.is_set() else work.result()
         finally:
             for task in (work, stop):
                 task.cancel()
@@ -376,8 +381,8 @@ class AsyncLive(_Source):
         with self._reading(request) as reading:
             # A head that never ends brings no piece after which anybody would look at the time.
             async with at_most(self.line.timeouts.whole), self._client.stream(**http) as response:
-                reading.hearing.begin(response.status_code, response.headers.multi_items(), reading.ms)
-                async for data in response.aiter_bytes() if _is_encoded(response) else response.aiter_raw():
+                reading.begin(response)
+                async for data in response.aiter_raw():
                     if not reading.take(data):
                         break
         return reading.answer()
@@ -392,8 +397,3 @@ class AsyncLive(_Source):
 
     async def __aexit__(self, *why: object) -> None:
         await self.aclose()
-
-
-def _is_encoded(response: httpx.Response) -> bool:
-    """Whether the body has a content coding to undo; without one the received bytes are used directly."""
-    return "content-encoding" in response.headers

@@ -313,17 +313,17 @@ def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
     chars = sum(each.size for each in results)
     # Another loop's history is built as that loop builds it, held calls included, since a what-if has to show what its
     # model would have received. Ours leaves every held call out.
-    if turn.policy.dispatch is not Dispatch.READY:
-        reply: Message | None = _as_received(turn, evaluation)
-    else:
+    reply: Message | None
+    nameless: Message | None = None
+    if turn.policy.dispatch is Dispatch.READY:
         reply = history.assistant_message(evaluation.response, evaluation.verdicts, turn.tail,
                                           evaluation.judgement.stop.normalized)
         results = history.results_for(reply.tool_calls, results) if reply is not None else ()
-    nameless = history.nameless_note(evaluation.verdicts,
-                                 turn.ability.system_hint) if turn.policy.dispatch is Dispatch.READY else None
-    messages = (
-        *((reply,) if reply else ()), *((history.tool_message(results),) if results else ()),
-        *((nameless,) if nameless else ()))
+        nameless = history.nameless_note(evaluation.verdicts, turn.ability.system_hint)
+    else:
+        reply = _as_received(turn, evaluation)
+    messages = (*((reply,) if reply else ()), *((history.tool_message(results),) if results else ()),
+                *((nameless,) if nameless else ()))
     if turn.unrepaired and turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR:
         # The model is told about a call that was requested again and never arrived.
         note = history.not_run_note(turn.unrepaired, turn.ability.system_hint, turn.repaired_siblings)

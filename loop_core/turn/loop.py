@@ -172,17 +172,19 @@ def steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Ite
     current = request
     plan = complete_plan(plan, current, source)
     for follow in range(plan.limits.max_follow_ups + 1):
-        last: Step | None = None
-        for last in turn_steps(follow_up_id(turn_id, follow), current, source, plan):
-            yield last
+        step_ = opening_step(follow_up_id(turn_id, follow), current, plan)
+        yield step_
+        for after in steps_from(step_, source):
+            step_ = after
+            yield step_
         # A follow-up after a failed turn would hide the failure under an answer to something else.
-        if last is None or last.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
+        if step_.turn.terminal != "completed" or follow == plan.limits.max_follow_ups:
             return
-        messages = source.follow_up(last.turn)
+        messages = source.follow_up(step_.turn)
         if not messages:
             return
         # From the first request: its cap and its tools hold for follow-ups too.
-        current = next_turn_request(request, last.turn, messages)
+        current = next_turn_request(request, step_.turn, messages)
 
 
 async def arun(turn_id: str, request: Request, source: AsyncTurnSource, plan: Plan | None = None) -> Trace:

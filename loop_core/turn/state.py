@@ -330,5 +330,5 @@ class Turn(NamedTuple):
         first = len(segments) - 1
         while first > 0 and segments[first].method in GOES_ON:
             first -= 1
-        return join(segments[max(first, 0) :], self.policy.seam).text
+        return join(segments[first:], self.policy.seam).text
 

@@ -31,7 +31,6 @@ from loop_core.turn.state import (
     ToolResults,
     Turn,
 )
-from loop_core.values import Stop
 
 Record = dict[str, Any]
 NOT_RECORDED = "not recorded"
@@ -110,15 +109,6 @@ def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
     }
 
 
-def unknown_words(records: Iterable[Record]) -> list[Record]:
-    """The records of unknown stop words, one for each provider, model and word, so that a caller can log each once."""
-    first: dict[tuple[str, str, str], Record] = {}
-    for record in records:
-        if record["event"] == "stop_reason_observed" and record["normalized_reason"] == Stop.UNKNOWN.value:
-            first.setdefault((record["provider"], record["model"], str(record["raw_reason"])), record)
-    return list(first.values())
-
-
 Labels = tuple[str, str]
 """Provider and model."""
 
@@ -141,9 +131,7 @@ class Metrics(NamedTuple):
 _CUT_EXITS = frozenset({"retry_limit", "budget_exhausted", "repair_failed", "context_window_exceeded"})
 """Terminal reasons that only a cut turn has, even where no token and no character of it was counted."""
 
-GUARDED_EXITS = frozenset(
-    {"retry_limit", "budget_exhausted", "no_progress", "repair_failed", "context_window_exceeded"}
-)
+GUARDED_EXITS = _CUT_EXITS | {"no_progress"}
 """Terminal reasons that leave a truncated turn truncated."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -301,3 +303,20 @@ def test_every_tool_over_the_protocol_with_the_sdks_own_client(path):
         assert answer.is_error
         assert "Traceback" not in answer.content[0].text
         assert "\n" not in answer.content[0].text
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are ended by signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_it_waits_for_a_request(number):
+    pytest.importorskip("mcp")
+    with subprocess.Popen([sys.executable, "-m", "inspector", "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, cwd=ROOT) as process:
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() + b"\n")
+        process.stdin.flush()
+        assert b'"id":1' in process.stdout.readline()
+        process.send_signal(number)
+        try:
+            assert process.wait(20) == -number
+        finally:
+            process.kill()
+        assert process.stderr.read() == b""

@@ -544,15 +544,17 @@ def test_a_standard_error_that_cannot_be_written_changes_no_exit_code(arguments,
 
 @pytest.mark.parametrize(("arguments", "code"), [
     ("check sample:08", 1), ("explain sample:08", 0), ("explain --json sample:08", 0), ("explain /nowhere", 2),
+    ("--help", 0), ("--version", 0), ("explain --help", 0), ("explain --bogus", 2),
 ])
 def test_the_exit_code_is_the_same_if_nobody_reads(arguments, code):
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([sys.executable, "-m", "inspector", *arguments.split()], cwd=ROOT, stdout=writer,
-                          stderr=subprocess.PIPE, check=False)
-    os.close(writer)
+    command = [sys.executable, "-m", "inspector", *arguments.split()]
+    done = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, check=False)
     assert done.returncode == code
     assert b"Broken" not in done.stderr
+    assert subprocess.run(command, cwd=ROOT, stdout=writer, stderr=writer, check=False).returncode == code
+    os.close(writer)
 
 
 @pytest.mark.parametrize("arguments", ["explain -", "check -"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -129,6 +130,20 @@ def test_a_file_that_cannot_be_read_is_told(at_home):
     (at_home / "config.toml").write_bytes(b"theme = '\xff'")
     with pytest.raises(CallerError, match="byte 9 is not UTF-8"):
         load({files.CONFIG_VARIABLE: str(at_home / "config.toml")})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="FIFOs and devices are those of POSIX")
+def test_what_is_no_file_of_a_few_lines_is_told_at_once(at_home):
+    os.mkfifo(at_home / "fifo")
+    (at_home / "deep.toml").write_text("x = " + "[" * 100_000)
+    (at_home / "large.toml").write_bytes(b"#" * (1 << 20) + b"\n")
+    for path, says in ((at_home / "fifo", "a FIFO or a device"), ("/dev/zero", "a FIFO or a device"),
+                       (at_home, "Is a directory"), (at_home / "deep.toml", "nested too deeply"),
+                       (at_home / "large.toml", "larger than 1,048,576 bytes")):
+        with pytest.raises(CallerError, match=says) as caught:
+            load({files.CONFIG_VARIABLE: str(path)})
+        assert str(caught.value).startswith(f"{path}: ")
+    assert load({files.CONFIG_VARIABLE: os.devnull})
 
 
 def test_a_wrong_variable_is_told_by_its_name():

@@ -290,6 +290,7 @@ def chunks(data: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
 
 
 BROKE, CODED = "broke the connection", "sent content whose coding is broken"
+NOT_ASKED = "sent content in the coding {}, which it was not asked for"
 ODD: dict[str, tuple[bytes, str, TransportEnd, str]] = {
     "nothing": (b"", "interrupted", TransportEnd.RESET, BROKE),
     "noise": (b"\x00\xff\x00noise\r\n\r\n", "interrupted", TransportEnd.RESET, BROKE),
@@ -313,6 +314,12 @@ ODD: dict[str, tuple[bytes, str, TransportEnd, str]] = {
                              TransportEnd.EOF, ""),
     "a coding that is none": (OK + b"content-encoding: gzip\r\n" + SHUT + STREAM, "interrupted", TransportEnd.RESET,
                               CODED),
+    "a character set for a coding": (OK + b"content-encoding: utf-8\r\n" + SHUT + STREAM, "completed",
+                                     TransportEnd.EOF, ""),
+    "a coding that makes gigabytes of nothing": (OK + b"content-encoding: br\r\n" + SHUT + STREAM, "interrupted",
+                                                 TransportEnd.RESET, NOT_ASKED.format("br")),
+    "a coding over a coding": (OK + b"content-encoding: gzip, gzip\r\n" + SHUT + gzip.compress(gzip.compress(STREAM)),
+                               "interrupted", TransportEnd.RESET, NOT_ASKED.format("gzip, gzip")),
     "a word before the answer": (b"HTTP/1.1 100 Continue\r\n\r\n" + OK + SHUT + STREAM, "completed", TransportEnd.EOF,
                                  ""),
     "another protocol": (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\n", "interrupted", TransportEnd.RESET, BROKE),

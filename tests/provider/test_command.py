@@ -125,7 +125,7 @@ def test_a_port_in_use_is_one_line() -> None:
         done = subprocess.run([sys.executable, "-m", "inspector", "provider", "text", "--listen", f"127.0.0.1:{port}"],
                               capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"inspector: --listen 127.0.0.1:{port}: the port is in use\n"
+    assert done.stderr == f"inspector: port {port} is in use; port 0 takes a free one\n"
 
 
 @pytest.mark.parametrize(("listen", "host", "port"), [
@@ -170,6 +170,19 @@ def test_one_origin_is_named_on_the_command_line() -> None:
     assert "expected one origin without a path" in str(done.exception)
 
 
+def test_a_reader_that_leaves_keeps_no_client_from_its_answer() -> None:
+    with command("text") as (process, url, _):
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()  # as `inspector provider … | head` does
+        body = json.dumps({"model": "text", "messages": [{"role": "user", "content": "x"}]}).encode()
+        for _ in range(3):
+            with urllib.request.urlopen(f"{url}/v1/chat/completions", body, timeout=20) as answer:
+                assert answer.status == 200
+        process.send_signal(signal.SIGTERM)
+        assert (process.wait(20), process.stderr.read()) == (0, "")
+
+
 def test_a_request_that_is_none_is_one_line_without_its_bytes() -> None:
     with command("text") as (process, url, _):
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
@@ -177,4 +190,4 @@ def test_a_request_that_is_none_is_one_line_without_its_bytes() -> None:
             assert client.recv(100).startswith(b"HTTP/1.0 400 ")
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
-    assert (out.splitlines()[-1], err) == ("a request was not answered: BadHttpMessage", "")
+    assert (out.splitlines()[-1], err) == ("a malformed request was refused: BadHttpMessage", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import urllib.error
 import urllib.request
 from http.client import HTTPException
@@ -184,11 +185,28 @@ def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken() -> Non
     with serving("text") as provider:
         assert provider.url.startswith("http://127.0.0.1:")
         port = int(provider.url.rpartition(":")[2])
-        taken = pytest.raises(CallerError, match=rf"127\.0\.0\.1:{port}: cannot listen there")
+        taken = pytest.raises(CallerError, match=f"port {port} is in use")
         with taken, serving("text", port=port):
             pass
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(provider.url, timeout=5)
+
+
+@pytest.mark.parametrize(("host", "status"), [
+    ("Host: localhost:{port}", 200), ("Host: [::1]:{port}", 200), ("Host: evil.example:{port}", 421),
+    ("Host: 127.0.0.1.evil.example", 421), ("Host: 127.0.0.1\r\nHost: evil.example", 4), ("X-None: 1", 4),
+])
+def test_it_answers_to_its_own_address_alone(host: str, status: int) -> None:
+    """A page whose name was rebound to this machine sends that name as the host."""
+    with serving("text") as provider:
+        port = int(provider.url.rpartition(":")[2])
+        body = b'{"model": "text", "messages": [{"role": "user", "content": "x"}]}'
+        head = f"POST /v1/chat/completions HTTP/1.1\r\n{host.format(port=port)}\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", port), 20) as client:
+            client.sendall(head.encode() + body)
+            said = client.recv(65536)
+        assert said.split()[1].startswith(str(status).encode())
+        assert len(provider.seen) == (status == 200)
 
 
 def test_a_reply_that_was_made_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

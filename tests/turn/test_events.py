@@ -9,7 +9,7 @@ import pytest
 
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Event
-from loop_core.turn.trace import Metrics, fold_metrics, limit_usage, unknown_words
+from loop_core.turn.trace import Metrics, fold_metrics, limit_usage
 from loop_core.values import Stop
 from tests.scenes.turns import CUT, REQUEST, WRITE, alphabet, answer, call, capped, drive, last
 
@@ -140,18 +140,6 @@ def test_records_are_flat_and_serialisable() -> None:
     for record in records(events):
         assert all(value is None or type(value) in (str, int, bool) for value in record.values()), record
         assert json.loads(json.dumps(record)) == record
-
-
-def test_an_unknown_word_is_reported_once_for_each_provider_and_model() -> None:
-    unknown = [answer(Stop.UNKNOWN, "x", raw="entropy"), answer(Stop.UNKNOWN, "x", raw="boredom")]
-    found: list[dict[str, Any]] = []
-    for provider in ("one", "other"):
-        for event in (unknown[0], unknown[0], unknown[1]):
-            found += records([event], provider=provider)
-    found += records([END])
-    assert [(record["provider"], record["model"], record["raw_reason"]) for record in unknown_words(found)] == [
-        ("one", "m-1", "entropy"), ("one", "m-1", "boredom"), ("other", "m-1", "entropy"), ("other", "m-1", "boredom"),
-    ]
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------------

@@ -55,15 +55,6 @@ def test_bad_usage_is_one_line_that_says_what_is_wrong(
     assert says in refused(monkeypatch, capsys, *arguments).splitlines()[-1]
 
 
-@pytest.mark.parametrize(("host", "local", "shown"), [
-    ("127.0.0.1", True, "127.0.0.1"), ("127.8.8.8", True, "127.8.8.8"), ("localhost", True, "localhost"),
-    ("::1", True, "[::1]"), ("0.0.0.0", False, "127.0.0.1"), ("::", False, "[::1]"), ("box.lan", False, "box.lan"),
-    ("localhost.evil.example", False, "localhost.evil.example"),
-])
-def test_what_is_local_and_how_an_address_shows_it(host: str, local: bool, shown: str) -> None:
-    assert (serve._local(host), serve._in_url(host)) == (local, shown)
-
-
 def test_a_port_in_use_and_an_address_that_is_none_are_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,7 +68,7 @@ def test_a_port_in_use_and_an_address_that_is_none_are_one_line(
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert said("--port", str(port)) == f"inspector: port {port} is in use; --port 0 takes a free one\n"
+        assert said("--port", str(port)) == f"inspector: port {port} is in use; port 0 takes a free one\n"
     elsewhere = said("--host", "203.0.113.77", "--expose", "--port", "0")
     assert re.fullmatch(r"inspector: cannot listen on 203\.0\.113\.77, port 0: .+\n", elsewhere)
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import inspect
 import re
 import resource
 import socket
 import ssl
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession, CookieJar
-from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
+from aiohttp.http_exceptions import BadHttpMessage
 
 from inspector.commands import serve
-from inspector.web import app_server, listener
+from inspector.listener import Certificate, Sparing, listening, load_certificate
+from inspector.web import app_server
 from inspector.web.browser import Entrance
-from inspector.web.listener import Sparing, load_certificate
 from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of another process are set as on Linux")
@@ -29,6 +28,11 @@ LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits 
 def made(said: list[str], encrypted: bool = False) -> app_server.AppServer:
     entrance = Entrance(TOKEN, "the-cookie", encrypted=encrypted)
     return app_server.AppServer([sys.executable, "-c", ECHO], entrance, title="x", most=2, tell=said.append)
+
+
+def listens(at: app_server.AppServer, patience: float = 10, certificate: Certificate | None = None
+            ) -> AbstractAsyncContextManager[int]:
+    return listening(at.application(), at.trouble, "127.0.0.1", 0, patience=patience, grace=1, certificate=certificate)
 
 
 async def answers(origin: str, token: str = TOKEN, **more: object) -> int:
@@ -40,7 +44,7 @@ async def answers(origin: str, token: str = TOKEN, **more: object) -> int:
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
 async def test_a_head_that_does_not_come_in_time_ends_the_connection(sent: bytes) -> None:
     said: list[str] = []
-    async with listener.listening(made(said), "127.0.0.1", 0, patience=0.3) as port:
+    async with listens(made(said), patience=0.3) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
         assert await asyncio.wait_for(reader.read(), 30) == b""
@@ -50,7 +54,7 @@ async def test_a_head_that_does_not_come_in_time_ends_the_connection(sent: bytes
 
 
 async def test_a_head_that_drips_ends_the_connection_too() -> None:
-    async with listener.listening(made([]), "127.0.0.1", 0, patience=0.3) as port:
+    async with listens(made([]), patience=0.3) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
         async def drip() -> None:
@@ -69,14 +73,14 @@ async def test_a_head_that_drips_ends_the_connection_too() -> None:
 
 
 def test_a_head_has_ten_seconds() -> None:
-    assert inspect.signature(listener.listening).parameters["patience"].default == 10
+    assert app_server.HEAD_WAIT == 10
 
 
 async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() -> None:
     said: list[str] = []
     at = made(said)
     now = [0.0]
-    at.trouble = Sparing(said.append, lambda: now[0], HttpProcessingError)
+    at.trouble = Sparing(said.append, lambda: now[0])
 
     async def malformed() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -84,7 +88,7 @@ async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() ->
         assert re.match(rb"HTTP/1.[01] 400 ", await asyncio.wait_for(reader.read(), 30))
         writer.close()
 
-    async with listener.listening(at, "127.0.0.1", 0) as port:
+    async with listens(at) as port:
         for _ in range(4):
             await malformed()
         assert len(said) == 1
@@ -98,7 +102,7 @@ async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() ->
 def test_each_kind_of_trouble_is_told_once_a_minute() -> None:
     said: list[str] = []
     now = [100.0]
-    tell = Sparing(said.append, lambda: now[0], BadHttpMessage)
+    tell = Sparing(said.append, lambda: now[0])
     for _ in range(128):
         tell.loop_raised(None, {"message": "socket.accept() out of system resource",
                                 "exception": OSError(errno.EMFILE, "Too many open files")})
@@ -177,7 +181,7 @@ async def test_with_a_certificate_all_of_it_is_encrypted(certificate: tuple[Path
     cert, key = certificate
     context = load_certificate(str(cert), str(key))
     trusts = ssl.create_default_context(cafile=str(cert))
-    async with listener.listening(made([], encrypted=True), "127.0.0.1", 0, context, patience=0.5) as port:
+    async with listens(made([], encrypted=True), patience=0.5, certificate=context) as port:
         origin = f"https://127.0.0.1:{port}"
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
             async with session.get(f"{origin}/?token={TOKEN}", ssl=trusts, allow_redirects=False) as answer:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions.traffic import by_content, by_path
+from loop_core import read
 from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
 from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPart, Tool, Usage
@@ -78,6 +79,18 @@ def test_a_delta_without_its_beginning_is_a_finding() -> None:
     assert [finding.rule for finding in response.findings] == ["cohere_chat.delta_without_start"]
     odd = decode_response(API, stream({"type": "odd"}, end("COMPLETE")))
     assert [finding.rule for finding in odd.findings] == ["cohere_chat.unknown_event"]
+
+
+def test_arguments_before_or_behind_their_call_hold_it() -> None:
+    """The rest of the arguments parses, and lacks the piece that came out of its order."""
+    piece = event("tool-call-delta", tool_calls={"function": {"arguments": "3"}})
+    rest = event("tool-call-delta", tool_calls={"function": {"arguments": "}"}})
+    closed = {"type": "tool-call-end", "index": 0}
+    for events in ((piece, CALL, BEGUN, rest, closed), (CALL, BEGUN, rest, closed, piece)):
+        reading = read(API, stream(*events, end("TOOL_CALL")), request={"stream": True})
+        assert [verdict.admission for verdict in reading.calls if verdict.call.name] == ["held"]
+    reading = read(API, stream(CALL, BEGUN, piece, rest, closed, end("TOOL_CALL")), request={"stream": True})
+    assert [(verdict.arguments, verdict.admission) for verdict in reading.calls] == [({"n": 123}, "ready")]
 
 
 def test_an_error_at_the_end_of_a_stream() -> None:

@@ -259,14 +259,16 @@ class Decoder(base.Decoder):
 
     def _call(self, kind: str, index: Any, call: Mapping[str, Any], at: At) -> None:
         function = mapping_of(call.get("function"))
-        growing = self._calls.get(index)
-        if kind == "tool-call-start":
+        growing, begins = self._calls.get(index), kind == "tool-call-start"
+        if growing is None and not begins:
+            # Kept as a call without a name, beside which no other runs: one of them may lack these arguments.
+            self.find(f"{API}.delta_without_start", "a delta belongs to a call that never began", at)
+        if growing is None or begins:
             growing = self._calls[index] = GrowingPart(None, at)
             self._order.append(growing)
+        if begins:
             growing.id, growing.name = word(call.get("id")), string(function.get("name")) or ""
-        if growing is None:
-            self.find(f"{API}.delta_without_start", "a delta belongs to a call that never began", at)
-        elif isinstance(function.get("arguments"), str):
+        if isinstance(function.get("arguments"), str):
             growing.pieces.append(function["arguments"])
 
     def _end(self, holder: Mapping[str, Any], at: At) -> None:

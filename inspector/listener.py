@@ -1,19 +1,21 @@
-"""Listening for connections: address, certificate, and a log that limits repeated messages."""
+"""Listening for connections, for both servers, the app in a browser and the scripted provider: address, certificate,
+the signals that end them, and a log that limits repeated messages."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import logging
+import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from ssl import PROTOCOL_TLS_SERVER, SSLContext, SSLError
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
-from inspector.web.tab import GRACE
 from loop_core.errors import CallerError
 
 Certificate: TypeAlias = SSLContext
@@ -49,10 +51,8 @@ MALFORMED, FAILED, CROWDED = "malformed", "failed", "crowded"
 class Sparing:
     """Logs each kind of message at most once a minute; the next one counts the messages left out."""
 
-    def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
-                 malformed: type[Exception] = ValueError) -> None:
-        """`malformed` is the exception for a malformed request."""
-        self._tell, self._clock, self._malformed = tell, clock, malformed
+    def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._tell, self._clock = tell, clock
         self._since: dict[str, float] = {}
         self._left_out: dict[str, int] = {}
 
@@ -70,7 +70,7 @@ class Sparing:
         """Logs an exception."""
         if isinstance(why, OSError) and why.errno in EXHAUSTED:
             self(CROWDED, f"no room for a further connection or file: {why.strerror}; it goes on when one ends")
-        elif isinstance(why, self._malformed):
+        elif isinstance(why, HttpProcessingError):
             self(MALFORMED, f"a malformed request was refused: {type(why).__name__}")
         elif why is not None:
             self(FAILED, f"a request could not be answered: {type(why).__name__}: {why}")
@@ -94,46 +94,38 @@ class SparingHandler(logging.Handler):
         self._sparing.of(record.exc_info[1] if record.exc_info else None, record.getMessage())
 
 
-def logger(sparing: Sparing) -> logging.Logger:
-    """A logger whose records are passed to no other logger."""
-    made = logging.Logger("inspector.web", logging.WARNING)
-    made.addHandler(SparingHandler(sparing))
-    return made
-
-
 # -- Listening -------------------------------------------------------------------------------------------------------
 
-HEAD_WAIT = 10.0
-"""Seconds within which the head of a request has to be there."""
 
-
-class Listenable(Protocol):
-    """An object that answers requests and logs errors."""
-
-    trouble: Sparing
-
-    def application(self) -> web.Application:
-        """The aiohttp application with its routes."""
+def ending_signal() -> asyncio.Event:
+    """What SIGINT, SIGTERM and SIGHUP (its terminal was closed) set, in place of ending the program at once."""
+    ending = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, ending.set)
+    return ending
 
 
 @asynccontextmanager
 async def listening(
-    server: Listenable, host: str, port: int, certificate: Certificate | None = None, patience: float = HEAD_WAIT
+    application: web.Application, trouble: Sparing, host: str, port: int, *, patience: float, grace: float,
+    certificate: Certificate | None = None, handler_cancellation: bool = False,
 ) -> AsyncIterator[int]:
     """Answers requests within the block, which receives the port.
 
-    aiohttp closes a connection if no complete request head has arrived this long after it was opened or after its last
-    answer.
+    aiohttp closes a connection if no complete request head has arrived so many seconds (`patience`) after it was opened
+    or after its last answer. At the end, requests under way have `grace` seconds.
 
     Raises:
         CallerError: the address cannot be listened on.
     """
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
-    loop.set_exception_handler(server.trouble.loop_raised)
+    loop.set_exception_handler(trouble.loop_raised)
+    log = logging.Logger(__name__, logging.WARNING)  # its records are passed to no other logger
+    log.addHandler(SparingHandler(trouble))
     # No access log: the first address that a browser opens has the token in it.
-    runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=GRACE,
-                           keepalive_timeout=patience, logger=logger(server.trouble))
+    runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=grace,
+                           keepalive_timeout=patience, logger=log, handler_cancellation=handler_cancellation)
     await runner.setup()
     waits = {} if certificate is None else {"ssl": certificate, "ssl_handshake_timeout": patience}
     try:
@@ -154,5 +146,5 @@ async def _listener(runner: web.AppRunner, host: str, port: int, waits: Mapping[
         return await asyncio.get_running_loop().create_server(runner.server, host, port, **waits)
     except OSError as why:
         if why.errno == errno.EADDRINUSE:
-            raise CallerError(f"port {port} is in use; --port 0 takes a free one") from None
+            raise CallerError(f"port {port} is in use; port 0 takes a free one") from None
         raise CallerError(f"cannot listen on {host}, port {port}: {why.strerror or why}") from None

@@ -1,0 +1,50 @@
+"""Which host names a server of ours answers to, and how its address is shown. Pure.
+
+A browser sends requests for any page that it shows; the name of a site that was rebound to this machine is then in the
+header Host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+from loop_core.client.address import loopback
+
+_HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]{2,45}\]|[0-9A-Za-z._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
+UNKNOWN_HOST = (421, "this server does not answer to that name; use the address that it printed")
+"""The status and the text of the answer to a request whose Host names another server."""
+
+
+def names_us(hosts: Sequence[str], own_name: str = "", exposed: bool = False) -> bool:
+    """Whether the Host headers of a request name this server: there is exactly one (RFC 9112, section 3.2), and it is
+    a loopback address or name, the name that the server listens on, or, if other machines reach it, any address.
+
+    Another name could be a DNS rebinding attack, an IP address cannot. The port is not checked, because a tunnel may
+    use another one at its other end.
+    """
+    found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    if found is None:
+        return False
+    name = found["name"].lower().strip("[]")
+    return loopback(name) or (own_name != "" and name == own_name.lower()) or (exposed and is_address(name))
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address, without brackets, and not a name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def in_url(host: str) -> str:
+    """A host in the form that a URL needs; one that means every interface becomes the loopback address."""
+    if not is_address(host):
+        return host
+    address = ip_address(host)
+    if address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "[::1]"
+    return f"[{address}]" if address.version == 6 else str(address)

@@ -1,0 +1,39 @@
+"""Content codings: undone however they come, in steps of a bounded size, and refused where a step could be none."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+
+from loop_core.client.coding import STEP, CodingError, Uncoding
+
+TEXT = b"data: one\n\n" * 500
+
+
+@pytest.mark.parametrize(("coding", "data"), [
+    ("gzip", gzip.compress(TEXT)), ("X-GZIP", gzip.compress(TEXT)), ("deflate", zlib.compress(TEXT)),
+    ("", TEXT), ("identity", TEXT), ("utf-8", TEXT), ("identity, gzip", gzip.compress(TEXT)),
+])
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+def test_a_coding_is_undone_however_it_is_cut(coding: str, data: bytes, size: int) -> None:
+    body = Uncoding(coding)
+    assert b"".join(piece for at in range(0, len(data), size) for piece in body.feed(data[at : at + size])) == TEXT
+
+
+def test_a_few_bytes_become_many_in_bounded_steps() -> None:
+    pieces = list(Uncoding("gzip").feed(gzip.compress(bytes(8 * STEP + 5))))
+    assert [len(piece) for piece in pieces] == [STEP] * 8 + [5]
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd", "BR", "gzip, gzip", "gzip,br", "compress"])
+def test_what_could_become_too_many_at_once_is_refused(coding: str) -> None:
+    with pytest.raises(CodingError, match="which it was not asked for"):
+        Uncoding(coding)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_what_is_not_coded_so_is_broken(coding: str) -> None:
+    with pytest.raises(CodingError, match="is broken"):
+        list(Uncoding(coding).feed(b"\xff\xfe{}" * 100))
