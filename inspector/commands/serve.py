@@ -19,7 +19,7 @@ from loop_core.client.address import loopback
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
-    from inspector.listener import Certificate
+    from inspector.provider.listener import Certificate
 
 PORT = 8717
 SESSIONS = 8
@@ -61,7 +61,7 @@ def serve(
         raise click.UsageError("--key belongs to a certificate: expected --cert")
     certificate = None
     if cert is not None:
-        from inspector.listener import load_certificate
+        from inspector.provider.listener import load_certificate
 
         certificate = load_certificate(cert, key)
     if "-" in paths:
@@ -102,7 +102,7 @@ def _serve(
 ) -> None:
     import asyncio
 
-    from inspector.hosts import in_url
+    from inspector.provider.hosts import in_url
     from inspector.web.app_server import AppServer, run
     from inspector.web.browser import Entrance
     from inspector.web.tab import command

@@ -13,7 +13,6 @@ from typing import Any
 
 from aiohttp import web
 
-from inspector.hosts import UNKNOWN_HOST, names_us
 from inspector.provider import frames
 from inspector.provider.checks import check, match_json, names_model, stop_strings
 from inspector.provider.connection import (
@@ -33,6 +32,7 @@ from inspector.provider.connection import (
     story_for,
     with_previous,
 )
+from inspector.provider.hosts import UNKNOWN_HOST, names_us
 from inspector.provider.place import locate, read_mark
 from inspector.provider.reply import Reply, refusal, reply_at, request_tokens, stored_reply, with_request_id
 from inspector.provider.scenarios import Story

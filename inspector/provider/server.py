@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from inspector.hosts import in_url
-from inspector.listener import Sparing, ending_signal, listening
 from inspector.provider.app import application
 from inspector.provider.connection import AnsweredRequest
+from inspector.provider.hosts import in_url
+from inspector.provider.listener import Sparing, ending_signal, listening
 from inspector.provider.reading import story_of
 from inspector.provider.reply import dialect_for
 from inspector.provider.scenarios import Story

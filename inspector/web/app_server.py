@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from inspector.listener import Certificate, Sparing, ending_signal, listening
+from inspector.provider.listener import Certificate, Sparing, ending_signal, listening
 from inspector.web import browser
 from inspector.web.browser import BrowserClaims, Entrance
 from inspector.web.tab import GRACE, SCHEMES, Tab

@@ -17,7 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from inspector.hosts import UNKNOWN_HOST, names_us
+from inspector.provider.hosts import UNKNOWN_HOST, names_us
 from loop_core.errors import LoopError
 
 

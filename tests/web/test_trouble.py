@@ -17,7 +17,7 @@ from aiohttp import ClientSession, CookieJar
 from aiohttp.http_exceptions import BadHttpMessage
 
 from inspector.commands import serve
-from inspector.listener import Certificate, Sparing, listening, load_certificate
+from inspector.provider.listener import Certificate, Sparing, listening, load_certificate
 from inspector.web import app_server
 from inspector.web.browser import Entrance
 from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inspector.hosts import in_url, names_us
+from inspector.provider.hosts import in_url, names_us
 from loop_core.client.address import loopback
 
 
