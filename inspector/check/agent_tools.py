@@ -25,7 +25,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.lines.spans import one_line
-from inspector.report.made_runs import fidelity_of
+from inspector.report.run_answers import fidelity_of
 from inspector.sessions import open_paths, redact
 from inspector.sessions.folders import files_of, is_session, transcripts
 from inspector.sessions.intake import STDIN

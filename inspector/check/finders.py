@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
-from inspector.report.made_runs import used_responses
+from inspector.report.run_answers import used_responses
 from inspector.sessions.recording import TurnPlace
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems

@@ -269,7 +269,7 @@ def run_live_branch(
 
     since, settings = _from(tree, start, stretches, from_step, turn)
     if way is None:
-        from inspector.live.stand_in import stand_in_request
+        from inspector.live.scripted import stand_in_request
 
         look = stand_in_request(start.view.replay, settings, since, os.environ)
     else:

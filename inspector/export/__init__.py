@@ -77,7 +77,7 @@ def _text(scope: ExportScope) -> Mapping[str, str]:
 
 def _json(scope: ExportScope) -> Mapping[str, str]:
     from inspector.report.explain_document import document
-    from inspector.report.made_runs import settings_words
+    from inspector.report.run_answers import settings_words
 
     under = settings_words(scope.view)
     made = redact.texts({**document(scope.view), **({"settings": under} if under else {})})

@@ -24,7 +24,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.report.lines.spans import count_of
-from inspector.report.made_runs import cut_again, fidelity_of, used_responses
+from inspector.report.run_answers import cut_again, fidelity_of, used_responses
 from inspector.report.verdict import identifier
 from inspector.sessions import open_paths, redact
 from inspector.sessions.credential_values import REDACTED

@@ -32,7 +32,7 @@ from inspector.export.conventions import (
 )
 from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.made_runs import fidelity_of
+from inspector.report.run_answers import fidelity_of
 from inspector.sessions import redact
 from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
 from loop_core.judge.arguments import parse

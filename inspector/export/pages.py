@@ -18,7 +18,7 @@ from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
-from inspector.report.made_runs import branch_files, cut_again, fidelity_of, settings_words
+from inspector.report.run_answers import branch_files, cut_again, fidelity_of, settings_words
 from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
 from loop_core.judge.gate import Admission, Verdict

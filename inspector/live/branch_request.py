@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from inspector.config.settings import Settings, live_limits, name_of
 from inspector.live.answers import TurnResults, recorded_results
 from inspector.live.headless import refuse_secrets
-from inspector.live.scripted import ScriptedServer
 from inspector.live.target import (
     Cost,
     CostPart,
@@ -38,6 +38,9 @@ from loop_core.turn.state import Send, Tick
 from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Step, next_step
 from loop_core.wire import wire
+
+if TYPE_CHECKING:
+    from inspector.live.scripted import ScriptedServer
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -15,7 +15,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
-from inspector.report.made_runs import branch_files, cut_again, settings_words
+from inspector.report.run_answers import branch_files, cut_again, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import name_of
 from inspector.sessions.recording import Input

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.replay.case import REFUSED
-from inspector.report.cut_runs import cut_run_lines
+from inspector.report.call_outcomes import cut_run_lines, sent_back
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
@@ -20,7 +20,6 @@ from inspector.report.lines.blocks import Block
 from inspector.report.lines.server_calls import server_lines
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, field, more, paragraphs, safe
 from inspector.report.run_answers import answers_of, is_simulated
-from inspector.report.sent_back import sent_back
 from inspector.sessions.recording import Exchange
 from loop_core.judge import arguments
 from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
