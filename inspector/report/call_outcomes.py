@@ -13,10 +13,9 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from inspector.report.facts import ResponseFacts, View
+from inspector.report.facts import ENDS, ResponseFacts, View
 from inspector.report.findings import FAILED, RAN, RAN_CUT, RAN_UNSEEN, shows_cut
 from inspector.report.lines.spans import Line, Span, Tone, count_of
-from inspector.report.next_acts import ENDS
 from inspector.sessions import redact
 from inspector.sessions.reasons import inference_of, is_unrecorded
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse

@@ -17,8 +17,14 @@ from dataclasses import dataclass
 from fnmatch import translate
 
 from inspector.report.facts import View
-from inspector.report.filter_offers import (
+from inspector.report.filter_terms import (
     ALIASES,
+    FLAGS,
+    NUMBERS,
+    PATTERNS,
+    WORDS,
+    FilterPlace,
+    StepContext,
     closed_values,
     in_quotes,
     meant_term,
@@ -27,7 +33,6 @@ from inspector.report.filter_offers import (
     term_of,
     term_text,
 )
-from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, FilterPlace, StepContext
 from loop_core.errors import CallerError
 
 QUOTED_TEXT = 'in "quotes" it is searched as text'
