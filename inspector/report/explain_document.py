@@ -9,7 +9,7 @@ from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
-from inspector.config.prices import NO_PRICES, PriceTable
+from inspector.config.settings import NO_PRICES, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import ReportedFinding
 from inspector.report.run_answers import answers_of

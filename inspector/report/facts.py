@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from inspector.config.prices import PriceTable
-from inspector.config.settings import Settings
+from inspector.config.settings import PriceTable, Settings
 from inspector.replay import Replay, TurnRun, begin_replay, join_runs
 from inspector.replay.case import LIVE, REFUSED, Case
 from inspector.report.findings import (

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from inspector.config.prices import MILLION, Price, PriceTable
+from inspector.config.settings import Price, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions.recording import Exchange
 from loop_core.values import Usage
@@ -315,7 +315,7 @@ def _cost(price: Price, count: InputTokens, usage: Usage, output: int) -> Respon
         if tokens and each is None:
             return ResponseCost(None, f"its model has no price for {kind.replace('_', ' ')}")
         amount += tokens * (each or 0.0)
-    return ResponseCost(amount / MILLION)
+    return ResponseCost(amount / 1_000_000)  # prices are for a million tokens
 
 
 def turn_cost(view: View, turn: TurnFacts) -> CostSum | None:
