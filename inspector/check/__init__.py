@@ -29,11 +29,10 @@ from inspector.sessions.intake import STDIN
 from inspector.sessions.recording import ODD, Input, Recording
 from loop_core.values import At, Severity
 
-__all__ = ["FileProblems", "Problem", "Report", "check_file", "check_paths", "merge"]
-
-
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+__all__ = ["FileProblems", "Problem", "Report", "check_file", "check_paths", "merge"]
 
 LONGEST = 400
 """Characters of a message."""
@@ -158,11 +157,9 @@ def check_file(
         CallerError: there is no such rule, API or profile, or the filter cannot be read.
     """
     ids = selected_rules() if rules is None else [each for each in selected_rules(rules) if each in set(rules)]
-    if isinstance(path_or_bytes, bytes):
-        return check_paths_together(
-            (STDIN,), ids, name=name, api=api, profile=profile, filter_text=filter_text, stdin=path_or_bytes)
-    return check_paths_together(
-        (os.fspath(path_or_bytes),), ids, name=name, api=api, profile=profile, filter_text=filter_text)
+    stdin = path_or_bytes if isinstance(path_or_bytes, bytes) else None
+    path = STDIN if isinstance(path_or_bytes, bytes) else os.fspath(path_or_bytes)
+    return check_paths_together((path,), ids, name=name, api=api, profile=profile, filter_text=filter_text, stdin=stdin)
 
 
 @without_collector
@@ -170,8 +167,7 @@ def check_paths_together(
     paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
     filter_text: str = "", stdin: bytes | None = None, from_folder: bool = False,
 ) -> Report:
-    """Checks several files as one session. A file that only a folder listed and that is no session is counted, not
-    reported."""
+    """Checks several files as one session. A file `from_folder` that is no session is counted, not reported."""
     if filter_text:
         from inspector.report import filters  # its words are made into a table, which most runs do not need
 
@@ -248,8 +244,7 @@ def _problem(
 
 
 def _print(rule: str, body: bytes, count: int) -> str:
-    """A fingerprint that stays the same if lines move and files are renamed: of the rule and the bytes of the
-    answer."""
+    """A fingerprint of the rule and the bytes of the answer: the same if lines move and files are renamed."""
     return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
 
 

@@ -50,8 +50,7 @@ def _response(scope: ExportScope) -> ResponseFacts:
 
 
 def _number(facts: ResponseFacts) -> str:
-    """The part of a file name that tells responses apart: the index, or for a simulated or live one a mark and the
-    step."""
+    """The part of a file name that tells responses apart: the index, else a mark and the step."""
     made = f"{facts.fidelity.value.lower()}_" if facts.is_made else ""
     return made + (str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}")
 

@@ -229,8 +229,7 @@ reported."""
 
 
 def why_unreported(view: View, turn: TurnFacts) -> str:
-    """The reason why a turn cannot be reported to a provider, and what can be reported instead; empty if a provider
-    sent its answers."""
+    """Why a turn cannot be reported to a provider, and what can be instead; empty if a provider sent its answers."""
     look, fidelity = judged_turn_of(view.replay, turn.run, turn.findings), fidelity_of(view, turn)
     why = next((words for holds, words in UNSENT if holds(look, fidelity)), "")
     if not why:

@@ -160,9 +160,6 @@ def _input_tokens(parent: Replay, start: BranchStart, target: Target, model: str
     return usage.input_tokens + ((usage.cached_tokens or 0) if beside else 0)
 
 
-# -- The lines ---------------------------------------------------------------------------------------------------------
-
-
 def announcement(request: BranchRequest, turn: int) -> list[str]:
     """The description of the request, as lines for people. `turn` is the number of the turn."""
     target = request.target

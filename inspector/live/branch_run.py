@@ -142,8 +142,7 @@ def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> froze
 
 
 def after_of(end: str, text: str) -> Event:
-    """The event after the last answer. `end` is the recorded terminal reason, empty if the recording was cut; `text`
-    the last remark."""
+    """The event after the last answer, by the recorded terminal reason, empty if the recording was cut."""
     if end == "cancelled":
         return Cancel(live=True)
     if end == "unrecorded":
@@ -228,9 +227,6 @@ class BranchRun:
                 async for step in asteps_from(wanted.first, source):
                     listening.last = step
         return listening.branch_answers(self.name, wanted), listening.failure
-
-
-# -- read again --------------------------------------------------------------------------------------------------------
 
 
 def recall(name: str, folder: Path) -> BranchAnswers:

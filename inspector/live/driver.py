@@ -78,8 +78,6 @@ class Driver(Observer):
             self.recorder.settings(self._settings)
         return self.recorder
 
-    # -- what the operator does ----------------------------------------------------------------------------------
-
     async def act(self) -> None:
         """Runs the effect that waits, and the following ones if the turn runs freely."""
         if self.live.phase is Phase.WAITING:
@@ -201,8 +199,6 @@ class Driver(Observer):
         if self.recorder is not None:
             self.recorder.close()
 
-    # -- effects -------------------------------------------------------------------------------------------------
-
     async def _send(self, request: LiveRequest | None) -> None:
         live, send = self.live, self.live.pending
         if not isinstance(send, Send):
@@ -282,8 +278,6 @@ class Driver(Observer):
         source, self._source = self._source, None
         if source is not None:
             await source.aclose()
-
-    # -- what the source tells -----------------------------------------------------------------------------------
 
     def on_request(self, ask: LiveRequest) -> None:
         """A request is sent."""

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from loop_core.client.exchange import Connection
 
 
-# -- A live turn from its first request to its end state, headless ---------------------------------------------------
-
 EXITS: Mapping[str, int] = {
     "completed": 0,
     "retry_limit": 3, "budget_exhausted": 3, "no_progress": 3, "repair_failed": 3, "step_limit": 3, "no_answer": 3,

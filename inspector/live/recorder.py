@@ -184,9 +184,6 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-# -- The same in memory ------------------------------------------------------------------------------------------------
-
-
 class RunMemory(RequestClock):
     """Keeps the events of a live source in memory, and passes them to the next observer class it inherits from."""
 
@@ -236,10 +233,7 @@ def replay_of_turns(
     turns: Sequence[LiveTurn], settings: Settings, path: str, notices: Sequence[str] = (),
     memory: RunMemory | None = None,
 ) -> Replay:
-    """Live turns as a replay; turns without any response are left out.
-
-    `memory` has the times of the requests and the results of the tools.
-    """
+    """Live turns with any response as a replay; `memory` has the times of requests and the results of tools."""
     started, answers = (memory.started, tuple(memory.answers)) if memory is not None else ({}, ())
     turns = [told for told in turns if told.responses]
     heard = [each for told in turns for each in told.responses]

@@ -184,10 +184,7 @@ def stand_in_request(parent: Replay, settings: Settings, since: int, environment
 
 
 def stand_in(turn: TurnRun, run: int = 0) -> Story:
-    """The scenario of a recorded turn: its answers as they were merged, the last one with a made-up rest if it was cut.
-
-    Where the recorded agent went another way, a turn has several runs: `run` is the number of the one that is played.
-    """
+    """The scenario of a run of a recorded turn: its merged answers, the last one with a made-up rest if it was cut."""
     steps = [step for step in turn.steps if step.run == run]
     return Story("stand-in", "What was recorded of a turn, and a made-up rest.", tuple(_answers(steps)))
 
@@ -225,11 +222,8 @@ def _rest(text: str) -> str:
 
 
 def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
-    """A call whose arguments are completed, with the mark after the text that was cut.
-
-    A call whose arguments look whole gets the mark too, because a format that sends an object hides cuts. A recorded
-    result only answers equal arguments, so made-up arguments never get one.
-    """
+    """A call whose arguments are completed, with the mark after the text that was cut; also one whose arguments look
+    whole, since a format that sends an object hides cuts. No recorded result answers such arguments."""
     try:
         begun = from_json_prefix((call.arguments or "").encode())
     except ValueError:

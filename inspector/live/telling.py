@@ -212,9 +212,6 @@ def why_none(answer: LiveResponse) -> str:
     return f"HTTP {answer.status}" + (f", {message}" if message else "")
 
 
-# -- what waits, in full ---------------------------------------------------------------------------------------------
-
-
 def waiting(driver: Driver) -> list[Line]:
     """The effect that waits, in full: the request as it will be sent, the calls, or the end."""
     live = driver.live
@@ -319,9 +316,6 @@ def exchanges(driver: Driver) -> list[Line]:
     if driver.live.phase is Phase.RETRYING and lines:
         lines.append((Span("  "), Span(f"sent again in {driver.live.seconds_left:.0f} s", Tone.WARN)))
     return lines
-
-
-# -- while it streams ------------------------------------------------------------------------------------------------
 
 
 def coming(flow: Flow) -> str:

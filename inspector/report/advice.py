@@ -55,9 +55,6 @@ def tested_advice(settings: Mapping[str, str], basis: Basis) -> Advice:
     return Advice(f"raise {said}: {TRIED[basis]}", basis, dict(settings))
 
 
-# -- turns that a limit of the engine has ended ----------------------------------------------------------------------
-
-
 COUNTS: Mapping[str, Callable[[Spend], int]] = {
     "continuation_max_attempts": lambda spent: spent.attempts,
     "continuation_max_total_completion_tokens": lambda spent: spent.continuation_tokens,
@@ -75,11 +72,8 @@ _ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools")
 
 
 def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
-    """The limit that ended the turn, and its value; None if it did not affect the deciding answer.
-
-    It did not if that answer comes after the end of our run, where a higher limit changes nothing, or if the context is
-    full.
-    """
+    """The limit that ended the turn, and its value; None if it did not affect the deciding answer: that one comes after
+    the end of our run, where a higher limit changes nothing, or the context is full."""
     seen = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
     at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is seen), look.worst)
     if look.limit is None or at >= look.worst:
@@ -98,9 +92,6 @@ def limit_said(look: JudgedTurn) -> str:
     return f"this loop's limit {name} ({spent}{value:,}) ended the turn"
 
 
-# -- what decided the turn -------------------------------------------------------------------------------------------
-
-
 class Situation(NamedTuple):
     """The cause of a turn's verdict, the settings to try in order of their cost, and the advice if none works."""
 
@@ -108,8 +99,7 @@ class Situation(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     guess: Callable[[JudgedTurn], str]
     tries: tuple[str, ...] = ()
-    """`LIMIT` stands for the limit that ended the turn, and those that would end it next; other words name a
-    setting."""
+    """Names of settings; `LIMIT` stands for the limit that ended the turn, and those that would end it next."""
 
 
 LIMIT = "limit"
@@ -276,8 +266,7 @@ LIVE = "the rest was not recorded: only a live run (F) can show it"
 
 
 def why_no_run(advice: Advice) -> str:
-    """The reason why an advice cannot be tried: the rest was not recorded, or no setting is the cause of the
-    verdict."""
+    """Why an advice cannot be tried: the rest was not recorded, or no setting is the cause of the verdict."""
     if advice.text.endswith(UNSEEN):
         return "the rest was not recorded · L runs a new live turn"
     return f"no setting changes this · {advice.text}"
@@ -312,9 +301,6 @@ def can_be_asked(look: JudgedTurn) -> bool:
     """Whether the recorded request is as it was sent; the requests of an agent's transcript are reconstructed."""
     exchange = look.exchange
     return exchange.request is not None and exchange.recorder is None and bool(exchange.url)
-
-
-# -- errors ----------------------------------------------------------------------------------------------------------
 
 
 class Failure(NamedTuple):

@@ -32,9 +32,9 @@ def text(
 ) -> str:
     """The whole report, or with `only` that of the turns and responses with these indices.
 
-    `read` has the options of reading; with it, each advice is followed by the command that carries it out. With
-    `with_bytes` the bytes that decided a turn follow it, for a reader who does not have the recording. Without
-    `everything`, turns that need no attention are only counted. With `table`, a table of the turns comes first.
+    With the options of reading, each advice is followed by the command that carries it out, and with `with_bytes` each
+    turn by the bytes that decided it, for a reader without the recording. Without `everything`, turns that need no
+    attention are only counted. With `table`, a table of the turns comes first.
     """
     wanted = None if only is None else frozenset(only)
     first = [*overview(_rows(view, wanted), everything), ""] if table else ()
@@ -58,8 +58,7 @@ WIDE = 200
 
 
 def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
-    """The table as text, worst first, and the counts of turns by verdict and model; without `everything`, turns that
-    need no attention are counted and not listed."""
+    """The table as text, worst first, and the counts of turns by verdict and model."""
     from inspector.report import turn_table as table  # a report of one file has none
 
     # Without ages, so that the same files give the same report tomorrow. Turns are numbered over all files, not within

@@ -275,9 +275,7 @@ def _same_turns(replay: Replay, before: View) -> int:
     return min(len(replay.turns), len(before.turns))
 
 
-def _same_turn(
-    before: View, number: int, run: TurnRun, findings: tuple[ReportedFinding, ...]
-) -> TurnFacts | None:
+def _same_turn(before: View, number: int, run: TurnRun, findings: tuple[ReportedFinding, ...]) -> TurnFacts | None:
     """The facts of a turn, with its verdict and advice, if this run leaves it as it was before; else None."""
     old = before.turns[number] if number < len(before.turns) else None
     if old is None or run.record is not old.run.record or not run.same_steps(old.run) or findings != old.findings:

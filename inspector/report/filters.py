@@ -156,9 +156,6 @@ def _one(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
     raise FilterError(token.at, f"{token.mark!r} where a term is expected")
 
 
-# -- terms -----------------------------------------------------------------------------------------------------------
-
-
 def _tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
     at = 0
@@ -303,10 +300,7 @@ def _once(test: Test) -> Test:
 
 
 def explain_error(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterError:
-    """The error, with a suggestion if the word occurs on the screens as a value.
-
-    `values` are the terms and values that occur in the session, such as `("model", "gpt-5")`.
-    """
+    """The error, with a suggestion if the word is one of the session's `values`, such as `("model", "gpt-5")`."""
     if not isinstance(why, UnknownTermError) or why.word in ALIASES:
         return why
     found = term_of_value(why.word, values)
@@ -325,9 +319,7 @@ def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
 
 
 def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
-    """The note about the words of a filter that are searched in the text, each with the term that finds a value of that
-    name; empty without such words.
-    """
+    """Which words of a filter are searched in the text, each with the term that finds a value of that name."""
     if not found.searched:
         return ""
     known = values if isinstance(values, Mapping) else list(values)
@@ -364,8 +356,7 @@ def hit_after(
 ) -> int | None:
     """The next step at which a breakpoint stops, in direction 1 or -1; None if there is none.
 
-    It stops at the first step that matches, and again at each further response or turn that matches. A condition that
-    stays true does not stop at every step of one response.
+    A condition that stays true stops once for each response or turn, not at every step.
     """
     ahead = range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1)
     return next((index for index in ahead if _begins(expression, view, index, marks)), None)

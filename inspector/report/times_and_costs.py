@@ -91,8 +91,7 @@ class TurnTimes(NamedTuple):
     clock: ClockSource
     started: str | None = None
     duration_ms: float | None = None
-    """Milliseconds: on the wire from the first request to the end of the last answer, by rows from the first to the
-    last row."""
+    """Milliseconds: from the first request to the end of the last answer, by rows from the first to the last row."""
     answers_ms: float | None = None
     """Milliseconds of its answers together, without the time between them; None if not recorded for each."""
 
@@ -128,9 +127,6 @@ def took_phrase(times: TurnTimes) -> str:
     if times.answers_ms is not None:
         return f"took {duration_text(times.answers_ms)} in its answers; what lay between them was not recorded"
     return ""
-
-
-# -- in words --------------------------------------------------------------------------------------------------------
 
 
 def duration_text(ms: float) -> str:

@@ -141,10 +141,7 @@ class TurnRow(NamedTuple):
 
 
 def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
-    """The rows of a recording: its turns, and its unread parts.
-
-    `paths` are the files of one session; without them, each file of the view is a session of its own.
-    """
+    """The rows of a recording, its turns and its unread parts; without the paths of one session, each file is one."""
     firsts = {view.path_of(turn): turn.run.record.user_text for turn in reversed(view.turns)}
     file_at = cache(partial(_file, view, tuple(paths), firsts))
     turns = [_row(view, turn, number, file_at) for number, turn in enumerate(view.turns, start=1)]
@@ -218,16 +215,13 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
 # does not tell sessions apart.
 _NAMELESS = re.compile(r"(?:rollout-|session-\d|\d{4}-?\d\d)|(?:events|wire|state|messages|transcript|chat_history)$")
 """Matches file names, or their beginnings, that agents give to every session."""
-
-
 _OWN_LIVE = re.compile(r"\d{8}-(\d\d)(\d\d)(\d\d)-\d{6}-")
 """Matches the names that this program gives to recordings of its live turns: only the time tells them apart."""
 
 
 def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
     """The name of a session: its title, else the name of its file, with the folder if that is a number. A file whose
-    name every session of its agent has is named by its first message, if given.
-    """
+    name every session of its agent has is named by its first message, if given."""
     abouts = (given.about for given in inputs if given.path == path)
     title = next((each.title for each in abouts if each is not None and each.title), "")
     stem = os.path.basename(path).split(".")[0] or path
@@ -281,8 +275,7 @@ _OWN_NUMBERS = tuple(name for name in AnswerRecord._fields if name in NUMBERS)
 
 @lru_cache(maxsize=65_536)
 def _same(values: Shared) -> Shared:
-    """Returns one object for equal values. This saves memory, because most answers share a few sets of words and
-    flags."""
+    """One object for equal values, which saves memory: most answers share a few sets of words and flags."""
     return values
 
 

@@ -161,7 +161,7 @@ def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[s
 def layout(
     every: Sequence[TurnColumn], width: int, widest: Mapping[str, int] | None = None
 ) -> tuple[tuple[TurnColumn, int], ...]:
-    """The columns that fit into this many cells, with their widths; the first flexible column gets the rest. A column in
+    """The columns that fit into this many cells, with their widths; the first flexible one gets the rest. A column in
     `widest` gets what its widest cell and its heading need at most, and none if all its cells are empty."""
     room = widest or {}
     every = [_narrow(column, room.get(column.name)) for column in every if room.get(column.name) != 0]

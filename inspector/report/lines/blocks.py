@@ -25,8 +25,7 @@ class Block(NamedTuple):
 
 
 class Blocks(Sequence[Block]):
-    """The blocks of a view in order. Each is made on access, because it consists of three numbers that its turn holds.
-    """
+    """The blocks of a view in order; each is made on access from three numbers."""
 
     def __init__(self, view: View) -> None:
         self._view = view

@@ -145,10 +145,8 @@ RECEIVED_SHOWN = 4_000
 
 
 def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> LineSheet:
-    """The sheet of a run's calls up to a step; it opens at those of response `here`.
-
-    `step` is an index in the trace; of answers after it only the number of calls is shown. None shows all answers.
-    """
+    """The sheet of a run's calls, opened at those of response `here`; calls after the step with this index are only
+    counted."""
     lines: list[Line] = []
     focus: int | None = None
     copied: list[str] = []

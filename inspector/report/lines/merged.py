@@ -103,9 +103,6 @@ def change_counts(changes: Sequence[Change]) -> tuple[int, int]:
     return sum(len(change.added) for change in changes), sum(len(change.removed) for change in changes)
 
 
-# -- in lines --------------------------------------------------------------------------------------------------------
-
-
 RULE_MEANS: Mapping[SeamRule, str] = {
     SeamRule.CAREFUL: "leaves out a repetition only if it was asked for or is too long to be chance",
     SeamRule.CONCAT: "joins the answers as they were sent",
@@ -115,8 +112,7 @@ RULE_MEANS: Mapping[SeamRule, str] = {
 
 
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
-    """One seam as lines: its segments, the reason and rule of the decision, and the text left out; the first one with
-    what the words mean."""
+    """One seam as lines: its segments, the reason and rule of the decision, and the text left out."""
     why = safe(seam.why or seam.decision.value, Tone.SEAM if seam.sure else Tone.WARN)
     where = f"══ seam {seam.index} to {seam.index + 1}: "
     lines: list[Line] = [(Span(where, Tone.SEAM), why, Span(f" · rule: {rule.value} ══", Tone.SEAM))]
@@ -182,9 +178,7 @@ class SegmentLine(NamedTuple):
 class MergedSheet(LineSheet):
     """The sheet of one run of a turn; `here` is the segment that the cursor has reached."""
 
-    def __init__(
-        self, entries: Sequence[SegmentLine], ranges: Sequence[tuple[int, int]], here: int, text: str
-    ) -> None:
+    def __init__(self, entries: Sequence[SegmentLine], ranges: Sequence[tuple[int, int]], here: int, text: str) -> None:
         super().__init__([entry.line for entry in entries], copy_text=lambda: text)
         self.laid, self.reached, self.here, self.text = entries, ranges, here, text
         self.shape: object = entries
@@ -288,10 +282,7 @@ class Text(NamedTuple):
 def segment_lines(
     text: Text, place: int, facts: ResponseFacts, ran: Sequence[Verdict] = ()
 ) -> Iterator[tuple[Line, bool]]:
-    """The lines of a segment, each with whether it shows a change by the tried rule.
-
-    `ran` are its held calls that the recorded agent ran.
-    """
+    """The lines of a segment, each with whether it shows a change by the tried rule; `ran` are held calls that ran."""
     segment, whole = text.segments[place], text.whole
     own = [each for each in text.changes if each.segment == place]
     if place:

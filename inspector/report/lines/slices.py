@@ -31,8 +31,6 @@ OFFSET = 9
 """Columns of an offset."""
 HANG = OFFSET + 1
 """Columns before the bytes of a row."""
-
-
 CHUNK = 4_096
 """The largest number of bytes of a line. A longer line is broken, so that the cost of showing a part depends only on
 the part."""
@@ -62,8 +60,7 @@ def text_of_bytes(data: bytes) -> str:
 
 
 class Bytes:
-    """The common part of body sheets: lines before and after the body, marked bytes, and the bytes of a selected fact.
-    """
+    """The common part of body sheets: lines around the body, marked bytes, and the bytes of a selected fact."""
 
     def __init__(
         self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, row: int | None = None
@@ -226,8 +223,7 @@ class Slices(Bytes):
             yield piece.start + start, piece.start + end, role
 
     def _inside_at(self, position: int) -> InString | None:
-        """Whether a slice begins inside a string, as the rest of a long line may; None if finding out would take too
-        long."""
+        """Whether a slice begins inside a string, as the rest of a long line may; None if the line is too long."""
         first = position
         while first not in self._inside and self._goes_on(first):
             first -= 1

@@ -139,8 +139,6 @@ def paragraphs(text: str, role: Tone = Tone.PLAIN) -> list[Line]:
     return found
 
 
-# -- fields ----------------------------------------------------------------------------------------------------------
-
 LABEL = 15
 """Columns of a field's name."""
 
@@ -169,8 +167,6 @@ def words(*texts: str) -> Line:
     """Texts with a separator in between."""
     return join_groups([(Span(text),) for text in texts])
 
-
-# -- cells -----------------------------------------------------------------------------------------------------------
 
 GUTTER = 2
 """The width of a mark before a text; further rows of the text are indented by it."""
@@ -253,16 +249,9 @@ def mark_matches(line: Line, needle: str) -> Line:
     return line
 
 
-# -- wrapping --------------------------------------------------------------------------------------------------------
-
-
-def wrap_line(
-    line: Line, width: int, measure: Measure = cells, at_spaces: bool = True, needle: str = ""
-) -> list[Line]:
-    """The line as rows of at most `width` cells; further rows are indented below its field or gutter.
-
-    Every occurrence of `needle` is marked, also one that continues on the next row.
-    """
+def wrap_line(line: Line, width: int, measure: Measure = cells, at_spaces: bool = True, needle: str = "") -> list[Line]:
+    """The line as rows of at most `width` cells, further ones indented below its field or gutter; every occurrence of
+    `needle` is marked, also one that continues on the next row."""
     if width_of(line, measure) <= width:
         return [mark_matches(line, needle)]
     hang = _hang(line, width, measure)
