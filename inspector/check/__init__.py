@@ -74,7 +74,6 @@ class TurnEnd(NamedTuple):
     day: str
     """`2026-11-23` in UTC; empty if no time was recorded."""
     reason: str
-    """The effective stop reason that decided it."""
     output: int
     """Output tokens of all its answers, as far as they were counted."""
     uncounted: int

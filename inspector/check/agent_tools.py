@@ -47,7 +47,6 @@ MOST_NOTES = 50
 LONGEST_LINE = 400
 """Characters of a sentence or a name."""
 _WORDS = {True: "yes", False: "no"}
-"""The words for a setting that is on or off."""
 
 
 def _from_json(value: Any) -> Any:

@@ -31,11 +31,9 @@ class GroupRow(NamedTuple):
     turns: int
     complete: int
     lost: int
-    """Turns that were lost."""
     output: int
     """Output tokens of its turns, as far as they were counted."""
     lost_output: int
-    """The output tokens of the lost turns among them."""
     endings: Mapping[str, int]
     """Verdict -> turns, the most frequent first."""
 
@@ -44,7 +42,6 @@ DIMENSIONS: Mapping[str, Callable[[TurnEnd], str]] = {
     "ending": lambda turn: turn.verdict, "model": lambda turn: turn.model, "agent": lambda turn: turn.agent,
     "day": lambda turn: turn.day,
 }
-"""The dimensions by which turns are grouped."""
 COUNTS: Table[GroupRow] = Table((
     Column("turns", lambda row: row.turns), Column("complete", lambda row: row.complete),
     Column("lost", lambda row: row.lost), Column("output_tokens", lambda row: row.output),
@@ -236,4 +233,3 @@ def _table(rows: Sequence[GroupRow]) -> str:
 
 
 FORMS: Mapping[str, Callable[[Report], str]] = {"text": text, "json": as_json, "csv": as_csv, "html": page}
-"""The values of `--format` with `--stats`."""

@@ -285,7 +285,6 @@ def write_pieces(pieces: Iterable[str]) -> None:
 
 
 _PIECE = 1 << 16
-"""Characters that are written at once."""
 
 
 class UnwrittenError(Exception):

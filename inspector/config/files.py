@@ -238,7 +238,6 @@ class Bounds(NamedTuple):
     trees: frozenset[str] = frozenset()
     """Folders that may be opened, with everything below them."""
     tools: bool = True
-    """Whether Python callables may be imported and run."""
 
     def holds(self, path: str) -> bool:
         """Whether a file or folder may be opened, after following links."""

@@ -204,7 +204,6 @@ def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:
 
 
 LIMITS = tuple(field.name for field in fields(Limits))
-"""The names of the limits."""
 CHOICES: Mapping[str, SettingChoice] = {
     INITIAL: SettingChoice(_cap),
     "policy": SettingChoice(preset, lambda policy: policy.name),

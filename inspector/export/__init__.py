@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -55,16 +56,11 @@ def _number(facts: ResponseFacts) -> str:
     return made + (str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}")
 
 
-def _html(scope: ExportScope) -> Mapping[str, str]:
-    from inspector.export.pages import blocks, html
+def _page(scope: ExportScope, suffix: str) -> Mapping[str, str]:
+    from inspector.export import pages
 
-    return {f"{scope.name}.html": html(blocks(scope.view, _only(scope)))}
-
-
-def _markdown(scope: ExportScope) -> Mapping[str, str]:
-    from inspector.export.pages import blocks, markdown
-
-    return {f"{scope.name}.md": markdown(blocks(scope.view, _only(scope)))}
+    write = pages.html if suffix == "html" else pages.markdown
+    return {f"{scope.name}.{suffix}": write(pages.blocks(scope.view, _only(scope)))}
 
 
 def _text(scope: ExportScope) -> Mapping[str, str]:
@@ -137,8 +133,8 @@ def _bug(scope: ExportScope) -> Mapping[str, str]:
 
 FORMS: Mapping[str, Form] = {
     "bug": Form("a report with the deciding bytes, and its smallest session", _bug),
-    "html": Form("the session as a page, with the deciding bytes", _html),
-    "md": Form("the session as Markdown, with the deciding bytes", _markdown),
+    "html": Form("the session as a page, with the deciding bytes", partial(_page, suffix="html")),
+    "md": Form("the session as Markdown, with the deciding bytes", partial(_page, suffix="md")),
     "text": Form("the session as linear text, with the deciding bytes", _text),
     "json": Form("the session as one document for programs", _json, "session"),
     "session": Form("the exchanges as a session file", _session),

@@ -275,7 +275,6 @@ ORIGINS: Mapping[Fidelity, str] = {
     Fidelity.LIVE: "asked live again",
     Fidelity.SIMULATED: "SIMULATED, sent by no provider",
 }
-"""Who gave an answer, in the provenance of a session file."""
 
 
 def session_of(responses: Sequence[ResponseFacts], title: str) -> bytes:

@@ -100,7 +100,6 @@ def _json(value: list[Any]) -> str | None:
 
 
 SERVICE = "loop-inspector"
-"""The name of our service and of our instrumentation."""
 PEACEFUL = frozenset({"completed", "unrecorded"})
 """Terminal reasons that are not an error of themselves."""
 FAILED: Mapping[Stop, str] = {

@@ -37,7 +37,6 @@ class TurnResults:
     """The results for the calls of a live run."""
 
     results: Mapping[CallKey, Sequence[ToolResultPart]]
-    """The results that were recorded for each call, in order."""
     toolbox: Toolbox | None = None
     """Tools that the operator gave: a call of one of them is run."""
     first_messages: int = 0

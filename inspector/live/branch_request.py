@@ -58,7 +58,6 @@ class BranchRequest:
     """Whether the input of the first request was counted when it was recorded; else it is estimated."""
     results: TurnResults
     first: Step
-    """The step from which the run continues."""
     ability: Ability
     spelling: Callable[[LiveRequest], LiveRequest]
     under: str

@@ -54,7 +54,6 @@ class Driver(Observer):
         self._sent = 0
         self._moved = asyncio.Event()
         self._edited: tuple[str, ...] = ()
-        """The parts of the request under way that the operator edited."""
 
     @property
     def path(self) -> str | None:

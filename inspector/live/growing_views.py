@@ -182,4 +182,3 @@ _SHEETS: Mapping[str, tuple[Callable[[Streams], Growing], Callable[[Streams], No
     "wire": (Streams._wire, Streams._grow_wire),
 }
 FLOWING = tuple(_SHEETS)
-"""The tabs that show an answer while it arrives."""

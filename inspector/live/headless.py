@@ -153,7 +153,6 @@ class LiveOptions:
     messages: str | None = None
     tools: str | None = None
     results: str | None = None
-    """A recording whose tool results answer calls."""
     reduce_schemas: bool = False
     stream: bool = True
     assignments: Sequence[str] = ()
@@ -172,7 +171,6 @@ class LiveStart:
     settings: Settings
     answers: Answers
     path: str
-    """The path of the recording."""
 
 
 def start(options: LiveOptions, settings: Settings) -> LiveStart:

@@ -51,7 +51,6 @@ class ScriptedServer:
         provider = self._stack.enter_context(serving(story, profile=dialect, pace=PACE))
         self.url = provider.url
         self.bases: Mapping[str, str] = provider.bases
-        """Wire format -> base URL."""
 
     def close(self) -> None:
         """Stops the server; further calls do nothing."""
@@ -65,7 +64,6 @@ class ScriptedTurn:
     start: LiveStart
     server: ScriptedServer
     plays: str
-    """The scenario that the server plays, and its wire format and dialect."""
     runs: bool = False
     """Whether it runs to its end without waiting for keys."""
     stop_word: str = ""

@@ -103,13 +103,11 @@ class Stepper:
     opening: Request
     """The first request of the turn, with the operator's edits."""
     steps: tuple[Step, ...]
-    """The steps of this turn."""
     past: tuple[tuple[Step, ...], ...] = ()
     """The steps of each earlier turn."""
     request: LiveRequest | None = None
     """The request that waits to be sent; None if none does."""
     edits: tuple[str, ...] = ()
-    """The parts of it that the operator changed."""
     unsendable: str = ""
     """Why the request that waits cannot be sent in this format; empty if it can."""
 
@@ -303,7 +301,6 @@ class Phase(StrEnum):
     RETRYING = "retrying"
     """The same request is sent again in a while."""
     RUNNING = "running"
-    """Tools run."""
     OVER = "over"
 
 
@@ -317,9 +314,7 @@ class RunState:
     stepper: Stepper
     phase: Phase = Phase.WAITING
     responses: list[list[LiveResponse]] = field(default_factory=lambda: [[]])
-    """The answers of every turn."""
     flow: Flow | None = None
-    """The answer under way."""
     failed_answer: LiveResponse | None = None
     """A failed answer that the machine has not got yet: its request can be sent again first."""
     until: float = 0.0

@@ -171,7 +171,6 @@ class RequestsLeft:
     first: bool
     """Whether a request is about to leave; else the machine decides first whether one does."""
     cap: int | None
-    """The output cap of the next request."""
     attempts: int | None
     """Continuations; None if the policy has no bound."""
     tokens: int | None
@@ -183,7 +182,6 @@ class RequestsLeft:
     boosts: int | None
     """Retries with twice the cap; None where only the continuations bound them."""
     answers: int = 1
-    """How many answers each request asks for."""
     nudges: int = 0
     """Retries of an answer without content."""
     doubles: bool = False
@@ -201,7 +199,6 @@ class CostPart(NamedTuple):
     """The output of each of them at most; None if only that of all is bounded."""
     output: int
     limit: str
-    """The limit that the number comes from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,6 @@ WORD_OF: Mapping[RequestPlace, str] = {
     RequestPlace.REQUEST: "request with results", RequestPlace.CONTINUATION: "continuation",
     RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
 }
-"""The names of requests after the first of a turn."""
 HOW_SENT: Mapping[Method, str] = {Method.REPAIR: ", which asks for the held call again", Method.NUDGE: ""}
 """The way in which a request is sent -> what is said of it, where the word in brackets would only repeat its name."""
 

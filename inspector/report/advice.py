@@ -46,7 +46,6 @@ TRIED: Mapping[Basis, str] = {
     Basis.RECORDED: "a replay of the recording then completes the turn",
     Basis.SIMULATED: "a simulation then completes the turn, which is a guess",
 }
-"""How a setting was tried -> the result, in words."""
 
 
 def tested_advice(settings: Mapping[str, str], basis: Basis) -> Advice:
@@ -239,7 +238,6 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("change the prompt or the filter; a continuation will not help")),
     Situation("unknown word", _word(Stop.UNKNOWN), _says("name the server with --profile, or report the word")),
 )
-"""Situations, the most specific first; the first that holds decides."""
 OTHERWISE = Situation("anything else", lambda look: True, _says("look at the response; do not run any call from it"))
 
 RAISED: Mapping[str, int] = {
@@ -338,7 +336,6 @@ FAILURES: tuple[Failure, ...] = (
     # Last, since a 404 whose message names the model is explained better by the row above.
     Failure("not there", "check the name of the model and the address", frozenset({404})),
 )
-"""Kinds of errors with their advice, the most specific first."""
 
 
 WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (

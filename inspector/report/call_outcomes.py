@@ -32,7 +32,6 @@ class CutRun(StrEnum):
     WHOLE = "whole"
     """Its arguments are whole, and it did not run from a cut answer."""
     RAN = "ran"
-    """It ran on cut arguments."""
     RAN_OBJECT = "ran object"
     """It ran, and the stop reason shows that it was cut, not its arguments, which are sent as a whole object."""
     RAN_WHOLE = "ran whole"
@@ -132,7 +131,6 @@ class SentBack(NamedTuple):
 
     kind: SentBackAs
     answer: ResponseFacts
-    """The response to that request."""
     pointer: str
     """Where the object is in the request."""
     text: str

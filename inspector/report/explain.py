@@ -54,7 +54,6 @@ def _rows(view: View, only: Set[int] | None) -> list[TurnRow]:
 
 
 WIDE = 200
-"""Width of the table of turns, in cells."""
 
 
 def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:

@@ -234,7 +234,6 @@ def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
 _EXPONENT = re.compile(rb"e[-+][0-9](?:,?\n|\Z)")
 """An exponent of one digit: a number ends its line, and a text ends in a quote."""
 _END = "\n ]"
-"""How the list in a member of a document ends."""
 AT_ONCE = 16
 """So many items of a long list are made and written at once."""
 MANY = 500

@@ -52,7 +52,6 @@ class ResponseFacts:
     state: State | None
     """The engine's decision about it: the state after EvaluateStop."""
     recorded_next: str
-    """What the recorded agent did next, in words."""
     step: int
     """The step that evaluates it, by its index in the trace."""
     recut: Recut | None = None
@@ -121,7 +120,6 @@ class TurnFacts:
     notice: str | None
     spend: Spend
     text: str
-    """The merged text."""
     seams: tuple[Seam, ...]
     verdict: TurnVerdict
     findings: tuple[ReportedFinding, ...] = ()
@@ -351,7 +349,6 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
 
 
 NEVER = "never saw this answer: we asked for it afterwards"
-"""The text for what the recorded agent did after an answer that was asked live."""
 ENDS = "the recording ends"
 """The text where no later request of the agent was recorded."""
 WENT_ON: Mapping[TurnPlace, str] = {

@@ -133,7 +133,6 @@ class Term(NamedTuple, Generic[Told]):
 Word = Term[Iterable[str]]
 """The term `name:value`: it matches if any value of the step or response matches."""
 Flag = Term[bool]
-"""A term of one word."""
 
 
 class Number(NamedTuple):
@@ -323,7 +322,6 @@ PATTERNS: Mapping[str, Pattern] = {
 ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran"}
 """Words that rows print beside those of a term, and the terms that find them."""
 CONNECTIVES: Mapping[str, str] = {"and": "&", "or": "|", "not": "!"}
-"""Words for the marks between terms."""
 
 
 def closed_values() -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
+from typing import NamedTuple
 
 from inspector.report.facts import View
 from inspector.report.filter_terms import (
@@ -88,8 +89,7 @@ _TOKEN = re.compile(r"""
 """, re.VERBOSE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     at: int
     mark: str
     """A bracket or a connective; empty for a term."""

@@ -43,7 +43,6 @@ RAN = (RAN_CUT, RAN_UNPROVEN)
 RAN_UNSEEN = "agent.ran_call_of_unseen_end"
 """It ran a call of an answer whose end was not recorded."""
 FAILED = "agent.failed_held_call"
-"""It answered a held call with an error."""
 RAN_IT = "the recorded agent ran it"
 """The words beside HELD, which is this engine's decision about a call."""
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})

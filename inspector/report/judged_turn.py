@@ -87,7 +87,6 @@ class JudgedTurn(NamedTuple):
     """One turn, as the rows of the verdict table test it."""
 
     final_turn: Turn
-    """The turn in the state in which the engine left it."""
     answers: tuple[TurnAnswer, ...]
     """The recorded answers of the turn; if a simulation or a live server answered the engine, those answers."""
     simulated: bool

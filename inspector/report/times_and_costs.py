@@ -33,7 +33,6 @@ class ClockSource(StrEnum):
     WIRE = "wire"
     """The clock of the client that recorded the provider's bytes."""
     RECORDER = "recorder"
-    """The clock of the agent that wrote the rows of a transcript."""
 
 
 class StreamGap(NamedTuple):
@@ -229,7 +228,6 @@ class InputTokens(NamedTuple):
 
     fresh: int
     cached: int = 0
-    """Tokens read from the provider's cache."""
     written: int = 0
     """Tokens that were processed and written to the cache."""
 
@@ -278,7 +276,6 @@ class CostSum(NamedTuple):
 
     amount: float
     priced: int
-    """The number of responses whose cost is known."""
     responses: int
 
 

@@ -27,7 +27,6 @@ Good = Callable[[JudgedTurn], bool]
 Set = Mapping[str, str]
 T = TypeVar("T")
 LIMITS_TOGETHER = 4
-"""The largest number of limits to raise together."""
 DOUBLINGS = 20
 """The number of doublings after which a search gives up."""
 

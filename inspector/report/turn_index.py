@@ -252,7 +252,6 @@ class ReadRows(NamedTuple):
     done: int
     total: int
     note: str = ""
-    """Why the index is not used."""
 
 
 def read_rows(

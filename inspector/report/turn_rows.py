@@ -77,15 +77,11 @@ class TurnRow(NamedTuple):
     paths: tuple[str, ...]
     """The files that are opened together to show the turn."""
     file: str
-    """The file that the turn was read from."""
     name: str = ""
-    """The name of its session."""
     number: int = 0
     """Its number among the turns of its session, from 1."""
     of: int = 0
-    """The number of turns of the session."""
     step: int = 0
-    """The step that its verdict is about."""
     verdict: TurnVerdict | None = None
     why: str = ""
     """Why the input was not read, if there is no verdict."""
@@ -93,9 +89,7 @@ class TurnRow(NamedTuple):
     agent: str = ""
     model: str = ""
     conversation: str = ""
-    """The id of its conversation."""
     raw: str | None = None
-    """The provider's word."""
     effective: str = ""
     cap: int | None = None
     tokens: int | None = None
@@ -106,7 +100,6 @@ class TurnRow(NamedTuple):
     started: float | None = None
     """Seconds since the epoch; None if that was not recorded."""
     title: str = ""
-    """The beginning of the user's message."""
     text: str = ""
     """The text that is searched, in lower case: the message, the answer, the arguments of its calls."""
     names: str = ""
@@ -256,7 +249,6 @@ def short_file(path: str) -> str:
 # -- Testing a row with a filter -------------------------------------------------------------------------------------
 
 NUMBERS_OF_ROW: Mapping[str, Callable[[TurnRow], float]] = {"turn": lambda row: row.number}
-"""The numbers that the row itself has."""
 _NUMBER_AT = {name: at for at, name in enumerate(
     name for name in NUMBERS if name not in NUMBERS_OF_ROW and name not in AnswerRecord._fields)}
 SHARES = tuple(name for name, row in NUMBERS.items() if row.share not in (None, row.value))
@@ -309,7 +301,6 @@ class RowAnswer(NamedTuple):
 
     row: TurnRow
     answer: int
-    """Its index."""
     source: None = None
     """No other place shares its answer."""
 

@@ -34,7 +34,6 @@ class TurnColumn(NamedTuple):
     """One column of the table of turns."""
 
     name: str
-    """Its heading."""
     column: Column[TurnRow]
     order: Callable[[TurnRow], Any]
     """The sort key of a row; rows with None come last."""
@@ -47,7 +46,6 @@ class TurnColumn(NamedTuple):
 REASON = "raw → reason"
 GAP = 1
 NUMBER = 7
-"""Width of a turn's number, in cells."""
 
 
 def _verdict(row: TurnRow) -> Line:

@@ -21,7 +21,6 @@ class Block(NamedTuple):
     """The turn's index in the view."""
     run: int
     path: str
-    """The file that the turn was read from."""
 
 
 class Blocks(Sequence[Block]):
@@ -30,7 +29,6 @@ class Blocks(Sequence[Block]):
     def __init__(self, view: View) -> None:
         self._view = view
         self.firsts = array("q")
-        """The first step of each block."""
         self.turns = array("q")
         """The index of its turn."""
         for number, turn in enumerate(view.turns):

@@ -76,7 +76,6 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
 _CALLED: Mapping[str, str] = {
     "SSE": "events", "NDJSON": "lines", "EventStream": "frames", "TextSequence": "frames of a WebSocket",
 }
-"""Framing -> the name of its pieces."""
 
 
 def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:

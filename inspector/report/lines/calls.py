@@ -38,7 +38,6 @@ class Fate(StrEnum):
 
     RUN = "run"
     REFUSE = "refuse"
-    """Answer it with the error that its schema gives."""
     STUCK = "stuck"
     """Begin it, and never end it."""
     HOLD = "hold"
@@ -141,7 +140,6 @@ def names_by_fate(opinions: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
 
 CUT = "▌"
 RECEIVED_SHOWN = 4_000
-"""Characters of received arguments and results that are shown."""
 
 
 def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> LineSheet:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
@@ -222,12 +222,10 @@ def _history(step: Step, before: Step | None) -> list[Line]:
 COLUMNS = 66
 """The width below which the two sides are shown one below the other, since narrower columns are hard to read."""
 SIDE_SHOWN = 240
-"""Characters that are shown of each side."""
 BETWEEN: Line = (Span(" │ ", Tone.RULE),)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """The two sides of one row."""
 
     left: Line

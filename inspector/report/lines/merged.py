@@ -39,7 +39,6 @@ class Change(NamedTuple):
     """How another seam rule changes one end of a segment."""
 
     segment: int
-    """Its index in the answer."""
     tail: bool
     """Whether the end of the segment changes; else its beginning."""
     removed: str
@@ -108,7 +107,6 @@ RULE_MEANS: Mapping[SeamRule, str] = {
     SeamRule.CONCAT: "joins the answers as they were sent",
     SeamRule.OVERLAP: "leaves out every repetition, also one that is chance",
 }
-"""The effect of each seam rule."""
 
 
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
@@ -172,7 +170,6 @@ class SegmentLine(NamedTuple):
     segment: int
     line: Line
     changed: bool = False
-    """Whether it shows a change by a tried seam rule."""
 
 
 class MergedSheet(LineSheet):
@@ -276,7 +273,6 @@ class Text(NamedTuple):
     in_force: SeamRule
     """The rule of the run; another rule may be tried in its place."""
     changes: Sequence[Change]
-    """What the tried rule changes in comparison with the rule in force."""
 
 
 def segment_lines(

@@ -35,7 +35,6 @@ from loop_core.wire import wire
 MOST = 60
 """The largest number of added or removed messages that are listed; the others are counted."""
 VALUE = 60
-"""Characters of a setting that are shown."""
 
 
 def request_before(view: View, facts: ResponseFacts) -> ResponseFacts | None:

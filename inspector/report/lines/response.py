@@ -111,7 +111,7 @@ def _title(view: View, facts: ResponseFacts) -> Line:
 
 
 BY_A_STAND_IN = "a stand-in of this program answered, and no provider: what was not recorded is made up"
-"""The remark on an answer of `inspector.live.stand_in`."""
+"""The remark on an answer of the stand-in of `inspector.live.scripted`."""
 
 
 def simulation_lines(facts: ResponseFacts) -> list[Line]:

@@ -171,7 +171,6 @@ def request_sheet(facts: ResponseFacts) -> Sheet:
 
 
 VALUE_SHOWN = 40
-"""The number of characters shown of a fact's value."""
 HINT: Line = (
     Span(". ", Tone.PRESS), Span("next fact  ", Tone.DIM), Span(", ", Tone.PRESS), Span("fact before: ", Tone.DIM),
     Span("the bytes that each was read from", Tone.DIM),
