@@ -26,7 +26,7 @@ from inspector.sessions import intake, open_paths, redact, without_collector
 from inspector.sessions.folders import files_of, is_session
 from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.intake import STDIN
-from inspector.sessions.recording import ODD, Input, Recording
+from inspector.sessions.recording import ODD, Recording
 from loop_core.values import At, Severity
 
 if TYPE_CHECKING:
@@ -194,19 +194,13 @@ def _report(view: View, recording: Recording, ids: Sequence[str], only: set[int]
         turns.setdefault(path, []).append(_turn_end(view, turn))
     listed = [given for given in recording.inputs if given.format != "folder"]
     return Report(tuple(
-        FileProblems(name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
-                     _error(given), _unread(given)) for given in listed),
+        FileProblems(
+            name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
+            one_line(redact.text(given.error or ""), LONGEST),
+            tuple(sorted(Counter(each.unread_format for each in given.skipped if each.unread_format).items())))
+        for given in listed),
         sum(len(given.skipped) for given in recording.inputs if given.format == "folder"),
         len(listed) == 1 and listed[0].format == "pairs" and len(recording.exchanges) == 1)
-
-
-def _unread(source: Input) -> tuple[tuple[str, int], ...]:
-    found = Counter(each.unread_format for each in source.skipped if each.unread_format)
-    return tuple(sorted(found.items()))
-
-
-def _error(source: Input) -> str:
-    return one_line(redact.text(source.error), LONGEST) if source.error else ""
 
 
 def _problems(view: View, turn: TurnFacts, ids: Sequence[str], file: str, number: int) -> Iterator[Problem]:

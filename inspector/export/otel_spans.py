@@ -72,11 +72,6 @@ def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
     return found
 
 
-def of_tool(part: ToolResultPart, verdict: Verdict | None) -> dict[str, Attribute | None]:
-    """The arguments and the result of a tool run, as the conventions write them."""
-    return {conventions.TOOL_ARGUMENTS: verdict.call.arguments if verdict else None, conventions.TOOL_RESULT: part.text}
-
-
 def _parts(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:
     return [_part(part) for part in parts]
 
@@ -326,8 +321,10 @@ def _tool(part: ToolResultPart, verdict: Verdict | None, when: When, parent: int
         conventions.TOOL_CALL_ID: part.call_id, conventions.TOOL_TYPE: "function", conventions.ERROR_TYPE: failed,
         f"{OURS}call.admission": verdict.admission.value if verdict else None,
         f"{OURS}call.rule": verdict.rule if verdict else None, f"{OURS}times": when.basis.value,
-        **(of_tool(part, verdict) if with_content else {}),
     }
+    if with_content:
+        attributes |= {conventions.TOOL_ARGUMENTS: verdict.call.arguments if verdict else None,
+                       conventions.TOOL_RESULT: part.text}
     called = " ".join(word for word in (Operation.EXECUTE_TOOL.value, name) if word)  # `execute_tool NAME`
     return OtelSpan(called, OtelKind.INTERNAL, when.start, when.end, compact(attributes), parent, (), failed)
 

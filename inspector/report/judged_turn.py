@@ -231,7 +231,9 @@ def judge_steps(
     unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
         isinstance(step.event, ProviderResponse) for step in steps)
     simulated = anew or edited or unanswered or has_unrecorded_answer(turn)
-    answers = tuple(_answers_of_run(case, record, steps) if simulated else ()) or tuple(_recorded_answers(case, record))
+    answers = tuple(_answers_of_run(case, record, steps) if simulated else ()) or tuple([
+        TurnAnswer(case.recording.exchanges[link.index], case.judgements[link.index], case.verdicts[link.index],
+                   link.place) for link in record.links])
     findings = () if simulated else findings
     rules = frozenset(note.finding.rule for note in findings)
     places = {link.index: position for position, link in enumerate(record.links)}
@@ -276,13 +278,6 @@ def _limit(replay: Replay, turn: TurnRun, last_turn: Turn) -> tuple[str, int] | 
 def asked_anew(replay: Replay, turn: TurnRun) -> bool:
     """Whether the response that decides a turn was requested again, from a server or a stand-in."""
     return turn.record.live_run is not None and replay.trace.steps[turn.decided].fidelity is not Fidelity.RECORDED
-
-
-def _recorded_answers(case: Case, record: TurnRecord) -> Iterator[TurnAnswer]:
-    """Every response that was recorded of a turn."""
-    for link in record.links:
-        index = link.index
-        yield TurnAnswer(case.recording.exchanges[index], case.judgements[index], case.verdicts[index], link.place)
 
 
 def _answers_of_run(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator[TurnAnswer]:

@@ -227,7 +227,9 @@ def _row(values: list[Any]) -> TurnRow:
     values[_PATHS] = tuple(values[_PATHS])
     verdict = values[_VERDICT]
     values[_VERDICT] = None if verdict is None else _verdict(TurnVerdict(*verdict))
-    values[_ANSWERS] = tuple([AnswerRecord(_share_values(*shared), *own) for shared, *own in values[_ANSWERS]])
+    values[_ANSWERS] = tuple([
+        AnswerRecord(SharedValues(tuple(map(tuple, words)), frozenset(flags), tuple(numbers), tuple(shares)), *own)
+        for (words, flags, numbers, shares), *own in values[_ANSWERS]])
     values[_TURNS] = tuple([(word, count) for word, count in values[_TURNS]])
     return TurnRow._make(values)
 
@@ -236,10 +238,6 @@ def _verdict(verdict: TurnVerdict) -> TurnVerdict:
     advice = None if verdict.advice is None else Advice(*verdict.advice)
     return verdict._replace(
         severity=Severity(verdict.severity), advice=advice and advice._replace(basis=Basis(advice.basis)))
-
-
-def _share_values(words: list[list[str]], flags: list[str], numbers: list[float], shares: list[float]) -> SharedValues:
-    return SharedValues(tuple(map(tuple, words)), frozenset(flags), tuple(numbers), tuple(shares))
 
 
 # -- The rows of files: from the index if they are unchanged, else by reading the files one after another ------------
