@@ -107,7 +107,7 @@ LEFT_OUT: dict[str, str] = {
     r"inspector\.live\.(growing_views|stepper)\..*": LATER,
     r"inspector\.provider\.dialects\.DIALECTS(\..*)?": "made of the formats and of `OTHERS`, which are tried",
     r"inspector\.provider\.scenarios\.(COMPLETE|TOOLS)": LATER,
-    r"inspector\.report\.(judged_turn\..*|next_acts\.WENT_ON)": LATER,
+    r"inspector\.report\.(judged_turn\..*|facts\.WENT_ON)": LATER,
     r"inspector\.sessions\.credentials\.FORMS": "the examples that tests plant are made of its rows",
     r"inspector\.replay\.((simulate|tokens)\..*|case\.TURN_PLACES)": LATER,
     r"wire\..*\bserving\.(KNOWN.*|(.*_)?ERRORS|ROLES|OTHERS|ELSEWHERE|INCLUDES|SAMPLING|FORMATS|ONLY_TEXT|PEER_.*"

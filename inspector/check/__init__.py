@@ -26,14 +26,13 @@ from inspector.sessions import intake, open_paths, redact, without_collector
 from inspector.sessions.folders import files_of, is_session
 from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.intake import STDIN
-from inspector.sessions.recording import ODD, Input, Recording
+from inspector.sessions.recording import ODD, Recording
 from loop_core.values import At, Severity
-
-__all__ = ["FileProblems", "Problem", "Report", "check_file", "check_paths", "merge"]
-
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+__all__ = ["FileProblems", "Problem", "Report", "check_file", "check_paths", "merge"]
 
 LONGEST = 400
 """Characters of a message."""
@@ -75,7 +74,6 @@ class TurnEnd(NamedTuple):
     day: str
     """`2026-11-23` in UTC; empty if no time was recorded."""
     reason: str
-    """The effective stop reason that decided it."""
     output: int
     """Output tokens of all its answers, as far as they were counted."""
     uncounted: int
@@ -158,11 +156,9 @@ def check_file(
         CallerError: there is no such rule, API or profile, or the filter cannot be read.
     """
     ids = selected_rules() if rules is None else [each for each in selected_rules(rules) if each in set(rules)]
-    if isinstance(path_or_bytes, bytes):
-        return check_paths_together(
-            (STDIN,), ids, name=name, api=api, profile=profile, filter_text=filter_text, stdin=path_or_bytes)
-    return check_paths_together(
-        (os.fspath(path_or_bytes),), ids, name=name, api=api, profile=profile, filter_text=filter_text)
+    stdin = path_or_bytes if isinstance(path_or_bytes, bytes) else None
+    path = STDIN if isinstance(path_or_bytes, bytes) else os.fspath(path_or_bytes)
+    return check_paths_together((path,), ids, name=name, api=api, profile=profile, filter_text=filter_text, stdin=stdin)
 
 
 @without_collector
@@ -170,8 +166,7 @@ def check_paths_together(
     paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None = None, profile: str | None = None,
     filter_text: str = "", stdin: bytes | None = None, from_folder: bool = False,
 ) -> Report:
-    """Checks several files as one session. A file that only a folder listed and that is no session is counted, not
-    reported."""
+    """Checks several files as one session. A file `from_folder` that is no session is counted, not reported."""
     if filter_text:
         from inspector.report import filters  # its words are made into a table, which most runs do not need
 
@@ -199,19 +194,13 @@ def _report(view: View, recording: Recording, ids: Sequence[str], only: set[int]
         turns.setdefault(path, []).append(_turn_end(view, turn))
     listed = [given for given in recording.inputs if given.format != "folder"]
     return Report(tuple(
-        FileProblems(name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
-                     _error(given), _unread(given)) for given in listed),
+        FileProblems(
+            name or given.path, tuple(problems.get(given.path, ())), tuple(turns.get(given.path, ())),
+            one_line(redact.text(given.error or ""), LONGEST),
+            tuple(sorted(Counter(each.unread_format for each in given.skipped if each.unread_format).items())))
+        for given in listed),
         sum(len(given.skipped) for given in recording.inputs if given.format == "folder"),
         len(listed) == 1 and listed[0].format == "pairs" and len(recording.exchanges) == 1)
-
-
-def _unread(source: Input) -> tuple[tuple[str, int], ...]:
-    found = Counter(each.unread_format for each in source.skipped if each.unread_format)
-    return tuple(sorted(found.items()))
-
-
-def _error(source: Input) -> str:
-    return one_line(redact.text(source.error), LONGEST) if source.error else ""
 
 
 def _problems(view: View, turn: TurnFacts, ids: Sequence[str], file: str, number: int) -> Iterator[Problem]:
@@ -248,8 +237,7 @@ def _problem(
 
 
 def _print(rule: str, body: bytes, count: int) -> str:
-    """A fingerprint that stays the same if lines move and files are renamed: of the rule and the bytes of the
-    answer."""
+    """A fingerprint of the rule and the bytes of the answer: the same if lines move and files are renamed."""
     return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
 
 

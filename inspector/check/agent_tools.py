@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
@@ -25,7 +25,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.lines.spans import one_line
-from inspector.report.made_runs import fidelity_of
+from inspector.report.run_answers import fidelity_of
 from inspector.sessions import open_paths, redact
 from inspector.sessions.folders import files_of, is_session, transcripts
 from inspector.sessions.intake import STDIN
@@ -47,7 +47,6 @@ MOST_NOTES = 50
 LONGEST_LINE = 400
 """Characters of a sentence or a name."""
 _WORDS = {True: "yes", False: "no"}
-"""The words for a setting that is on or off."""
 
 
 def _from_json(value: Any) -> Any:
@@ -246,7 +245,7 @@ def _outcome(branch: Branch, at: int) -> dict[str, Any]:
     }
 
 
-TOOLS: Mapping[str, Callable[..., dict[str, Any]]] = {
+TOOLS: Mapping[str, Any] = {
     tool.__name__: tool for tool in (list_sessions, why_did_it_stop, findings, response, what_if)}
 """What can be asked; arguments and descriptions are the functions' own."""
 
@@ -254,12 +253,7 @@ TOOLS: Mapping[str, Callable[..., dict[str, Any]]] = {
 def tool_descriptions() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Name, description and argument schema of each tool."""
     for name, tool in TOOLS.items():
-        yield name, (tool.__doc__ or "").split("\n\n")[0], _arguments(tool).json_schema()
-
-
-def _arguments(tool: Any) -> TypeAdapter[Any]:
-    """Checks the arguments of a tool, by its signature, and calls it."""
-    return TypeAdapter(tool)
+        yield name, (tool.__doc__ or "").split("\n\n")[0], TypeAdapter(tool).json_schema()
 
 
 def answer_of(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,16 +267,13 @@ def answer_of(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise CallerError(f"{_line(name)}: no such tool; there are {', '.join(TOOLS)}")
     try:
         # by the signature, so unknown names are refused
-        value: dict[str, Any] = _arguments(tool).validate_python(ArgsKwargs((), dict(arguments)))
+        value: dict[str, Any] = TypeAdapter(tool).validate_python(ArgsKwargs((), dict(arguments)))
     except ValidationError as why:
         # the input may hold a credential
         first = why.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(each) for each in first["loc"]) or "arguments"
         raise CallerError(_line(redact.text(f"{name}: {where}: {first['msg']}"))) from None
     return value
-
-
-# -- What they share ---------------------------------------------------------------------------------------------------
 
 
 def _check(path: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls
-from inspector.report.made_runs import used_responses
+from inspector.report.run_answers import used_responses
 from inspector.sessions.recording import TurnPlace
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, is_usable, parse, schema_problems
@@ -35,15 +35,9 @@ class RuleHit(NamedTuple):
 Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
 
 
-# -- What other views say already --------------------------------------------------------------------------------------
-
-
 def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
-    """A finder for findings of these rules; a name that ends in a dot stands for all rules with that prefix, of
-    severity warning or error.
-
-    A rule is never worse than the finding it takes over.
-    """
+    """A finder for findings of these rules; a name that ends in a dot stands for all warnings and errors whose rules
+    begin with it. A rule is never worse than the finding it takes over."""
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         for noted in turn.findings:
@@ -93,8 +87,7 @@ def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def _may_lack_arguments(facts: ResponseFacts) -> bool:
-    """Whether an answer asked for tools, and its held calls all came without arguments although their tools have only
-    optional ones: the model may have left them out."""
+    """Whether all held calls came without arguments, and their tools have only optional ones, which may be left out."""
     tools = tools_by_name(facts.exchange.request.tools if facts.exchange.request else ())
     held = [verdict.call for verdict in held_calls(facts.verdicts)]
     return any(seen.rule == "judge.empty_arguments" for seen in facts.judgement.findings) and all(
@@ -138,14 +131,12 @@ def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 _OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOTALL)
-"""A text that is reasoning to its end: DeepSeek R1, QwQ and others write it so, and a server may leave it there."""
+"""A text that is reasoning to its end: DeepSeek R1, QwQ and others write it so, and a server without a parser for it
+leaves it there."""
 
 
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds cut responses whose tokens were nearly all reasoning; it is not an error if the turn is complete.
-
-    A server without a reasoning parser leaves the reasoning in the text, between marks (`_OPEN_THOUGHT`).
-    """
+    """Finds cut responses whose tokens were nearly all reasoning; it is not an error if the turn is complete."""
     lost = not turn.verdict.complete
     for facts in used_responses(view, turn):
         response, usage = facts.exchange.response, facts.exchange.response.usage
@@ -196,8 +187,7 @@ def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def _unchosen_cap(facts: ResponseFacts) -> str:
-    """The reason why the cap that cut an answer was probably not chosen on purpose; empty if it was, or if nothing was
-    cut."""
+    """Why the cap that cut an answer was probably not chosen on purpose; empty if it was, or if nothing was cut."""
     exchange = facts.exchange
     if facts.judgement.stop.normalized is not Stop.MAX_TOKENS or exchange.request is None:
         return ""
@@ -244,16 +234,12 @@ def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         if parent is None or parent >= len(view.responses) or parent < 0:
             continue
         before = view.responses[parent]
-        cached, now = (_cached_tokens(each) for each in (before, facts))
+        cached, now = (each.exchange.response.usage and each.exchange.response.usage.cached_tokens
+                       for each in (before, facts))
         changed = changed_at(before.exchange.request_json, facts.exchange.request_json)
         if cached is not None and now is not None and cached >= CACHED and now * 2 < cached and changed is not None:
             yield RuleHit(f"{changed} differs from the request before: {cached:,} tokens came from the cache, and now "
                           f"{now:,}", facts.index)
-
-
-def _cached_tokens(facts: ResponseFacts) -> int | None:
-    usage = facts.exchange.response.usage
-    return usage.cached_tokens if usage else None
 
 
 def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:

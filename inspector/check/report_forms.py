@@ -244,7 +244,6 @@ def _md(value: str) -> str:
 FORMS: Mapping[str, Callable[[Report], str]] = {
     "text": text, "json": as_json, "junit": junit, "sarif": sarif, "github": github, "md": markdown,
 }
-"""The values of `--format`."""
 ORDER: Sequence[str] = ("info", "warning", "error")
 """Severities, the least first."""
 

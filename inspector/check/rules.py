@@ -20,7 +20,6 @@ class CheckRule(NamedTuple):
     severity: Severity
     title: str
     about: str
-    """The description of the problem, and why it matters."""
     example: str
     """A session on which it fires, in a sentence."""
     fix: str

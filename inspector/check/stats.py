@@ -31,11 +31,9 @@ class GroupRow(NamedTuple):
     turns: int
     complete: int
     lost: int
-    """Turns that were lost."""
     output: int
     """Output tokens of its turns, as far as they were counted."""
     lost_output: int
-    """The output tokens of the lost turns among them."""
     endings: Mapping[str, int]
     """Verdict -> turns, the most frequent first."""
 
@@ -44,7 +42,6 @@ DIMENSIONS: Mapping[str, Callable[[TurnEnd], str]] = {
     "ending": lambda turn: turn.verdict, "model": lambda turn: turn.model, "agent": lambda turn: turn.agent,
     "day": lambda turn: turn.day,
 }
-"""The dimensions by which turns are grouped."""
 COUNTS: Table[GroupRow] = Table((
     Column("turns", lambda row: row.turns), Column("complete", lambda row: row.complete),
     Column("lost", lambda row: row.lost), Column("output_tokens", lambda row: row.output),
@@ -101,14 +98,17 @@ def _by_name(turns: Sequence[TurnEnd], dimension: str) -> dict[str, list[TurnEnd
     return found
 
 
+def _totals(report: Report, whole: GroupRow) -> str:
+    return (f"{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: {whole.complete:,} complete, "
+            f"{whole.lost:,} lost, {whole.turns - whole.complete - whole.lost:,} neither; {whole.output:,} output "
+            f"tokens, {whole.lost_output:,} of them in lost turns")
+
+
 def text(report: Report) -> str:
     """The statistics with bars, for a terminal."""
     turns = report.turns
     whole = _row("all", turns)
-    lines = [f"{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: "
-             f"{whole.complete:,} complete, {whole.lost:,} lost, "
-             f"{whole.turns - whole.complete - whole.lost:,} neither; {whole.output:,} output tokens, "
-             f"{whole.lost_output:,} of them in lost turns{_share(whole.lost_output, whole.output)}", ""]
+    lines = [f"{_totals(report, whole)}{_share(whole.lost_output, whole.output)}", ""]
     lines += _bars("how they ended", [(row.name, row.turns, "") for row in groups(turns, "ending")])
     for dimension in ("model", "agent", "day"):
         lines += _bars(f"lost turns, by {dimension}", [
@@ -133,8 +133,6 @@ def _bars(title: str, rows: Sequence[tuple[str, int, str]]) -> list[str]:
         .rstrip() for name, count, more in rows), ""]
 
 
-# -- A page ------------------------------------------------------------------------------------------------------------
-
 _COLOURS = ("#2f855a", "#c53030", "#b7791f", "#6b46c1", "#2b6cb0", "#718096")
 """Complete, then the most frequent other endings, then the rest; 3 : 1 or more on white and on each other's border."""
 _STYLE = (
@@ -148,14 +146,10 @@ _STYLE = (
 def page(report: Report) -> str:
     """An HTML page with the charts, each with its numbers in a table below."""
     turns = report.turns
-    whole = _row("all", turns)
     bad = Counter(turn.verdict for turn in turns if not turn.complete)
     order = [name for name, _ in bad.most_common(len(_COLOURS) - 2)]  # the endings that have a colour of their own
     parts = [
-        f"<h1>How turns ended</h1><p>{count_of(whole.turns, 'turn')} in {count_of(len(report.files), 'file')}: "
-        f"{whole.complete:,} complete, {whole.lost:,} lost, {whole.turns - whole.complete - whole.lost:,} neither; "
-        f"{whole.output:,} output tokens, "
-        f"{whole.lost_output:,} of them in lost turns.</p>",
+        f"<h1>How turns ended</h1><p>{_totals(report, _row('all', turns))}.</p>",
         _legend(order),
     ]
     for title, dimension in (("Endings over days", "day"), ("Models side by side", "model"), ("Agents", "agent")):
@@ -239,4 +233,3 @@ def _table(rows: Sequence[GroupRow]) -> str:
 
 
 FORMS: Mapping[str, Callable[[Report], str]] = {"text": text, "json": as_json, "csv": as_csv, "html": page}
-"""The values of `--format` with `--stats`."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 READ, UNREADABLE, INTERRUPTED = 0, 2, 130
 """Exit codes; the last one is for Ctrl-C, as shells have it."""
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
-
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -111,11 +109,8 @@ def open_view(
     paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None,
     keep_steps: bool = True,
 ) -> tuple[Recording, View]:
-    """The recording, and the view of its replay under these settings.
-
-    Without `keep_steps` it serves only a report: each turn's steps are made again when they are needed, as for a long
-    recording, and data that only a further request needs is not kept.
-    """
+    """The recording, and the view of its replay under these settings. Without `keep_steps` it serves only a report:
+    steps are made again when they are needed, and data that only a further request needs is not kept."""
     from inspector.report.facts import view_of_case
 
     loaded, case = read_case(paths, api, profile, stdin, keep_steps, keep_steps or settings.simulate)
@@ -155,10 +150,7 @@ def followed_paths(paths: Sequence[str]) -> list[str]:
 
 
 def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
-    """Writes a line for each turn that is new or whose verdict changed, whenever a file grows, until Ctrl-C.
-
-    Says on standard error when a file can no longer be read.
-    """
+    """Writes a line for each turn that is new or whose verdict changed, whenever a file grows, until Ctrl-C."""
     from time import monotonic, sleep
 
     from inspector.sessions.following import FileState, files_watched, states_of
@@ -232,20 +224,15 @@ def without_credentials(text: str) -> str:
     return redact.text(text)
 
 
-def say(notices: Iterable[str]) -> None:
-    """Writes lines to standard error."""
+def say(notices: Iterable[str], before: str = "inspector: ") -> None:
+    """Writes lines to standard error; if that cannot be written, nobody is left to be told so."""
     for notice in notices:
         from inspector.report.lines.spans import one_line  # mostly there is nothing to tell
 
-        _put_error(f"inspector: {without_credentials(one_line(notice))}")
-
-
-def _put_error(line: str) -> None:
-    """Writes a line to standard error; if that cannot be written, nobody is left to be told so."""
-    try:
-        click.echo(line, err=True)
-    except OSError:
-        sys.stderr = None  # what is left in its buffer would be tried once more at the end
+        try:
+            click.echo(f"{before}{without_credentials(one_line(notice))}", err=True)
+        except OSError:
+            sys.stderr = None  # what is left in its buffer would be tried once more at the end
 
 
 def complain(recording: Recording) -> int:
@@ -298,7 +285,6 @@ def write_pieces(pieces: Iterable[str]) -> None:
 
 
 _PIECE = 1 << 16
-"""Characters that are written at once."""
 
 
 class UnwrittenError(Exception):

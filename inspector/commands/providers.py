@@ -93,9 +93,6 @@ def run_command(
     sys.exit(ran.exit)
 
 
-# -- The scripted provider -------------------------------------------------------------------------------------------
-
-
 @click.command(context_settings=commands.CONTEXT)
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO…]")
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True,
@@ -164,9 +161,6 @@ def tools_of(story: Story) -> list[dict[str, Any]]:
     """The tools of a scenario, each with its result, in the form that `inspector run --tools` reads."""
     return [{"name": each.tool.name, "description": each.tool.description, "parameters": each.tool.schema,
              "result": each.result} for each in story.tools]
-
-
-# -- One intended answer as every provider would have told of it -----------------------------------------------------
 
 
 @click.command(context_settings=commands.CONTEXT)

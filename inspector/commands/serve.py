@@ -80,8 +80,7 @@ def serve(
 
 
 def _check(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None) -> int | None:
-    """Reads the inputs that every tab will read, unless they are too large to read at once; None if none of them can be
-    shown."""
+    """Reads the inputs that every tab will read, unless they are too large; None if none of them can be shown."""
     from inspector.sessions.intake import heavy
 
     settings = commands.configure(policy)[1]

@@ -148,14 +148,14 @@ SEARCH_SCHEMA = "loop-inspector/search/1"
 def search(words: Sequence[str], as_json: bool) -> None:
     """Searches the sessions that agents wrote on this machine; exits with 1 if no turn holds every word."""
     from inspector.report.lines.spans import count_of, one_line
-    from inspector.report.turn_index import index_for, read_rows
+    from inspector.report.turn_index import TurnIndex, read_rows
     from inspector.sessions.folders import transcripts
 
     settings = commands.configure(None)[1]
     paths = [each.path for each in transcripts(os.environ)]
     for _ in read_rows(paths, None, None, settings):
         pass
-    index = index_for(None, None, settings)
+    index = TurnIndex(None, None, settings)
     hits = index.search(" ".join(words), paths)
     index.close()
     missed = f"no turn of {count_of(len(paths), 'transcript')} on this machine holds every word"
@@ -342,7 +342,12 @@ def check(
         report = check_paths(commands.located_all(paths), ids, api=api, profile=profile, filter_text=wanted, jobs=jobs,
                              stdin=commands.stdin_of(paths), progress=progress)
     if write_baseline:
-        _write_baseline(write_baseline, report_forms.baseline_text(report))
+        from inspector.whatif.grid_report import save
+
+        text = report_forms.baseline_text(report)
+        if write_baseline == "-":
+            commands.write(commands.ascii_json(text))
+        save(write_baseline, lambda: commands.without_credentials(text), "--write-baseline")
         commands.say([f"{write_baseline}: known problems written: {len(report.problems):,}"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
     report = report.keep(lambda problem: problem.fingerprint not in known)
@@ -355,20 +360,6 @@ def check(
     bad = least != "never" and any(
         report_forms.ORDER.index(problem.severity) >= report_forms.ORDER.index(least) for problem in report.problems)
     sys.exit(commands.UNREADABLE if report.errors else FOUND if bad and not stats else commands.READ)
-
-
-def _write_baseline(path: str, text: str) -> None:
-    from pathlib import Path
-
-    from inspector.config.files import replace_all
-
-    if path == "-":
-        commands.write(commands.ascii_json(text))
-        return
-    try:
-        replace_all({Path(path): commands.without_credentials(text).encode("utf-8", "backslashreplace")})
-    except OSError as why:
-        raise CallerError(f"{path}: cannot be written: {why.strerror or why}") from None
 
 
 def _split(values: Sequence[str]) -> list[str]:

@@ -244,8 +244,7 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
 
 
 class Way(NamedTuple):
-    """How a turn is sent live: the server, the model, the variable of the key, and the tools; by default as
-    recorded."""
+    """How a turn is sent live, by default as recorded; `variable` is that of the key."""
 
     base: str
     model: str | None
@@ -269,7 +268,7 @@ def run_live_branch(
 
     since, settings = _from(tree, start, stretches, from_step, turn)
     if way is None:
-        from inspector.live.stand_in import stand_in_request
+        from inspector.live.scripted import stand_in_request
 
         look = stand_in_request(start.view.replay, settings, since, os.environ)
     else:
@@ -341,8 +340,7 @@ def _confirm(look: BranchRequest, start: Node, yes: bool) -> None:
 
     if look.target.missing:  # neither a question nor --yes would bring an answer
         raise CallerError(f"nothing was sent: no key: {look.target.missing}; --stand-in answers without one")
-    for line in announcement(look, start.view.number(start.view.turns[look.turn])):
-        click.echo(line, err=True)
+    commands.say(announcement(look, start.view.number(start.view.turns[look.turn])), before="")
     if yes:
         return
     if not sys.stdin.isatty():

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from inspector.config import files
-from inspector.config.prices import NO_PRICES, PriceTable, price_table
-from inspector.config.settings import CHOICES, LIMITS, REPLAYED, Settings
+from inspector.config.settings import CHOICES, LIMITS, NO_PRICES, REPLAYED, Price, PriceTable, Settings
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 
@@ -80,6 +79,11 @@ class Config(NamedTuple):
         """Binding id -> its keys, comma-separated, in place of the default keys."""
         return {name.removeprefix(f"{KEYS}."): str(each.value) for name, each in self.values.items()
                 if name.startswith(f"{KEYS}.")}
+
+
+def price_table(models: Mapping[str, Mapping[str, float]], currency: str = "") -> PriceTable:
+    """The price table of a configuration."""
+    return PriceTable(tuple((name, Price(**values)) for name, values in models.items()), currency)
 
 
 def load(environment: Mapping[str, str] | None = None) -> Config:

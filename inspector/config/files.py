@@ -136,8 +136,7 @@ CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
 
 
 def home_of_user() -> str:
-    """The user's home by the system's list of users; `/`, as containers have it, for a user who is not in it. Our
-    folders are below it."""
+    """The user's home by the system's list of users; `/`, as containers have it, for a user who is not in it."""
     import pwd  # which Windows lacks
 
     found = ""
@@ -155,12 +154,9 @@ def user_file(environment: Mapping[str, str]) -> str | None:
 
 
 def _config_home(environment: Mapping[str, str]) -> str:
-    """Our folder among the operator's configurations.
-
-    It is needed at every start, so on Linux it is found by the XDG specification and as a string: importing
-    platformdirs, which finds it on all other systems, takes longer than reading a small recording, and `Path` objects
-    cost time too.
-    """
+    """Our folder among the operator's configurations."""
+    # Needed at every start, so on Linux it is found by the XDG specification and as a string: importing platformdirs,
+    # which finds it on all other systems, takes longer than reading a small recording, and `Path` objects cost time.
     home, given = environment.get("HOME", ""), environment.get("XDG_CONFIG_HOME", "")
     if sys.platform == "linux" and os.path.isabs(home) and "ANDROID_ROOT" not in environment:
         return os.path.join(given, APP) if os.path.isabs(given) else os.path.join(home, ".config", APP)
@@ -242,7 +238,6 @@ class Bounds(NamedTuple):
     trees: frozenset[str] = frozenset()
     """Folders that may be opened, with everything below them."""
     tools: bool = True
-    """Whether Python callables may be imported and run."""
 
     def holds(self, path: str) -> bool:
         """Whether a file or folder may be opened, after following links."""

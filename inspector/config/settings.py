@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from inspector.config.prices import NO_PRICES, PriceTable
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamRule
 from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
@@ -24,8 +23,6 @@ SHORT_NAMES = dict(zip(CONTINUATION_LIMITS, ("attempts", "cont_tokens", "cont_ch
 """Limit -> its short name: in the names of runs, in the grid of limits and in the form."""
 FULL_NAMES = {short: name for name, short in SHORT_NAMES.items()}
 """Short name -> the limit; both may be typed."""
-
-
 EDIT = "edit."
 """What the name of an edited input begins with among the settings: `edit.2.3` is input 3 of turn 2."""
 
@@ -48,6 +45,43 @@ class TurnEdit(NamedTuple):
     def name(self) -> str:
         """The name of this edit among the settings."""
         return f"{EDIT}{self.turn}.{self.input}"
+
+
+class Price(NamedTuple):
+    """The prices of one model per million tokens, by kind of token."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """The price of input from the provider's cache; None: unknown, so a response with such input has no cost."""
+    cache_write: float | None = None
+    """The price of input that was written to the cache, if the provider counts it separately."""
+    reasoning: float | None = None
+    """The price of reasoning; None: that of all other output."""
+
+
+class PriceTable(NamedTuple):
+    """The configured prices; none are built in."""
+
+    models: tuple[tuple[str, Price], ...] = ()
+    """Name -> price; pairs, so that settings which hold it can be compared and kept. A name that ends in `*` applies to
+    every model that begins with the rest; an exact name takes precedence, then the longest such name."""
+    currency: str = ""
+    """The text after an amount; empty if none is configured."""
+
+    def of(self, model: str | None) -> Price | None:
+        """The price of a model; None if the table does not name it."""
+        fitting = [(name, price) for name, price in self.models if model is not None and (
+            model.startswith(name[:-1]) if name.endswith("*") else model == name)]
+        return max(fitting, key=lambda pair: (not pair[0].endswith("*"), len(pair[0])))[1] if fitting else None
+
+    def amount_text(self, amount: float) -> str:
+        """An amount of money, as screens and reports write it."""
+        digits = 4 if amount >= 0.001 or not amount else 6
+        return f"{amount:,.{digits}f} {self.currency}".rstrip()
+
+
+NO_PRICES = PriceTable()
 
 
 REPLAYED = Limits(max_empty_retries=0)
@@ -128,11 +162,8 @@ def live_run(text: str) -> str:
     return text.strip()
 
 
-_EDIT = r"edit\.(\d{1,9})\.(\d{1,9})"
-
-
 def _edit(name: str, text: str) -> TurnEdit:
-    found = re.fullmatch(_EDIT, name)
+    found = re.fullmatch(r"edit\.(\d{1,9})\.(\d{1,9})", name)
     if found is None:
         raise CallerError(f"{name}: expected the number of a turn and of one of its inputs, such as edit.2.3")
     return TurnEdit(int(found[1]), int(found[2]), text)
@@ -150,9 +181,7 @@ def _one_of(name: str, words: Mapping[str, Any], text: str) -> Any:
 SEAMS: Mapping[str, SeamRule] = {rule.value: rule for rule in SeamRule}
 METHODS: Mapping[str, Method] = {each.value: each for each in (Method.PREFILL, Method.ANCHOR, Method.HINT)}
 """The ways of continuing that a loop can choose; the others follow from what the provider sent."""
-
 ANSWERS: Mapping[str, bool] = {"yes": True, "no": False}
-
 SPEAKERS: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
 
 
@@ -175,7 +204,6 @@ def live_limits(settings: Settings, limits: Limits | None = None) -> Limits:
 
 
 LIMITS = tuple(field.name for field in fields(Limits))
-"""The names of the limits."""
 CHOICES: Mapping[str, SettingChoice] = {
     INITIAL: SettingChoice(_cap),
     "policy": SettingChoice(preset, lambda policy: policy.name),
@@ -229,8 +257,7 @@ def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:
 
 
 def _with_simulation(others: dict[str, Any], base: Settings) -> dict[str, Any]:
-    """The settings with `simulate` derived from max_tokens: recorded answers belong to the recorded value, so another
-    value is answered by a simulation."""
+    """The settings with `simulate` derived from max_tokens: the recorded answers do not belong to another value."""
     cap, simulate = others.get(INITIAL), others.get("simulate")
     if cap is not None and simulate is None and "live" not in others:
         return {**others, "simulate": True}
@@ -257,7 +284,7 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
 def name_of(before: Settings, after: Settings) -> str:
     """The difference of two settings as a short name; `unchanged` if they are equal."""
     words = [
-        f"{_short(name)}={value}" for name, value in _limits(after)
+        f"{SHORT_NAMES.get(name, name)}={value}" for name, value in _limits(after)
         if getattr(before.limits, name) != value or name in after.explicit - before.explicit
     ]
     words += [
@@ -292,10 +319,8 @@ def command(
     paths: Sequence[str], settings: Settings, api: str | None = None, profile: str | None = None, since: int = 0,
     earlier: Sequence[tuple[int, Settings]] = (), verb: str = "replay",
 ) -> str:
-    """The command line that gives the same replay without the app.
-
-    `since` is the step from which the settings hold, by its index; `earlier` are the steps and settings before.
-    """
+    """The command line that gives the same replay without the app. `since` is the index of the step from which the
+    settings hold; `earlier` are the steps and settings before."""
     import shlex
 
     words = ["inspector", verb, *paths]
@@ -323,8 +348,7 @@ def command(
 def parse_stretches(
     assignments: Sequence[str], from_step: int | None = None
 ) -> list[tuple[int | None, dict[str, str]]]:
-    """Parses `NAME=VALUE` and `NAME=VALUE@STEP` words of a command line: the step index from which each setting holds.
-
+    """Parses `NAME=VALUE` and `NAME=VALUE@STEP` words of a command line: the step index from which each setting holds,
     None if no step is given.
 
     Raises:
@@ -372,7 +396,3 @@ def _limits(settings: Settings) -> list[tuple[str, Any]]:
 def _write(name: str, settings: Settings) -> str:
     value = getattr(settings, name)
     return "default" if value is None else CHOICES[name].write(value)
-
-
-def _short(name: str) -> str:
-    return SHORT_NAMES.get(name, name)

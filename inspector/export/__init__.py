@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -50,22 +51,16 @@ def _response(scope: ExportScope) -> ResponseFacts:
 
 
 def _number(facts: ResponseFacts) -> str:
-    """The part of a file name that tells responses apart: the index, or for a simulated or live one a mark and the
-    step."""
+    """The part of a file name that tells responses apart: the index, else a mark and the step."""
     made = f"{facts.fidelity.value.lower()}_" if facts.is_made else ""
     return made + (str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}")
 
 
-def _html(scope: ExportScope) -> Mapping[str, str]:
-    from inspector.export.pages import blocks, html
+def _page(scope: ExportScope, suffix: str) -> Mapping[str, str]:
+    from inspector.export import pages
 
-    return {f"{scope.name}.html": html(blocks(scope.view, _only(scope)))}
-
-
-def _markdown(scope: ExportScope) -> Mapping[str, str]:
-    from inspector.export.pages import blocks, markdown
-
-    return {f"{scope.name}.md": markdown(blocks(scope.view, _only(scope)))}
+    write = pages.html if suffix == "html" else pages.markdown
+    return {f"{scope.name}.{suffix}": write(pages.blocks(scope.view, _only(scope)))}
 
 
 def _text(scope: ExportScope) -> Mapping[str, str]:
@@ -77,7 +72,7 @@ def _text(scope: ExportScope) -> Mapping[str, str]:
 
 def _json(scope: ExportScope) -> Mapping[str, str]:
     from inspector.report.explain_document import document
-    from inspector.report.made_runs import settings_words
+    from inspector.report.run_answers import settings_words
 
     under = settings_words(scope.view)
     made = redact.texts({**document(scope.view), **({"settings": under} if under else {})})
@@ -138,8 +133,8 @@ def _bug(scope: ExportScope) -> Mapping[str, str]:
 
 FORMS: Mapping[str, Form] = {
     "bug": Form("a report with the deciding bytes, and its smallest session", _bug),
-    "html": Form("the session as a page, with the deciding bytes", _html),
-    "md": Form("the session as Markdown, with the deciding bytes", _markdown),
+    "html": Form("the session as a page, with the deciding bytes", partial(_page, suffix="html")),
+    "md": Form("the session as Markdown, with the deciding bytes", partial(_page, suffix="md")),
     "text": Form("the session as linear text, with the deciding bytes", _text),
     "json": Form("the session as one document for programs", _json, "session"),
     "session": Form("the exchanges as a session file", _session),

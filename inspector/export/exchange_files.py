@@ -24,7 +24,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.report.lines.spans import count_of
-from inspector.report.made_runs import cut_again, fidelity_of, used_responses
+from inspector.report.run_answers import cut_again, fidelity_of, used_responses
 from inspector.report.verdict import identifier
 from inspector.sessions import open_paths, redact
 from inspector.sessions.credential_values import REDACTED
@@ -229,8 +229,7 @@ reported."""
 
 
 def why_unreported(view: View, turn: TurnFacts) -> str:
-    """The reason why a turn cannot be reported to a provider, and what can be reported instead; empty if a provider
-    sent its answers."""
+    """Why a turn cannot be reported to a provider, and what can be instead; empty if a provider sent its answers."""
     look, fidelity = judged_turn_of(view.replay, turn.run, turn.findings), fidelity_of(view, turn)
     why = next((words for holds, words in UNSENT if holds(look, fidelity)), "")
     if not why:
@@ -276,7 +275,6 @@ ORIGINS: Mapping[Fidelity, str] = {
     Fidelity.LIVE: "asked live again",
     Fidelity.SIMULATED: "SIMULATED, sent by no provider",
 }
-"""Who gave an answer, in the provenance of a session file."""
 
 
 def session_of(responses: Sequence[ResponseFacts], title: str) -> bytes:

@@ -119,8 +119,7 @@ class Sink:
 
 
 def _service(environment: Mapping[str, str]) -> str:
-    """The name of the service. One in the environment takes precedence, although the SDK would prefer the program's
-    own."""
+    """The name of the service. One in the environment goes first, although the SDK would prefer the program's own."""
     # `key=value,…` (OpenTelemetry, resource SDK)
     given = dict(pair.partition("=")[::2] for pair in environment.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
     return environment.get("OTEL_SERVICE_NAME") or given.get("service.name", "").strip() or SERVICE

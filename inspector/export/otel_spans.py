@@ -32,7 +32,7 @@ from inspector.export.conventions import (
 )
 from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.made_runs import fidelity_of
+from inspector.report.run_answers import fidelity_of
 from inspector.sessions import redact
 from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
 from loop_core.judge.arguments import parse
@@ -72,11 +72,6 @@ def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
     return found
 
 
-def of_tool(part: ToolResultPart, verdict: Verdict | None) -> dict[str, Attribute | None]:
-    """The arguments and the result of a tool run, as the conventions write them."""
-    return {conventions.TOOL_ARGUMENTS: verdict.call.arguments if verdict else None, conventions.TOOL_RESULT: part.text}
-
-
 def _parts(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:
     return [_part(part) for part in parts]
 
@@ -100,7 +95,6 @@ def _json(value: list[Any]) -> str | None:
 
 
 SERVICE = "loop-inspector"
-"""The name of our service and of our instrumentation."""
 PEACEFUL = frozenset({"completed", "unrecorded"})
 """Terminal reasons that are not an error of themselves."""
 FAILED: Mapping[Stop, str] = {
@@ -113,10 +107,8 @@ FAILED: Mapping[Stop, str] = {
 def spans(
     view: View, now: int, *, with_content: bool = False, only: Sequence[int] | None = None
 ) -> tuple[OtelSpan, ...]:
-    """The spans of a session; `now` places what has no recorded time at all, in nanoseconds since the epoch.
-
-    `with_content` adds what was said; `only` names turns by their indices.
-    """
+    """The spans of a session, or of the turns with the indices `only`; `now`, in nanoseconds since the epoch, places
+    what has no recorded time at all; `with_content` adds what was said."""
     made: list[OtelSpan] = []
     clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
     noted = _recorded_results(view)
@@ -165,11 +157,8 @@ def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Results, w
 
 
 def failure(turn: TurnFacts) -> str | None:
-    """Why a turn failed: its verdict in one word, or its terminal reason; None if it succeeded.
-
-    A cut call that the agent ran counts as a failure although the agent completed its turn; a recording that ends early
-    does not.
-    """
+    """Why a turn failed: its verdict in one word, or its terminal reason; None if it succeeded. A cut call that ran is
+    a failure although the agent completed its turn; a recording that ends early is none."""
     if turn.verdict.severity is Severity.ERROR:
         return "_".join(re.findall(r"[a-z]+", turn.verdict.word.lower()))
     return None if turn.terminal in PEACEFUL else turn.terminal
@@ -196,9 +185,6 @@ def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> 
             told = {f"{OURS}{name}": value for name, value in record.items()
                     if name not in ("event", "turn_id", "provider", "model")}  # the span has these already
             yield SpanEvent(f"{OURS}{record['event']}", at, compact(told))
-
-
-# -- answers ---------------------------------------------------------------------------------------------------------
 
 
 def who(exchange: Exchange) -> dict[str, Attribute | None]:
@@ -291,9 +277,6 @@ def _of_call(verdict: Verdict) -> Attributes:
                   f"{OURS}call.admission": verdict.admission.value, f"{OURS}call.rule": verdict.rule})
 
 
-# -- tools -----------------------------------------------------------------------------------------------------------
-
-
 _Results = Mapping[tuple[str, int | None], Sequence[ToolAnswer]]
 """File and entry of an answer -> the results that were recorded beside it."""
 
@@ -309,9 +292,7 @@ def _recorded_results(view: View) -> _Results:
 def _ran(
     notes: _Results, facts: ResponseFacts, following: ResponseFacts | None
 ) -> Iterator[tuple[ToolResultPart, Verdict | None, str | None]]:
-    """The results of an answer's calls, each with its call and its time: those that were sent back, else those that
-    were recorded separately.
-    """
+    """The results of an answer's calls, sent back or else recorded separately, each with its call and its time."""
     exchange = facts.exchange
     noted = notes.get((exchange.path, exchange.entry), ())
     sent = results_in(following.exchange) if following and following.link.place is TurnPlace.TOOL_RESULT else ()
@@ -340,13 +321,12 @@ def _tool(part: ToolResultPart, verdict: Verdict | None, when: When, parent: int
         conventions.TOOL_CALL_ID: part.call_id, conventions.TOOL_TYPE: "function", conventions.ERROR_TYPE: failed,
         f"{OURS}call.admission": verdict.admission.value if verdict else None,
         f"{OURS}call.rule": verdict.rule if verdict else None, f"{OURS}times": when.basis.value,
-        **(of_tool(part, verdict) if with_content else {}),
     }
+    if with_content:
+        attributes |= {conventions.TOOL_ARGUMENTS: verdict.call.arguments if verdict else None,
+                       conventions.TOOL_RESULT: part.text}
     called = " ".join(word for word in (Operation.EXECUTE_TOOL.value, name) if word)  # `execute_tool NAME`
     return OtelSpan(called, OtelKind.INTERNAL, when.start, when.end, compact(attributes), parent, (), failed)
-
-
-# -- without credentials ---------------------------------------------------------------------------------------------
 
 
 def _clean(span: OtelSpan) -> OtelSpan:

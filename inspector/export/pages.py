@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from typing import NamedTuple
 
 from inspector.report.explain import place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
@@ -18,7 +18,7 @@ from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
-from inspector.report.made_runs import branch_files, cut_again, fidelity_of, settings_words
+from inspector.report.run_answers import branch_files, cut_again, fidelity_of, settings_words
 from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
 from loop_core.judge.gate import Admission, Verdict
@@ -26,47 +26,41 @@ from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading; 1 is the title."""
 
     level: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """A paragraph; `grave` is how much it matters."""
 
     text: str
     grave: Severity = Severity.INFO
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(NamedTuple):
     """A list."""
 
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TableBlock:
+class TableBlock(NamedTuple):
     """Rows with a header."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(NamedTuple):
     """Verbatim text of a transcript."""
 
     text: str
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedBytes:
+class QuotedBytes(NamedTuple):
     """Bytes of a body with offsets, one row each, and which rows decided."""
 
     rows: tuple[tuple[str, bool], ...]

@@ -31,7 +31,7 @@ from inspector.export.conventions import (
 from inspector.export.otel_spans import SERVICE, first_chunk, operation, spans, who
 from inspector.live.recorder import RunMemory, replay_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
-from inspector.report.made_runs import fidelity_of
+from inspector.report.run_answers import fidelity_of
 from inspector.report.times_and_costs import ClockSource, length, turn_times
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics

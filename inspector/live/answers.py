@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from inspector.replay.case import results_in
+from inspector.report.findings import late_answers
 from inspector.sessions import open_paths
 from inspector.sessions.recording import Exchange, Recording
 from loop_core.errors import CallerError
@@ -36,7 +37,6 @@ class TurnResults:
     """The results for the calls of a live run."""
 
     results: Mapping[CallKey, Sequence[ToolResultPart]]
-    """The results that were recorded for each call, in order."""
     toolbox: Toolbox | None = None
     """Tools that the operator gave: a call of one of them is run."""
     first_messages: int = 0
@@ -84,10 +84,7 @@ class TurnResults:
 
 
 def recorded_results(exchanges: Iterable[Exchange], message_count: int) -> dict[CallKey, list[ToolResultPart]]:
-    """The results in the requests of one turn, by call; each once, though later requests repeat it.
-
-    `message_count` is how many messages the turn began with.
-    """
+    """The results in the requests of one turn, which began with `message_count` messages, by call; each once."""
     found: dict[CallKey, list[ToolResultPart]] = {}
     for exchange in exchanges:
         if exchange.request is not None:
@@ -140,11 +137,8 @@ class RecordedResults:
         return len(self._calls_with_results)
 
     def result_for(self, call: ToolCall, before: Sequence[ToolCall] = ()) -> tuple[ToolResultPart, str] | None:
-        """The result for a call, and the reason for the choice; None if the recording holds none.
-
-        For the k-th call with certain arguments this is the k-th recorded result for the same arguments; else the
-        result of the k-th recorded call of that tool. `before` are the calls that will have been answered by then.
-        """
+        """The result for a call, and the reason for the choice; None if the recording holds none: the k-th recorded one
+        for the same arguments, else that of the k-th recorded call of the tool. `before` will be answered by then."""
         place = self._call_key[call.name] + sum(each.name == call.name for each in before)
         own = [(each, result) for each, result in self._calls_with_results if each.name == call.name]
         same = [result for each, result in own if _value(each) == _value(call)]
@@ -180,11 +174,7 @@ def results_of(path: str) -> RecordedResults:
 
 def _calls_with_results(recording: Recording) -> Iterator[tuple[ToolCall, ToolResultPart]]:
     """Every call with its result: recorded by itself, else carried by the request that followed."""
-    alone: dict[tuple[str, int | None], list[ToolResultPart]] = {}
-    for given in recording.inputs:
-        for each in given.answers:
-            # native sessions record results by themselves
-            alone.setdefault((given.path, each.entry), []).append(each.result)
+    alone = late_answers(recording)  # native sessions record results by themselves
     # of other formats only the next request has them
     after = {link.parent: link.index for turn in recording.turns for link in turn.links if link.parent is not None}
     for index, exchange in enumerate(recording.exchanges):

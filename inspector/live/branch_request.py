@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from inspector.config.settings import Settings, live_limits, name_of
 from inspector.live.answers import TurnResults, recorded_results
 from inspector.live.headless import refuse_secrets
-from inspector.live.scripted import ScriptedServer
 from inspector.live.target import (
     Cost,
     CostPart,
@@ -39,6 +39,9 @@ from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Step, next_step
 from loop_core.wire import wire
 
+if TYPE_CHECKING:
+    from inspector.live.scripted import ScriptedServer
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BranchRequest:
@@ -55,7 +58,6 @@ class BranchRequest:
     """Whether the input of the first request was counted when it was recorded; else it is estimated."""
     results: TurnResults
     first: Step
-    """The step from which the run continues."""
     ability: Ability
     spelling: Callable[[LiveRequest], LiveRequest]
     under: str
@@ -155,9 +157,6 @@ def _input_tokens(parent: Replay, start: BranchStart, target: Target, model: str
     # Anthropic's `input_tokens` leaves out what was read from the cache; the next request may not find it there.
     beside = wire(target.server.api).cached_apart
     return usage.input_tokens + ((usage.cached_tokens or 0) if beside else 0)
-
-
-# -- The lines ---------------------------------------------------------------------------------------------------------
 
 
 def announcement(request: BranchRequest, turn: int) -> list[str]:

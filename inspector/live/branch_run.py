@@ -142,8 +142,7 @@ def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> froze
 
 
 def after_of(end: str, text: str) -> Event:
-    """The event after the last answer. `end` is the recorded terminal reason, empty if the recording was cut; `text`
-    the last remark."""
+    """The event after the last answer, by the recorded terminal reason, empty if the recording was cut."""
     if end == "cancelled":
         return Cancel(live=True)
     if end == "unrecorded":
@@ -230,9 +229,6 @@ class BranchRun:
         return listening.branch_answers(self.name, wanted), listening.failure
 
 
-# -- read again --------------------------------------------------------------------------------------------------------
-
-
 def recall(name: str, folder: Path) -> BranchAnswers:
     """The responses of a recorded live run.
 
@@ -257,8 +253,9 @@ def recall(name: str, folder: Path) -> BranchAnswers:
     # the last remark on the whole run
     told = next((str(act.value) for act in reversed(notes) if act.entry is None), "")
     can, provider = _ability_before(exchanges[0])
+    results = tuple(answer.result for answer in reading.answers if answer.entry == len(exchanges) - 1)
     return BranchAnswers(
-        name, exchanges, _places(data, len(exchanges)), _results(reading, len(exchanges) - 1),
+        name, exchanges, _places(data, len(exchanges)), results or None,
         silent_of(exchanges, again, end), after_of(end, told), can, provider,
         "" if end else f"its recording {FOLDER}/{path.name} is cut; the part before the cut was read",
     )
@@ -304,11 +301,6 @@ def _record(line: bytes) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return record if isinstance(record, Mapping) else {}
-
-
-def _results(reading: FileReading, last: int) -> tuple[ToolResultPart, ...] | None:
-    found = tuple(answer.result for answer in reading.answers if answer.entry == last)
-    return found or None
 
 
 def _ability_before(exchange: Exchange) -> tuple[Ability, str]:

@@ -54,7 +54,6 @@ class Driver(Observer):
         self._sent = 0
         self._moved = asyncio.Event()
         self._edited: tuple[str, ...] = ()
-        """The parts of the request under way that the operator edited."""
 
     @property
     def path(self) -> str | None:
@@ -77,8 +76,6 @@ class Driver(Observer):
                 self.start.path, title=f"{self.start.request.model}, live", provenance=f"recorded {BY_US}, by hand")
             self.recorder.settings(self._settings)
         return self.recorder
-
-    # -- what the operator does ----------------------------------------------------------------------------------
 
     async def act(self) -> None:
         """Runs the effect that waits, and the following ones if the turn runs freely."""
@@ -201,8 +198,6 @@ class Driver(Observer):
         if self.recorder is not None:
             self.recorder.close()
 
-    # -- effects -------------------------------------------------------------------------------------------------
-
     async def _send(self, request: LiveRequest | None) -> None:
         live, send = self.live, self.live.pending
         if not isinstance(send, Send):
@@ -282,8 +277,6 @@ class Driver(Observer):
         source, self._source = self._source, None
         if source is not None:
             await source.aclose()
-
-    # -- what the source tells -----------------------------------------------------------------------------------
 
     def on_request(self, ask: LiveRequest) -> None:
         """A request is sent."""

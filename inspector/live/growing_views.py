@@ -112,8 +112,6 @@ class Streams:
         self._shown[name] = len(whole)
         return fresh
 
-    # -- Merged --------------------------------------------------------------------------------------------------
-
     def _merged_text(self) -> Growing:
         whole, _ = self._joining.at(self.flow.text)
         self._seam = whole.seams[-1] if self._segments and whole.seams else None
@@ -148,8 +146,6 @@ class Streams:
             (Span(f"response {self.flow.number}", Tone.DIM),)])))
         return lines
 
-    # -- Response ------------------------------------------------------------------------------------------------
-
     def _response(self) -> Growing:
         self._kind = ""
         return Growing(head_of(self.flow), "│ ")
@@ -164,8 +160,6 @@ class Streams:
                 self._kind = kind
             if fresh:
                 sheet.grow(fresh)
-
-    # -- Wire ----------------------------------------------------------------------------------------------------
 
     def _wire(self) -> Growing:
         self._text.reset()
@@ -188,4 +182,3 @@ _SHEETS: Mapping[str, tuple[Callable[[Streams], Growing], Callable[[Streams], No
     "wire": (Streams._wire, Streams._grow_wire),
 }
 FLOWING = tuple(_SHEETS)
-"""The tabs that show an answer while it arrives."""

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from loop_core.client.exchange import Connection
 
 
-# -- A live turn from its first request to its end state, headless ---------------------------------------------------
-
 EXITS: Mapping[str, int] = {
     "completed": 0,
     "retry_limit": 3, "budget_exhausted": 3, "no_progress": 3, "repair_failed": 3, "step_limit": 3, "no_answer": 3,
@@ -155,7 +153,6 @@ class LiveOptions:
     messages: str | None = None
     tools: str | None = None
     results: str | None = None
-    """A recording whose tool results answer calls."""
     reduce_schemas: bool = False
     stream: bool = True
     assignments: Sequence[str] = ()
@@ -174,7 +171,6 @@ class LiveStart:
     settings: Settings
     answers: Answers
     path: str
-    """The path of the recording."""
 
 
 def start(options: LiveOptions, settings: Settings) -> LiveStart:

@@ -136,8 +136,8 @@ def key_variables(address: str) -> tuple[str, ...]:
 
 
 def missing_key(server: Server, model: str | None) -> str:
-    """A message that names the variable to set, if the address is a provider's own, which refuses requests without a
-    key; empty if there is a key or a signer, or if the address may need none."""
+    """Which variable to set for the key that a provider's own address needs; empty if there is one, or a signer, or
+    if the address is another, which may need none."""
     if server.secrets or server.sign is not None:
         return ""
     owner = expected_speaker(replace(server, profile=None), model)

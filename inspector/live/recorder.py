@@ -34,7 +34,7 @@ from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import CallerError
 from loop_core.judge.gate import admit_all
 from loop_core.turn.trace import Step, Trace
-from loop_core.values import Request, Role, ToolResultPart
+from loop_core.values import Role, ToolResultPart
 
 
 class RequestClock(Observer):
@@ -184,9 +184,6 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-# -- The same in memory ------------------------------------------------------------------------------------------------
-
-
 class RunMemory(RequestClock):
     """Keeps the events of a live source in memory, and passes them to the next observer class it inherits from."""
 
@@ -236,10 +233,7 @@ def replay_of_turns(
     turns: Sequence[LiveTurn], settings: Settings, path: str, notices: Sequence[str] = (),
     memory: RunMemory | None = None,
 ) -> Replay:
-    """Live turns as a replay; turns without any response are left out.
-
-    `memory` has the times of the requests and the results of the tools.
-    """
+    """Live turns with any response as a replay; `memory` has the times of requests and the results of tools."""
     started, answers = (memory.started, tuple(memory.answers)) if memory is not None else ({}, ())
     turns = [told for told in turns if told.responses]
     heard = [each for told in turns for each in told.responses]
@@ -250,7 +244,8 @@ def replay_of_turns(
     for told in turns:
         links = tuple(_links(told.responses, sum(len(record.links) for record in records)))
         asked = told.steps[0].turn
-        records.append(TurnRecord(asked.id, NAME, links, _user_text(asked.request)))
+        said = next((each.text for each in reversed(asked.request.messages) if each.role is Role.USER), "")
+        records.append(TurnRecord(asked.id, NAME, links, said))
         first, end = len(steps), len(steps) + len(told.steps)
         runs.append(TurnRun(records[-1], first, end, 1, len(told.steps) - 1, tuple(told.steps)))
         steps += told.steps
@@ -288,7 +283,3 @@ def _links(answers: Sequence[LiveResponse], first: int) -> list[Link]:
         ordinal = ask.attempt if ask.attempt else max(1, ask.ordinal)
         links.append(Link(index, place, ordinal, "sent by this run", parent=index - 1 if index else None))
     return links
-
-
-def _user_text(request: Request) -> str:
-    return next((message.text for message in reversed(request.messages) if message.role is Role.USER), "")

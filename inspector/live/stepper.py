@@ -33,10 +33,7 @@ from loop_core.wire import wire
 
 
 class Flow:
-    """One answer while it streams: `came` appends a piece, and `read` decodes the new pieces.
-
-    A screen calls `read` when it draws, twelve times a second, so the cost does not depend on the number of events.
-    """
+    """One answer while it streams: `came` appends a piece, and `read` decodes the new ones when a screen is drawn."""
 
     def __init__(self, api: str, number: int, secrets: Sequence[str] = ()) -> None:
         """`secrets` are masked even if a server sends them in pieces."""
@@ -106,13 +103,11 @@ class Stepper:
     opening: Request
     """The first request of the turn, with the operator's edits."""
     steps: tuple[Step, ...]
-    """The steps of this turn."""
     past: tuple[tuple[Step, ...], ...] = ()
     """The steps of each earlier turn."""
     request: LiveRequest | None = None
     """The request that waits to be sent; None if none does."""
     edits: tuple[str, ...] = ()
-    """The parts of it that the operator changed."""
     unsendable: str = ""
     """Why the request that waits cannot be sent in this format; empty if it can."""
 
@@ -130,8 +125,6 @@ class Stepper:
     def turns(self) -> tuple[tuple[Step, ...], ...]:
         """The steps of every turn."""
         return (*self.past, self.steps)
-
-    # -- events --------------------------------------------------------------------------------------------------
 
     def after_event(self, event: Event, count: int) -> Stepper:
         """The turn after an event, at its next effect; `count` requests have left."""
@@ -164,8 +157,6 @@ class Stepper:
         step = first_step(name, request, self.plan)
         return _advance(replace(self, opening=request, steps=(step,), past=self.turns, edits=()), count)
 
-    # -- what the operator changes -------------------------------------------------------------------------------
-
     def with_limits(self, limits: Limits) -> Stepper:
         """The turn with other limits.
 
@@ -182,8 +173,7 @@ class Stepper:
         return _advance(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.request)
 
     def _parting(self, plan: Plan) -> int | None:
-        """The index of the first step that another plan would change; None if there is none. Each step is made under
-        both."""
+        """The index of the first step that another plan would change; None if there is none."""
         for index, step in enumerate(self.steps):
             one, other = (_made_under(each, step, self.opening) for each in (self.plan, plan))
             # The notice too: it names limits, and the recording must give the same one.
@@ -281,8 +271,7 @@ def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
 
 
 def _advance(stepper: Stepper, count: int | None, request: LiveRequest | None = None) -> Stepper:
-    """Continues to the next effect; `count` is the number of sent requests, and `request` a request that still
-    waits."""
+    """Continues to the next effect; `count` is the number of sent requests, `request` one that still waits."""
     steps = list(stepper.steps)
     while not steps[-1].effects:  # states without an effect do not wait for the operator
         steps.append(next_step(steps[-1], Tick()))
@@ -312,7 +301,6 @@ class Phase(StrEnum):
     RETRYING = "retrying"
     """The same request is sent again in a while."""
     RUNNING = "running"
-    """Tools run."""
     OVER = "over"
 
 
@@ -326,9 +314,7 @@ class RunState:
     stepper: Stepper
     phase: Phase = Phase.WAITING
     responses: list[list[LiveResponse]] = field(default_factory=lambda: [[]])
-    """The answers of every turn."""
     flow: Flow | None = None
-    """The answer under way."""
     failed_answer: LiveResponse | None = None
     """A failed answer that the machine has not got yet: its request can be sent again first."""
     until: float = 0.0

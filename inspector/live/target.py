@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import eq
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from inspector.live.inputs import ANY, key_variables, missing_key, secrets_of, variable_for
 from inspector.sessions.credential_values import REDACTED
-from inspector.sessions.recording import Exchange
+from inspector.sessions.recording import Exchange, common_beginning
 from loop_core.client.address import Server, expected_speaker, is_unencrypted, public_url, refuse_plain, url_of
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits, Spend
@@ -170,7 +171,6 @@ class RequestsLeft:
     first: bool
     """Whether a request is about to leave; else the machine decides first whether one does."""
     cap: int | None
-    """The output cap of the next request."""
     attempts: int | None
     """Continuations; None if the policy has no bound."""
     tokens: int | None
@@ -182,7 +182,6 @@ class RequestsLeft:
     boosts: int | None
     """Retries with twice the cap; None where only the continuations bound them."""
     answers: int = 1
-    """How many answers each request asks for."""
     nudges: int = 0
     """Retries of an answer without content."""
     doubles: bool = False
@@ -200,7 +199,6 @@ class CostPart(NamedTuple):
     """The output of each of them at most; None if only that of all is bounded."""
     output: int
     limit: str
-    """The limit that the number comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,8 +365,7 @@ def _value(original: Any, before: Any, after: Any) -> Any:
         if len(original) == len(before) == len(after):
             return [own if one == other else _value(own, one, other)
                     for own, one, other in zip(original, before, after, strict=True)]
-        same = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other),
-                    min(len(before), len(after)))
+        same = common_beginning(before, after, eq)
         if same == len(before):
             return [*original, *after[same:]]
         if len(original) == len(before):

@@ -193,7 +193,6 @@ WORD_OF: Mapping[RequestPlace, str] = {
     RequestPlace.REQUEST: "request with results", RequestPlace.CONTINUATION: "continuation",
     RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
 }
-"""The names of requests after the first of a turn."""
 HOW_SENT: Mapping[Method, str] = {Method.REPAIR: ", which asks for the held call again", Method.NUDGE: ""}
 """The way in which a request is sent -> what is said of it, where the word in brackets would only repeat its name."""
 
@@ -210,9 +209,6 @@ def why_none(answer: LiveResponse) -> str:
     if answer.status is None:
         return answer.problem or "nobody answered"
     return f"HTTP {answer.status}" + (f", {message}" if message else "")
-
-
-# -- what waits, in full ---------------------------------------------------------------------------------------------
 
 
 def waiting(driver: Driver) -> list[Line]:
@@ -319,9 +315,6 @@ def exchanges(driver: Driver) -> list[Line]:
     if driver.live.phase is Phase.RETRYING and lines:
         lines.append((Span("  "), Span(f"sent again in {driver.live.seconds_left:.0f} s", Tone.WARN)))
     return lines
-
-
-# -- while it streams ------------------------------------------------------------------------------------------------
 
 
 def coming(flow: Flow) -> str:

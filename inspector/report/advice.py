@@ -47,16 +47,12 @@ TRIED: Mapping[Basis, str] = {
     Basis.RECORDED: "a replay of the recording then completes the turn",
     Basis.SIMULATED: "a simulation then completes the turn, which is a guess",
 }
-"""How a setting was tried -> the result, in words."""
 
 
 def tested_advice(settings: Mapping[str, str], basis: Basis) -> Advice:
     """The advice to use settings under which the turn completed when tried."""
     said = " and ".join(f"{name} to {int(value):,}" for name, value in settings.items())
     return Advice(f"raise {said}: {TRIED[basis]}", basis, dict(settings))
-
-
-# -- turns that a limit of the engine has ended ----------------------------------------------------------------------
 
 
 COUNTS: Mapping[str, Callable[[Spend], int]] = {
@@ -76,11 +72,8 @@ _ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools")
 
 
 def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
-    """The limit that ended the turn, and its value; None if it did not affect the deciding answer.
-
-    It did not if that answer comes after the end of our run, where a higher limit changes nothing, or if the context is
-    full.
-    """
+    """The limit that ended the turn, and its value; None if it did not affect the deciding answer: that one comes after
+    the end of our run, where a higher limit changes nothing, or the context is full."""
     seen = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
     at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is seen), look.worst)
     if look.limit is None or at >= look.worst:
@@ -99,9 +92,6 @@ def limit_said(look: JudgedTurn) -> str:
     return f"this loop's limit {name} ({spent}{value:,}) ended the turn"
 
 
-# -- what decided the turn -------------------------------------------------------------------------------------------
-
-
 class Situation(NamedTuple):
     """The cause of a turn's verdict, the settings to try in order of their cost, and the advice if none works."""
 
@@ -109,8 +99,7 @@ class Situation(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     guess: Callable[[JudgedTurn], str]
     tries: tuple[str, ...] = ()
-    """`LIMIT` stands for the limit that ended the turn, and those that would end it next; other words name a
-    setting."""
+    """Names of settings; `LIMIT` stands for the limit that ended the turn, and those that would end it next."""
 
 
 LIMIT = "limit"
@@ -250,7 +239,6 @@ SITUATIONS: tuple[Situation, ...] = (
         "send the request again: the word is known, and says nothing about the answer; run no call from it")),
     Situation("unknown word", _word(Stop.UNKNOWN), _says("name the server with --profile, or report the word")),
 )
-"""Situations, the most specific first; the first that holds decides."""
 OTHERWISE = Situation("anything else", lambda look: True, _says("look at the response; do not run any call from it"))
 
 RAISED: Mapping[str, int] = {
@@ -277,8 +265,7 @@ LIVE = "the rest was not recorded: only a live run (F) can show it"
 
 
 def why_no_run(advice: Advice) -> str:
-    """The reason why an advice cannot be tried: the rest was not recorded, or no setting is the cause of the
-    verdict."""
+    """Why an advice cannot be tried: the rest was not recorded, or no setting is the cause of the verdict."""
     if advice.text.endswith(UNSEEN):
         return "the rest was not recorded · L runs a new live turn"
     return f"no setting changes this · {advice.text}"
@@ -313,9 +300,6 @@ def can_be_asked(look: JudgedTurn) -> bool:
     """Whether the recorded request is as it was sent; the requests of an agent's transcript are reconstructed."""
     exchange = look.exchange
     return exchange.request is not None and exchange.recorder is None and bool(exchange.url)
-
-
-# -- errors ----------------------------------------------------------------------------------------------------------
 
 
 class Failure(NamedTuple):
@@ -353,7 +337,6 @@ FAILURES: tuple[Failure, ...] = (
     # Last, since a 404 whose message names the model is explained better by the row above.
     Failure("not there", "check the name of the model and the address", frozenset({404})),
 )
-"""Kinds of errors with their advice, the most specific first."""
 
 
 WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (

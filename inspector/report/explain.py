@@ -13,11 +13,11 @@ from typing import NamedTuple
 from inspector.config.settings import command, settings_of
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
-from inspector.report.lines.spans import count_of, inert, one_line
+from inspector.report.lines.spans import count_of, inert, one_line, plain
 from inspector.report.lines.steps import end_words
-from inspector.report.made_runs import branch_files, cut_again, settings_words
+from inspector.report.run_answers import branch_files, cut_again, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
-from inspector.report.turn_rows import name_of
+from inspector.report.turn_rows import TurnRow, name_of, rows_of
 from inspector.sessions.recording import Input
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.trace import Fidelity
@@ -32,12 +32,12 @@ def text(
 ) -> str:
     """The whole report, or with `only` that of the turns and responses with these indices.
 
-    `read` has the options of reading; with it, each advice is followed by the command that carries it out. With
-    `with_bytes` the bytes that decided a turn follow it, for a reader who does not have the recording. Without
-    `everything`, turns that need no attention are only counted. With `table`, a table of the turns comes first.
+    With the options of reading, each advice is followed by the command that carries it out, and with `with_bytes` each
+    turn by the bytes that decided it, for a reader without the recording. Without `everything`, turns that need no
+    attention are only counted. With `table`, a table of the turns comes first.
     """
     wanted = None if only is None else frozenset(only)
-    first = _overview(view, wanted, everything) if table else ()
+    first = [*overview(_rows(view, wanted), everything), ""] if table else ()
     return "\n".join([*first, *_lines(view, wanted, read, with_bytes, everything)]) + "\n"
 
 
@@ -46,16 +46,40 @@ def sessions_in(view: View) -> int:
     return sum(given.responses > 0 for given in view.inputs)
 
 
-def _overview(view: View, only: Set[int] | None, everything: bool) -> Iterator[str]:
-    from inspector.report.turn_rows import rows_of  # a report of one file needs neither
-    from inspector.report.turn_table import overview
-
+def _rows(view: View, only: Set[int] | None) -> list[TurnRow]:
     rows = rows_of(view)
     turns = [row for row, turn in zip(rows, view.turns, strict=False)
              if only is None or not only.isdisjoint(turn.responses)]
-    unread = rows[len(view.turns):] if only is None else []
-    yield from overview([*turns, *unread], everything)
-    yield ""
+    return [*turns, *(rows[len(view.turns):] if only is None else [])]
+
+
+WIDE = 200
+
+
+def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
+    """The table as text, worst first, and the counts of turns by verdict and model."""
+    from inspector.report import turn_table as table  # a report of one file has none
+
+    # Without ages, so that the same files give the same report tomorrow. Turns are numbered over all files, not within
+    # each file as in the app; the heading names the option that takes this number.
+    verdict, *others = (column._replace(name="--turn") if column.name == "turn" else column
+                        for column in table.columns(0) if column.name not in ("age", "message"))
+    listed = [rows[at] for at in table.sorted_rows(rows, verdict)]
+    shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
+    counts = table.counts_of(rows)
+    yield f"{count_of(counts.turns, 'turn')}{counts.simulated_words} in {count_of(counts.sessions, 'session')}"
+    if shown:
+        every = (verdict, table.FILE, *others)
+        laid = table.layout(every, WIDE, table.widest_cells(every, shown))
+        yield plain([table.heading(laid), *(table.cells_of(row, laid) for row in shown)])
+    if len(shown) < len(listed):
+        yield f"not listed: {count_of(len(listed) - len(shown), 'turn')} (no attention needed; --all lists them)"
+    yield "by verdict: " + ", ".join(f"{count:,} {seen.counted_as.lower()}" for seen, count in counts.verdicts)
+    turns = Counter(row.model or "model not recorded" for row in rows if row.verdict is not None)
+    attention = Counter(row.model or "model not recorded" for row in rows if row.verdict and not row.verdict.clean)
+    yield "by model: " + ", ".join(
+        f"{one_line(model)} {count:,}" + (f" ({attention[model]:,} need attention)" if attention[model] else "")
+        for model, count in turns.most_common())
 
 
 class ReadOptions(NamedTuple):

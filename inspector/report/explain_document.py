@@ -9,7 +9,7 @@ from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
-from inspector.config.prices import NO_PRICES, PriceTable
+from inspector.config.settings import NO_PRICES, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import ReportedFinding
 from inspector.report.run_answers import answers_of
@@ -29,8 +29,7 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
 
 
 def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
-    """The document with iterators in place of its long lists: each value is made when it is written (`document_text`).
-    """
+    """The document with iterators in place of its long lists: each value is made when it is written."""
     simulates = any(each.settings.simulate for each in view.replay.stretches)
     left = view.replay.trace.departure if simulates else None  # it looks at every step
     answers = () if left is None else answers_of(view, left, len(view.steps))
@@ -104,8 +103,7 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
 
 
 def _copy_texts(text: str | None) -> str | None:
-    """A copy of a text for the encoder. The encoder caches the UTF-8 form in the text object, so without copies a
-    session would be in memory twice after its document was written."""
+    """A copy for the encoder, which caches the UTF-8 form in the text: else a written session is in memory twice."""
     return text if text is None or text.isascii() else text[:1] + text[1:]
 
 
@@ -215,10 +213,7 @@ def place_of(at: At | None) -> dict[str, Any] | None:
 
 
 def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
-    """The text of a document, ASCII only; the items of iterators are requested as they are written.
-
-    `items` is the approximate length of the longest list; it decides which encoder is used.
-    """
+    """The text of a document, ASCII only; `items`, the length of its longest list, decides which encoder is used."""
     write = _indented_slowly if items < MANY else indent_value
     before = "{\n "
     for name, value in members.items():
@@ -239,7 +234,6 @@ def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
 _EXPONENT = re.compile(rb"e[-+][0-9](?:,?\n|\Z)")
 """An exponent of one digit: a number ends its line, and a text ends in a quote."""
 _END = "\n ]"
-"""How the list in a member of a document ends."""
 AT_ONCE = 16
 """So many items of a long list are made and written at once."""
 MANY = 500

@@ -1,20 +1,19 @@
 """The view model: everything that a report or a screen shows, as plain values computed from a `Replay`.
 
 The view model decides what is said; `text`, `document` and the screens only lay it out. Building it costs one pass over
-responses, not over steps.
+responses, not over steps. The last part tells what the recorded agent did after each answer.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from inspector.config.prices import PriceTable
-from inspector.config.settings import Settings
+from inspector.config.settings import PriceTable, Settings
 from inspector.replay import Replay, TurnRun, begin_replay, join_runs
-from inspector.replay.case import LIVE, Case
+from inspector.replay.case import LIVE, REFUSED, Case
 from inspector.report.findings import (
     ANOTHER_WAY,
     ReportedFinding,
@@ -23,10 +22,9 @@ from inspector.report.findings import (
     recorded_findings,
     touched_since,
 )
-from inspector.report.next_acts import NEVER, last_recorded, next_act, parents_in
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions import evidence_places
-from inspector.sessions.recording import Exchange, Input, Link
+from inspector.sessions.recording import Exchange, Input, Link, TurnPlace, TurnRecord
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import JoinedText, Seam
@@ -54,7 +52,6 @@ class ResponseFacts:
     state: State | None
     """The engine's decision about it: the state after EvaluateStop."""
     recorded_next: str
-    """What the recorded agent did next, in words."""
     step: int
     """The step that evaluates it, by its index in the trace."""
     recut: Recut | None = None
@@ -123,12 +120,9 @@ class TurnFacts:
     notice: str | None
     spend: Spend
     text: str
-    """The merged text."""
     seams: tuple[Seam, ...]
-    """Its seams."""
     verdict: TurnVerdict
     findings: tuple[ReportedFinding, ...] = ()
-    """The findings of this turn."""
 
     @property
     def conversation(self) -> str:
@@ -254,8 +248,8 @@ def view(replay: Replay, beside: View | None = None) -> View:
     for run, noted in zip(replay.turns[len(turns) :], collect(replay, [turn.findings for turn in turns]), strict=True):
         same = None if beside is None else _same_turn(beside, len(turns), run, noted)
         turns.append(same or _turn(replay, run, noted, spends))
-        responses.update(_responses(replay, run, last_recorded(run) not in parents))
-    return _view(replay, _in_order(responses), turns)
+        responses |= _responses(replay, run, parents)
+    return _view(replay, responses, turns)
 
 
 def view_of_case(case: Case, settings: Settings) -> View:
@@ -265,12 +259,8 @@ def view_of_case(case: Case, settings: Settings) -> View:
     turns, responses = list[TurnFacts](), dict[int, ResponseFacts]()
     for run, noted in zip(runs, recorded_findings(replay.case), strict=True):
         turns.append(_turn(replay, run, (*noted, *another_way(replay, run)), spends))
-        responses.update(_responses(replay, run, last_recorded(run) not in parents))
-    return _view(join_runs(replay.case, settings, replay.turns), _in_order(responses), turns)
-
-
-def _in_order(responses: Mapping[int, ResponseFacts]) -> tuple[ResponseFacts, ...]:
-    return tuple([responses[index] for index in sorted(responses)])
+        responses |= _responses(replay, run, parents)
+    return _view(join_runs(replay.case, settings, replay.turns), responses, turns)
 
 
 def _same_turns(replay: Replay, before: View) -> int:
@@ -283,9 +273,7 @@ def _same_turns(replay: Replay, before: View) -> int:
     return min(len(replay.turns), len(before.turns))
 
 
-def _same_turn(
-    before: View, number: int, run: TurnRun, findings: tuple[ReportedFinding, ...]
-) -> TurnFacts | None:
+def _same_turn(before: View, number: int, run: TurnRun, findings: tuple[ReportedFinding, ...]) -> TurnFacts | None:
     """The facts of a turn, with its verdict and advice, if this run leaves it as it was before; else None."""
     old = before.turns[number] if number < len(before.turns) else None
     if old is None or run.record is not old.run.record or not run.same_steps(old.run) or findings != old.findings:
@@ -293,9 +281,10 @@ def _same_turn(
     return replace(old, run=run)
 
 
-def _view(replay: Replay, responses: tuple[ResponseFacts, ...], turns: Sequence[TurnFacts]) -> View:
+def _view(replay: Replay, responses: Mapping[int, ResponseFacts], turns: Sequence[TurnFacts]) -> View:
     noted = tuple(chain.from_iterable([turn.findings for turn in turns]))
-    return View(replay, replay.case.recording.inputs, responses, tuple(turns), noted)
+    in_order = tuple([responses[index] for index in sorted(responses)])
+    return View(replay, replay.case.recording.inputs, in_order, tuple(turns), noted)
 
 
 def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...], spends: dict[Spend, Spend]) -> TurnFacts:
@@ -312,7 +301,7 @@ def _beside(replay: Replay, other: View) -> View:
     if replay.turns is other.replay.turns:
         return View(replay, other.inputs, other.responses, other.turns, other.findings)
     turns: list[TurnFacts] = []
-    responses, parents = list(other.responses), parents_in(run.record for run in replay.turns)
+    responses, parents = dict(enumerate(other.responses)), parents_in(run.record for run in replay.turns)
     for run, old in zip(replay.turns, other.turns, strict=True):
         if run is old.run:
             turns.append(old)
@@ -326,12 +315,12 @@ def _beside(replay: Replay, other: View) -> View:
             continue
         noted = (*(each for each in old.findings if each.finding.rule != ANOTHER_WAY), *another_way(replay, run))
         turns.append(_turn(replay, run, noted, {}))
-        for index, facts in _responses(replay, run, last_recorded(run) not in parents).items():
-            responses[index] = facts
-    return _view(replay, tuple(responses), turns)
+        responses |= _responses(replay, run, parents)
+    return _view(replay, responses, turns)
 
 
-def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFacts]:
+def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[int, ResponseFacts]:
+    """The facts of a turn's responses; `parents` are the answers that some recorded request continued."""
     case, steps = replay.case, run.steps
     found: dict[int, ResponseFacts] = {}
     at: dict[int | None, int] = {}
@@ -340,8 +329,10 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
         if turn.state is State.EVALUATE_STOP and turn.evaluation is not None:
             at.setdefault(turn.evaluation.index, place)
     every = (*run.record.links, *run.record.remainder)
+    # Answers that were asked live are left out: no recorded agent went on from them.
     links = [link for link in every if link.why != LIVE]
     positions = {link.index: position for position, link in enumerate(links)}
+    last = (links or run.record.links)[-1].index not in parents
     for link in every:
         place = at.get(link.index, 0)
         after = steps[place + 1] if place + 1 < len(steps) else steps[place]
@@ -355,3 +346,38 @@ def _responses(replay: Replay, run: TurnRun, last: bool) -> dict[int, ResponseFa
             run.first + place, live=link.why == LIVE,
         )
     return found
+
+
+NEVER = "never saw this answer: we asked for it afterwards"
+ENDS = "the recording ends"
+"""The text where no later request of the agent was recorded."""
+WENT_ON: Mapping[TurnPlace, str] = {
+    TurnPlace.CONTINUATION: "asked to continue",
+    TurnPlace.REPAIR: "asked for the call again",
+    TurnPlace.TOOL_RESULT: "answered the calls",
+    TurnPlace.RESUME: "resumed it",
+    TurnPlace.NUDGE: "asked for an answer again",
+    TurnPlace.RETRY: "sent the request again",
+    TurnPlace.REQUEST: "sent a new message",
+}
+"""What the recorded agent did next, by the place of its next request; every place has a row."""
+
+
+def parents_in(records: Iterable[TurnRecord]) -> set[int | None]:
+    """The answers that a recorded request continued, also in turns that were sent live again."""
+    return {link.parent for record in records for link in (*record.links, *record.remainder)}
+
+
+def next_act(
+    links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict], may_follow: Sequence[int] = ()
+) -> str:
+    """What the agent did after the answer at a position of its turn; with `last` no request is known to continue it."""
+    unclear = f"whether response {may_follow[0]} goes on from it is not known" if may_follow else ENDS
+    went_on = unclear if last else "went on to a new turn"
+    if position + 1 < len(links):
+        place = links[position + 1].place
+        went_on = WENT_ON[place] if verdicts or place is not TurnPlace.TOOL_RESULT else "sent results of tools"
+    refused = sum(verdict.rule == REFUSED for verdict in verdicts)
+    if not refused:
+        return went_on
+    return f"refused {'the call' if len(verdicts) == 1 else f'{refused} of {len(verdicts)} calls'}, and {went_on}"

@@ -1,22 +1,29 @@
 """The terms of a filter: words, flags, numbers and regular expressions, one row each.
 
 A row tests either the step itself or the current response at that step. A test of a response runs once per response,
-not once per step.
+not once per step. The last part makes suggestions for a word or a value that no term has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache, cached_property, lru_cache
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, RAN
 from inspector.report.run_answers import answer_at, answering_step
 from inspector.report.times_and_costs import length_ms
+from inspector.report.verdict import ROWS
 from inspector.sessions.reasons import recorder_word
+from loop_core.formats import FORMATS
+from loop_core.judge.endings import Ending
 from loop_core.judge.gate import Admission
-from loop_core.turn.trace import Step, limit_usage
+from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity, Step, limit_usage
+from loop_core.values import Stop
 
 
 class FilterPlace(Protocol):
@@ -24,8 +31,7 @@ class FilterPlace(Protocol):
 
     @property
     def source(self) -> object:
-        """The collection in which answers are numbered, if several places share one: a test of an answer then runs
-        once."""
+        """The collection that numbers the answers, if several places share it: a test of an answer then runs once."""
 
     @property
     def answer(self) -> int | None:
@@ -48,13 +54,11 @@ class FilterPlace(Protocol):
 
 
 class StepContext:
-    """One step of a session, as a filter tests it. Each term asks for the step or its response, so both are looked up
-    once."""
+    """One step of a session, as a filter tests it; the step and its response are looked up once for all terms."""
 
     def __init__(self, view: View, index: int, marks: frozenset[int] = frozenset()) -> None:
-        self.view, self.index = view, index
-        self.marks = marks
-        """Steps that the operator marked."""
+        self.view = self.source = view
+        self.index, self.marks = index, marks
 
     @cached_property
     def step(self) -> Step:
@@ -80,11 +84,6 @@ class StepContext:
     def turn(self) -> TurnFacts:
         """The turn of the step."""
         return self.view.turn_of(self.index)
-
-    @property
-    def source(self) -> View:
-        """The session."""
-        return self.view
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""
@@ -134,7 +133,6 @@ class Term(NamedTuple, Generic[Told]):
 Word = Term[Iterable[str]]
 """The term `name:value`: it matches if any value of the step or response matches."""
 Flag = Term[bool]
-"""A term of one word."""
 
 
 class Number(NamedTuple):
@@ -170,18 +168,11 @@ def _rules(view: View) -> Mapping[int | None, set[str]]:
     return found
 
 
-def _has_finding(*rules: str) -> Callable[[View, ResponseFacts], bool]:
-    return lambda view, facts: not _rules(view).get(facts.index, set()).isdisjoint(rules)
-
-
 def searched_text(
     turn: TurnFacts, answers: Sequence[ResponseFacts], text: str, names: Iterable[str]
 ) -> tuple[str, str]:
     """What a search looks through, in lower case: what was said (the user's message, the text of answers, the arguments
-    of their calls), and the names and words about it, which are the same for many turns.
-
-    `names` are those of the session and its file.
-    """
+    of their calls), and the names and words about it, which are the same for many turns; `names` are among them."""
     calls = [verdict.call for each in answers for verdict in each.verdicts]
     words = (word for each in answers for word in (
         each.exchange.model or "", each.agent, each.judgement.stop.raw or "", each.judgement.stop.normalized.value))
@@ -246,7 +237,8 @@ FLAGS: Mapping[str, Flag] = {
     "cut": Flag("the response is not whole", lambda view, facts: facts.judgement.stop.normalized in CUT_WORDS),
     "corrected": Flag("the effective reason is another than the provider's word means",
                       lambda view, facts: facts.judgement.stop.normalized is not facts.judgement.mapped.normalized),
-    "ran": Flag("the recorded agent ran a held call", _has_finding(*RAN)),
+    "ran": Flag("the recorded agent ran a held call",
+                lambda view, facts: not _rules(view).get(facts.index, set()).isdisjoint(RAN)),
     "unverified": Flag("nothing shows that a segment continues the text before it", None,
                        lambda look: bool(look.step.turn.doubtful_seams)),
     "attention": Flag("the verdict on the turn is an error or a warning", None,
@@ -311,11 +303,6 @@ NUMBERS: Mapping[str, Number] = {
 }
 
 
-def _request_text(facts: ResponseFacts) -> str:
-    request = facts.exchange.request
-    return "\n".join(message.text for message in request.messages) if request else ""
-
-
 PATTERNS: Mapping[str, Pattern] = {
     # Bytes that are not UTF-8 are replaced, so that a search works in every body.
     "b": Pattern("the body", lambda facts: facts.exchange.body.decode("utf-8", "replace")),
@@ -323,7 +310,88 @@ PATTERNS: Mapping[str, Pattern] = {
     "r": Pattern("the reasoning", lambda facts: facts.exchange.response.reasoning_content or ""),
     "a": Pattern("the arguments of calls",
                  lambda facts: "\n".join(verdict.call.arguments or "" for verdict in facts.verdicts)),
-    "q": Pattern("the messages of the request", _request_text),
+    "q": Pattern("the messages of the request", lambda facts: "\n".join(
+        message.text for message in facts.exchange.request.messages) if facts.exchange.request else ""),
     "u": Pattern("the address", lambda facts: facts.exchange.url),
     "h": Pattern("the headers", lambda facts: "\n".join(f"{k}: {v}" for k, v in facts.exchange.headers)),
 }
+
+
+# -- Suggestions for a word or a value that no term has --------------------------------------------------------------
+
+ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran"}
+"""Words that rows print beside those of a term, and the terms that find them."""
+CONNECTIVES: Mapping[str, str] = {"and": "&", "or": "|", "not": "!"}
+
+
+def closed_values() -> Iterator[tuple[str, str]]:
+    """The terms whose values are known before anything is read, each with its values as rows print them."""
+    yield from (("verdict", word) for row in ROWS for word in (row.word, *row.word.replace(",", "").split()))
+    closed = (("mapped", Stop), ("stop", Stop), ("ending", Ending), ("state", State), ("fidelity", Fidelity))
+    for name, values in closed:
+        yield from ((name, each.value) for each in values)
+    yield from (("api", each) for each in FORMATS)
+
+
+NEAR = 0.75
+"""How like a term (`difflib`) a word must be to be taken for a slip: helt is held, but a readme is not ready."""
+
+
+def term_of(name: str) -> str:
+    """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if there is none, as for
+    a single word of a longer verdict, which is searched in the text."""
+    word = name.lower()
+    term = _offers().get(word, "")
+    return "" if term.startswith("verdict:") and all(word != row.word.lower() for row in ROWS) else term
+
+
+def slip(name: str) -> bool:
+    """Whether a word is taken for a misspelt term; the beginning of one is not, since it may still be being typed."""
+    word = name.lower()
+    begins = any(each.startswith(word) for each in _offers())
+    return word in CONNECTIVES or (not begins and bool(nearest_term(name)))
+
+
+@cache
+def _offers() -> Mapping[str, str]:
+    """A word in lower case -> the term that finds it."""
+    terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
+    values = {value.lower(): term_text(term, value) for term, value in closed_values()}
+    return {**values, **terms, **ALIASES}
+
+
+def nearest_term(name: str, least: float = NEAR) -> str:
+    """The term that finds a word, else the nearest; empty if none is near."""
+    offers = _offers()
+    found = get_close_matches(name.lower(), offers, 1, least)
+    return {**offers, **CONNECTIVES}.get(name.lower()) or (offers[found[0]] if found else "")
+
+
+def meant_term(name: str) -> str:
+    """The message about a term that does not exist, with the nearest term."""
+    near = nearest_term(name, 0.6)
+    return f"did you mean {near}?" if near else f"expected one of {', '.join((*FLAGS, *WORDS, *NUMBERS))};"
+
+
+def meant_value(name: str, value: str, values: Mapping[str, str]) -> str:
+    """The message about a value that a term never has: the nearest of its values, or all of them if they are few."""
+    near = get_close_matches(value, values, 1, 0.5) or [each for each in values if value in each]
+    if near:
+        return f"did you mean {term_text(name, values[near[0]])}?"
+    return f"expected one of {', '.join(values.values())}" if len(values) <= FEW else f"{name}:* finds any"
+
+
+FEW = 14
+"""So many values of a term are listed in a message; more would not fit on a line."""
+
+
+def term_text(name: str, value: str) -> str:
+    """A term with a value, in quotes where it needs them."""
+    bare = re.fullmatch(r'[^\s()&|"\\]+', value) is not None
+    return f"{name}:{value if bare else in_quotes(value)}"
+
+
+def in_quotes(text: str) -> str:
+    """A text as an expression quotes it."""
+    escaped = re.sub(r'(["\\])', r"\\\1", text)
+    return f'"{escaped}"'

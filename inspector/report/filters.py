@@ -15,10 +15,17 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
+from typing import NamedTuple
 
 from inspector.report.facts import View
-from inspector.report.filter_offers import (
+from inspector.report.filter_terms import (
     ALIASES,
+    FLAGS,
+    NUMBERS,
+    PATTERNS,
+    WORDS,
+    FilterPlace,
+    StepContext,
     closed_values,
     in_quotes,
     meant_term,
@@ -27,7 +34,6 @@ from inspector.report.filter_offers import (
     term_of,
     term_text,
 )
-from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, FilterPlace, StepContext
 from loop_core.errors import CallerError
 
 QUOTED_TEXT = 'in "quotes" it is searched as text'
@@ -83,8 +89,7 @@ _TOKEN = re.compile(r"""
 """, re.VERBOSE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     at: int
     mark: str
     """A bracket or a connective; empty for a term."""
@@ -149,9 +154,6 @@ def _one(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
             raise FilterError(token.at, "this bracket is not closed")
         return inner, at + 1
     raise FilterError(token.at, f"{token.mark!r} where a term is expected")
-
-
-# -- terms -----------------------------------------------------------------------------------------------------------
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -298,10 +300,7 @@ def _once(test: Test) -> Test:
 
 
 def explain_error(why: FilterError, values: Iterable[tuple[str, str]]) -> FilterError:
-    """The error, with a suggestion if the word occurs on the screens as a value.
-
-    `values` are the terms and values that occur in the session, such as `("model", "gpt-5")`.
-    """
+    """The error, with a suggestion if the word is one of the session's `values`, such as `("model", "gpt-5")`."""
     if not isinstance(why, UnknownTermError) or why.word in ALIASES:
         return why
     found = term_of_value(why.word, values)
@@ -320,9 +319,7 @@ def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
 
 
 def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
-    """The note about the words of a filter that are searched in the text, each with the term that finds a value of that
-    name; empty without such words.
-    """
+    """Which words of a filter are searched in the text, each with the term that finds a value of that name."""
     if not found.searched:
         return ""
     known = values if isinstance(values, Mapping) else list(values)
@@ -359,8 +356,7 @@ def hit_after(
 ) -> int | None:
     """The next step at which a breakpoint stops, in direction 1 or -1; None if there is none.
 
-    It stops at the first step that matches, and again at each further response or turn that matches. A condition that
-    stays true does not stop at every step of one response.
+    A condition that stays true stops once for each response or turn, not at every step.
     """
     ahead = range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1)
     return next((index for index in ahead if _begins(expression, view, index, marks)), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import eq
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
@@ -15,7 +16,7 @@ from inspector.replay.case import Case, results_in
 from inspector.replay.token_counts import impossible, text_bytes
 from inspector.sessions import evidence_places
 from inspector.sessions.reasons import is_unrecorded, why_missing
-from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
+from inspector.sessions.recording import Exchange, Link, Recording, TurnPlace, TurnRecord, common_beginning
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.classify import Judgement
@@ -42,16 +43,13 @@ RAN = (RAN_CUT, RAN_UNPROVEN)
 RAN_UNSEEN = "agent.ran_call_of_unseen_end"
 """It ran a call of an answer whose end was not recorded."""
 FAILED = "agent.failed_held_call"
-"""It answered a held call with an error."""
 RAN_IT = "the recorded agent ran it"
 """The words beside HELD, which is this engine's decision about a call."""
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
 """The effective stop reasons of an incomplete answer."""
 
 
-OF_HELD_CALLS = frozenset({
-    RAN_CUT, RAN_UNPROVEN, RAN_UNSEEN, "agent.refused_held_call", FAILED,
-})
+OF_HELD_CALLS = frozenset({RAN_CUT, RAN_UNPROVEN, RAN_UNSEEN, "agent.refused_held_call", FAILED})
 """The rules of findings about a held call that received a result."""
 
 
@@ -77,10 +75,7 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]] = ()) -> list[tuple[ReportedFinding, ...]]:
     """The findings of each turn, in order: those of the recording, then the differences from the engine's decisions.
-
-    `findings` are those of the first turns, from an earlier reading of the same recording; only the others are
-    returned.
-    """
+    `findings` are those of the first turns, from an earlier reading; only the others are returned."""
     recorded = recorded_findings(replay.case, findings)
     turns = replay.turns[len(findings) :]
     return [(*noted, *another_way(replay, turn)) for turn, noted in zip(turns, recorded, strict=True)]
@@ -94,7 +89,7 @@ def recorded_findings(
     unknown = {_unknown_word(exchanges[each.response]) for noted in findings for each in noted
                if each.finding.rule == UNKNOWN_WORD and each.response is not None}
     children = _followers(records)
-    late = _late_answers(case)
+    late = late_answers(case.recording)
     found: list[tuple[ReportedFinding, ...]] = []
     for record in records:
         noted: list[ReportedFinding] = []
@@ -111,11 +106,10 @@ def recorded_findings(
 def touched_since(old: Case, new: Case) -> set[int]:
     """The responses whose facts may differ in a later reading, because of a new request or a tool's result."""
     before, after = old.recording.turns, new.recording.turns
-    pairs = zip(before, after, strict=False)
-    same = next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(before), len(after)))
+    same = common_beginning(before, after, eq)
     others = (link.parent for turn in (*before[same:], *after[same:]) for link in turn.links)
     found = {parent for parent in others if parent is not None}
-    results = _late_answers(old), _late_answers(new)
+    results = late_answers(old.recording), late_answers(new.recording)
     late = {place for place in {*results[0], *results[1]} if results[0].get(place) != results[1].get(place)}
     if late:
         found.update(index for index, each in enumerate(new.recording.exchanges) if (each.path, each.entry) in late)
@@ -123,11 +117,8 @@ def touched_since(old: Case, new: Case) -> set[int]:
 
 
 def _followers(turns: Iterable[TurnRecord]) -> dict[int, list[Link]]:
-    """Response -> the requests that the recorded agent sent next, including branches. A request after a gap in the
-    recording is not counted as the next one.
-
-    Where a turn was asked live again, its recorded requests still follow the turn before it.
-    """
+    """Response -> the requests that the recorded agent sent next, including branches, but not after a gap. Where a turn
+    was asked live again, its recorded requests still follow the turn before it."""
     found: dict[int, list[Link]] = {}
     for turn in turns:
         own = {link.index for link in turn.links}
@@ -182,10 +173,10 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         yield ReportedFinding(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 
 
-def _late_answers(case: Case) -> dict[tuple[str, int | None], list[ToolResultPart]]:
+def late_answers(recording: Recording) -> dict[tuple[str, int | None], list[ToolResultPart]]:
     """Exchange -> the tool results that were recorded as rows of their own, not within a request."""
     found: dict[tuple[str, int | None], list[ToolResultPart]] = {}
-    for given in case.recording.inputs:
+    for given in recording.inputs:
         for answer in given.answers:
             found.setdefault((given.path, answer.entry), []).append(answer.result)
     return found
@@ -226,10 +217,8 @@ def ran_calls(notes: Iterable[ReportedFinding], response: int) -> list[Verdict]:
 
 
 def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
-    """Whether positive evidence shows that a held call was cut: its own arguments, or the reason of its response.
-
-    An interrupted stream shows it only if the call itself had not ended.
-    """
+    """Whether its own arguments, or the reason of its response, show that a held call was cut; an interrupted stream
+    shows it only if the call itself had not ended."""
     shape, word = parse(verdict.call.arguments).shape, judgement.stop.normalized
     # vLLM may report `tool_calls` for a call that the cap has cut (vllm-project/vllm#53269), so the count against the
     # cap decides whatever the word is.
@@ -261,8 +250,7 @@ def _answered_calls(
 
 
 def _goes_on(case: Case, index: int, child: Link) -> bool:
-    """Whether a request continues the conversation. If it only repeats the answered request, its results are older than
-    the answer."""
+    """Whether a request continues the conversation, and does not only repeat the one that was answered."""
     before, after = case.recording.exchanges[index].request, case.recording.exchanges[child.index].request
     if before is None or after is None:
         return False
@@ -277,11 +265,8 @@ _OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:execut
 
 
 def _refuses(answer: ToolResultPart) -> bool:
-    """Whether a result says that its call did not run; many formats have no field for that, only words.
-
-    A result that is itself truncated (`[output truncated]`) is not a refusal: the words must be about the call, and at
-    the beginning. An error is not one either, since a tool that ran may have failed.
-    """
+    """Whether a result says that its call did not run; many formats have no field for that. An error is not enough: a
+    tool that ran may have failed. Nor is a truncated result: the words must be about the call, and come first."""
     if refusal(answer) is not None:
         return True
     said = answer.text[:_AT_ONCE]

@@ -87,7 +87,6 @@ class JudgedTurn(NamedTuple):
     """One turn, as the rows of the verdict table test it."""
 
     final_turn: Turn
-    """The turn in the state in which the engine left it."""
     answers: tuple[TurnAnswer, ...]
     """The recorded answers of the turn; if a simulation or a live server answered the engine, those answers."""
     simulated: bool
@@ -174,8 +173,7 @@ class JudgedTurn(NamedTuple):
 
     @property
     def foreign(self) -> bool:
-        """Whether, by its transcript, an agent's own loop ran the last tools, so that no limit of the engine ended the
-        turn."""
+        """Whether an agent's own loop ran the last tools, so that no limit of the engine ended the turn."""
         return self.last_word is Stop.TOOL_CALL and self.answers[-1].exchange.recorder is not None
 
     @property
@@ -207,10 +205,8 @@ class JudgedTurn(NamedTuple):
 
     @property
     def is_repaired(self) -> bool:
-        """Whether the turn ended with a response that ended cleanly, whatever the policy made of it.
-
-        A recording may end with a whole call.
-        """
+        """Whether the turn ended with a response that ended cleanly, such as a whole call, whatever the policy made of
+        it."""
         by = self.final_turn.evaluation.judgement if self.final_turn.evaluation else None
         ended = self.final_turn.terminal == "completed" or self.stopped_at_call
         return ended and by is not None and _clean(by, self.final_turn)
@@ -229,16 +225,15 @@ def judge_steps(
     case: Case, record: TurnRecord, steps: Sequence[Step], turn: Turn, findings: Sequence[ReportedFinding],
     limit: tuple[str, int] | None, anew: bool = False,
 ) -> JudgedTurn:
-    """A turn as the verdict table tests it, from the steps that decided it and its end.
-
-    If the engine's answers are simulated or live, or missing because this run requests something that the recording
-    does not have, the recorded agent's actions do not matter.
-    """
+    """A turn as the verdict table tests it, from the steps that decided it and its end. The recorded agent's actions do
+    not matter if the engine's answers are simulated or live, or missing because they were never asked for."""
     edited = stops_at_edit(steps)
     unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
         isinstance(step.event, ProviderResponse) for step in steps)
     simulated = anew or edited or unanswered or has_unrecorded_answer(turn)
-    answers = tuple(_answers_of_run(case, record, steps) if simulated else ()) or tuple(_recorded_answers(case, record))
+    answers = tuple(_answers_of_run(case, record, steps) if simulated else ()) or tuple([
+        TurnAnswer(case.recording.exchanges[link.index], case.judgements[link.index], case.verdicts[link.index],
+                   link.place) for link in record.links])
     findings = () if simulated else findings
     rules = frozenset(note.finding.rule for note in findings)
     places = {link.index: position for position, link in enumerate(record.links)}
@@ -303,16 +298,8 @@ def _limit(replay: Replay, turn: TurnRun, last_turn: Turn) -> tuple[str, int] | 
 
 
 def asked_anew(replay: Replay, turn: TurnRun) -> bool:
-    """Whether the response that decides a turn was requested again from one of its steps, from a server or a
-    stand-in."""
+    """Whether the response that decides a turn was requested again, from a server or a stand-in."""
     return turn.record.live_run is not None and replay.trace.steps[turn.decided].fidelity is not Fidelity.RECORDED
-
-
-def _recorded_answers(case: Case, record: TurnRecord) -> Iterator[TurnAnswer]:
-    """Every response that was recorded of a turn."""
-    for link in record.links:
-        index = link.index
-        yield TurnAnswer(case.recording.exchanges[index], case.judgements[index], case.verdicts[index], link.place)
 
 
 def _answers_of_run(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator[TurnAnswer]:

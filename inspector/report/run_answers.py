@@ -1,16 +1,21 @@
 """Finds the answers of a run for every view: a recorded answer by its index; a simulated one is built from the step
 that received it.
+
+The later part says of a run what every export must say: its settings, the sources of its answers, and their files. It
+keeps a what-if, or a turn that was sent again, from being taken for what was recorded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inspector.config.settings import Settings, name_of
 from inspector.replay.case import has_unrecorded_answer
-from inspector.report.facts import ResponseFacts, View
+from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.judged_turn import exchange_of, place_of, why_of
 from inspector.sessions.recording import Link
 from loop_core.turn.state import ProviderResponse, State
+from loop_core.turn.trace import Fidelity
 
 UNRECORDED = -1
 """The index of an answer that is in no recording."""
@@ -65,3 +70,39 @@ def _simulated_facts(view: View, at: int) -> ResponseFacts:
         len(step.turn.answers[-1]), after.state if after.previous_state is State.EVALUATE_STOP else None,
         "never saw this answer: it is in no recording", at, event.recut,
     )
+
+
+def fidelity_of(view: View, turn: TurnFacts) -> Fidelity:
+    """How far the answers that decided a turn can be trusted."""
+    return view.steps[turn.run.decided].fidelity
+
+
+def used_responses(view: View, turn: TurnFacts) -> list[ResponseFacts]:
+    """The responses of a turn that are in a file, without those that a live run or a stand-in replaced."""
+    return [view.responses[link.index] for link in turn.run.record.links]
+
+
+def cut_again(view: View, turn: TurnFacts) -> list[ResponseFacts]:
+    """The simulated answers of a turn, which are in no file: recorded output that was cut at another budget."""
+    if not any(each.settings.simulate for each in view.replay.stretches):
+        return []
+    return [facts for _, facts in answers_of(view, turn.run.first, turn.run.end) if facts.recut is not None]
+
+
+def settings_words(view: View) -> str:
+    """The settings of a run that are not the defaults, with the steps from which they hold; empty if none is set."""
+    before, words = Settings(), []
+    for since, settings in view.replay.stretches:
+        if settings != before and (name := name_of(before, settings)) != "unchanged":
+            words.append(name + (f" from step {since + 1}" if since else ""))
+        before = settings
+    return "; ".join(words)
+
+
+def branch_files(view: View) -> Iterator[tuple[str, str, int]]:
+    """The files of answers that were requested again: path, who answered, and the number of responses."""
+    asked = [facts for facts in view.responses if facts.live]
+    for path in dict.fromkeys(facts.exchange.path for facts in asked):
+        own = [facts for facts in asked if facts.exchange.path == path]
+        who = "SIMULATED: answered by a stand-in" if own[0].simulated else "LIVE: asked again"
+        yield path, who, len(own)

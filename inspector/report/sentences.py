@@ -81,10 +81,7 @@ TOOLS_NAMED = 2
 
 
 def asking(look: JudgedTurn) -> str:
-    """The remark that the turn's last answer asks for tools; empty if it does not.
-
-    A later turn may still be recorded, for instance if the user spoke before the result came.
-    """
+    """The remark that the turn's last answer asks for tools; empty if it does not. A later turn may be recorded."""
     if not look.ends_at_call:
         return ""
     calls = look.answers[-1].exchange.response.tool_calls

@@ -28,7 +28,6 @@ class Column(Generic[R]):
     value: Callable[[R], Any] = lambda row: None
     """A plain value; None if there is none."""
     cell: Callable[[R], Line] = lambda row: ()
-    """The content on a screen or in a report."""
     most: int = 80
     """Its largest width, in cells of the terminal."""
     in_csv: bool = True

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from inspector.config.prices import MILLION, Price, PriceTable
+from inspector.config.settings import Price, PriceTable
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions.recording import Exchange
 from loop_core.values import Usage
@@ -33,7 +33,6 @@ class ClockSource(StrEnum):
     WIRE = "wire"
     """The clock of the client that recorded the provider's bytes."""
     RECORDER = "recorder"
-    """The clock of the agent that wrote the rows of a transcript."""
 
 
 class StreamGap(NamedTuple):
@@ -91,8 +90,7 @@ class TurnTimes(NamedTuple):
     clock: ClockSource
     started: str | None = None
     duration_ms: float | None = None
-    """Milliseconds: on the wire from the first request to the end of the last answer, by rows from the first to the
-    last row."""
+    """Milliseconds: from the first request to the end of the last answer, by rows from the first to the last row."""
     answers_ms: float | None = None
     """Milliseconds of its answers together, without the time between them; None if not recorded for each."""
 
@@ -128,9 +126,6 @@ def took_phrase(times: TurnTimes) -> str:
     if times.answers_ms is not None:
         return f"took {duration_text(times.answers_ms)} in its answers; what lay between them was not recorded"
     return ""
-
-
-# -- in words --------------------------------------------------------------------------------------------------------
 
 
 def duration_text(ms: float) -> str:
@@ -233,7 +228,6 @@ class InputTokens(NamedTuple):
 
     fresh: int
     cached: int = 0
-    """Tokens read from the provider's cache."""
     written: int = 0
     """Tokens that were processed and written to the cache."""
 
@@ -282,7 +276,6 @@ class CostSum(NamedTuple):
 
     amount: float
     priced: int
-    """The number of responses whose cost is known."""
     responses: int
 
 
@@ -315,7 +308,7 @@ def _cost(price: Price, count: InputTokens, usage: Usage, output: int) -> Respon
         if tokens and each is None:
             return ResponseCost(None, f"its model has no price for {kind.replace('_', ' ')}")
         amount += tokens * (each or 0.0)
-    return ResponseCost(amount / MILLION)
+    return ResponseCost(amount / 1_000_000)  # prices are for a million tokens
 
 
 def turn_cost(view: View, turn: TurnFacts) -> CostSum | None:

@@ -27,7 +27,6 @@ Good = Callable[[JudgedTurn], bool]
 Set = Mapping[str, str]
 T = TypeVar("T")
 LIMITS_TOGETHER = 4
-"""The largest number of limits to raise together."""
 DOUBLINGS = 20
 """The number of doublings after which a search gives up."""
 
@@ -67,11 +66,12 @@ def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> b
                for link in turn.record.links)
 
 
-class Trial:
+class Trial(NamedTuple):
     """One turn that can be run under other settings."""
 
-    def __init__(self, alone: Replay, findings: Sequence[ReportedFinding], good: Good) -> None:
-        self._alone, self._noted, self._good = alone, findings, good
+    alone: Replay
+    findings: Sequence[ReportedFinding]
+    good: Good
 
     @classmethod
     def of(cls, replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding], good: Good) -> Trial | None:
@@ -93,24 +93,21 @@ class Trial:
         """The turn under these settings, or None if it cannot be run; and the basis of the result."""
         from inspector.replay.rerun import rerun  # 1 ms that a turn with nothing to try saves
 
-        alone = self._alone
         try:
-            made = rerun(alone, settings_of(settings, alone.settings), alone.since)
+            made = rerun(self.alone, settings_of(settings, self.alone.settings), self.alone.since)
         except LoopError:
             return None, Basis.ESTIMATED
         if any(type(step.event) is ProviderResponse and step.event.cut_unseen for step in made.trace.steps):
             return None, Basis.ESTIMATED  # it ends cleanly only because this server calls cut answers finished
         turn = made.turns[0]
         simulated = made.trace.steps[turn.decided].fidelity is Fidelity.SIMULATED
-        return judged_turn_of(made, turn, self._noted), Basis.SIMULATED if simulated else Basis.RECORDED
+        return judged_turn_of(made, turn, self.findings), Basis.SIMULATED if simulated else Basis.RECORDED
 
     def _with(self, others: Set, name: str, value: int) -> CompletingSettings | None:
         """The settings, if a run under exactly these settings completes the turn; else None."""
         settings = {**others, name: str(value)}
         look, basis = self._run(settings)
-        return CompletingSettings(settings, basis) if look is not None and self._good(look) else None
-
-    # -- what is tried -------------------------------------------------------------------------------------------
+        return CompletingSettings(settings, basis) if look is not None and self.good(look) else None
 
     def limits(self, look: JudgedTurn) -> CompletingSettings | None:
         """The smallest values of the limits that end the turn, one after another."""
@@ -126,7 +123,7 @@ class Trial:
             after, _ = self._run(lax)
             if after is None:
                 return None
-            if self._good(after):
+            if self.good(after):
                 break
             look = after
         else:
@@ -142,17 +139,16 @@ class Trial:
 
     def cap(self, look: JudgedTurn) -> CompletingSettings | None:
         """The smallest max_tokens above the one in force."""
-        settings, record = self._alone.settings, self._alone.turns[0].record
+        settings, record = self.alone.settings, self.alone.turns[0].record
         usage = look.exchange.response.usage
-        now = settings.max_tokens or first_cap(self._alone.case, record) or (usage.output_tokens if usage else None)
+        now = settings.max_tokens or first_cap(self.alone.case, record) or (usage.output_tokens if usage else None)
         if not now:
             return None
         return smallest(now, now << DOUBLINGS, partial(self._with, {}, INITIAL))
 
 
 def smallest(now: int, most: int, completing: Callable[[int], T | None]) -> T | None:
-    """The result of `completing` for the smallest value above `now` for which it is not None; None if it is None for
-    every tried value up to `most`."""
+    """The result of `completing` for the smallest value above `now`, up to `most`, that gives one; else None."""
     # Growing steps find an upper bound in about log2 runs even without a known end, then halving finds the value
     # (Bentley and Yao, An almost optimal algorithm for unbounded searching, 1976).
     low = now

@@ -55,13 +55,13 @@ class IndexHit(NamedTuple):
 class TurnIndex:
     """Reads and writes the database; if that is unusable, it returns no rows and stores none."""
 
-    def __init__(self, reading: str, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, api: str | None, profile: str | None, settings: Settings) -> None:
         self.note = ""
         """Why the database is not used; empty if it is."""
-        self.reading = reading
+        self.reading = repr((api, profile, settings))
         """The reading options as a key, since another policy or API gives other rows."""
         self._base: sqlite3.Connection | None = None
-        folder = cache_folder(environment)
+        folder = cache_folder(os.environ)
         if folder is None:
             return
         try:
@@ -163,9 +163,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     return base
 
 
-# -- The state of files ------------------------------------------------------------------------------------------------
-
-
 _FOLDERS = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside})
 
 
@@ -210,9 +207,6 @@ def _hash(state: FileState) -> str:
     return digest.hexdigest()
 
 
-# -- Rows as JSON ------------------------------------------------------------------------------------------------------
-
-
 def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else sorted(value)
 
@@ -229,12 +223,13 @@ _PATHS, _VERDICT, _ANSWERS, _TURNS = map(TurnRow._fields.index, ("paths", "verdi
 
 
 def _row(values: list[Any]) -> TurnRow:
-    """Restores a row. The values are converted before the tuple is made, since replacing them afterwards takes twice as
-    long."""
+    """A row whose values are converted before the tuple is made: replacing them afterwards takes twice as long."""
     values[_PATHS] = tuple(values[_PATHS])
     verdict = values[_VERDICT]
     values[_VERDICT] = None if verdict is None else _verdict(TurnVerdict(*verdict))
-    values[_ANSWERS] = tuple([AnswerRecord(_share_values(*shared), *own) for shared, *own in values[_ANSWERS]])
+    values[_ANSWERS] = tuple([
+        AnswerRecord(SharedValues(tuple(map(tuple, words)), frozenset(flags), tuple(numbers), tuple(shares)), *own)
+        for (words, flags, numbers, shares), *own in values[_ANSWERS]])
     values[_TURNS] = tuple([(word, count) for word, count in values[_TURNS]])
     return TurnRow._make(values)
 
@@ -243,10 +238,6 @@ def _verdict(verdict: TurnVerdict) -> TurnVerdict:
     advice = None if verdict.advice is None else Advice(*verdict.advice)
     return verdict._replace(
         severity=Severity(verdict.severity), advice=advice and advice._replace(basis=Basis(advice.basis)))
-
-
-def _share_values(words: list[list[str]], flags: list[str], numbers: list[float], shares: list[float]) -> SharedValues:
-    return SharedValues(tuple(map(tuple, words)), frozenset(flags), tuple(numbers), tuple(shares))
 
 
 # -- The rows of files: from the index if they are unchanged, else by reading the files one after another ------------
@@ -259,12 +250,6 @@ class ReadRows(NamedTuple):
     done: int
     total: int
     note: str = ""
-    """Why the index is not used."""
-
-
-def index_for(api: str | None, profile: str | None, settings: Settings) -> TurnIndex:
-    """The index of rows that were read with these options."""
-    return TurnIndex(repr((api, profile, settings)))
 
 
 def read_rows(
@@ -277,7 +262,7 @@ def read_rows(
     Raises:
         CallerError: there is no such API or profile.
     """
-    index = index_for(api, profile, settings) if indexed else None
+    index = TurnIndex(api, profile, settings) if indexed else None
     try:
         known = index.rows([*paths, *unread]) if index is not None else {}
         left = [path for path in paths if path not in known]

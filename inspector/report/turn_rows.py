@@ -77,15 +77,11 @@ class TurnRow(NamedTuple):
     paths: tuple[str, ...]
     """The files that are opened together to show the turn."""
     file: str
-    """The file that the turn was read from."""
     name: str = ""
-    """The name of its session."""
     number: int = 0
     """Its number among the turns of its session, from 1."""
     of: int = 0
-    """The number of turns of the session."""
     step: int = 0
-    """The step that its verdict is about."""
     verdict: TurnVerdict | None = None
     why: str = ""
     """Why the input was not read, if there is no verdict."""
@@ -93,9 +89,7 @@ class TurnRow(NamedTuple):
     agent: str = ""
     model: str = ""
     conversation: str = ""
-    """The id of its conversation."""
     raw: str | None = None
-    """The provider's word."""
     effective: str = ""
     cap: int | None = None
     tokens: int | None = None
@@ -106,7 +100,6 @@ class TurnRow(NamedTuple):
     started: float | None = None
     """Seconds since the epoch; None if that was not recorded."""
     title: str = ""
-    """The beginning of the user's message."""
     text: str = ""
     """The text that is searched, in lower case: the message, the answer, the arguments of its calls."""
     names: str = ""
@@ -141,10 +134,7 @@ class TurnRow(NamedTuple):
 
 
 def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
-    """The rows of a recording: its turns, and its unread parts.
-
-    `paths` are the files of one session; without them, each file of the view is a session of its own.
-    """
+    """The rows of a recording, its turns and its unread parts; without the paths of one session, each file is one."""
     firsts = {view.path_of(turn): turn.run.record.user_text for turn in reversed(view.turns)}
     file_at = cache(partial(_file, view, tuple(paths), firsts))
     turns = [_row(view, turn, number, file_at) for number, turn in enumerate(view.turns, start=1)]
@@ -218,16 +208,13 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
 # does not tell sessions apart.
 _NAMELESS = re.compile(r"(?:rollout-|session-\d|\d{4}-?\d\d)|(?:events|wire|state|messages|transcript|chat_history)$")
 """Matches file names, or their beginnings, that agents give to every session."""
-
-
 _OWN_LIVE = re.compile(r"\d{8}-(\d\d)(\d\d)(\d\d)-\d{6}-")
 """Matches the names that this program gives to recordings of its live turns: only the time tells them apart."""
 
 
 def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
     """The name of a session: its title, else the name of its file, with the folder if that is a number. A file whose
-    name every session of its agent has is named by its first message, if given.
-    """
+    name every session of its agent has is named by its first message, if given."""
     abouts = (given.about for given in inputs if given.path == path)
     title = next((each.title for each in abouts if each is not None and each.title), "")
     stem = os.path.basename(path).split(".")[0] or path
@@ -262,7 +249,6 @@ def short_file(path: str) -> str:
 # -- Testing a row with a filter -------------------------------------------------------------------------------------
 
 NUMBERS_OF_ROW: Mapping[str, Callable[[TurnRow], float]] = {"turn": lambda row: row.number}
-"""The numbers that the row itself has."""
 _NUMBER_AT = {name: at for at, name in enumerate(
     name for name in NUMBERS if name not in NUMBERS_OF_ROW and name not in AnswerRecord._fields)}
 SHARES = tuple(name for name, row in NUMBERS.items() if row.share not in (None, row.value))
@@ -281,8 +267,7 @@ _OWN_NUMBERS = tuple(name for name in AnswerRecord._fields if name in NUMBERS)
 
 @lru_cache(maxsize=65_536)
 def _same(values: Shared) -> Shared:
-    """Returns one object for equal values. This saves memory, because most answers share a few sets of words and
-    flags."""
+    """One object for equal values, which saves memory: most answers share a few sets of words and flags."""
     return values
 
 
@@ -316,7 +301,6 @@ class RowAnswer(NamedTuple):
 
     row: TurnRow
     answer: int
-    """Its index."""
     source: None = None
     """No other place shares its answer."""
 

@@ -1,11 +1,12 @@
 """The table of turns: its columns, their widths, and the details of a row.
 
-The same columns give the screen's rows, the table at the head of a report, and CSV. At the end: rows by session.
+The same columns give the screen's rows, the head of a report, and CSV. The end groups rows by session and counts them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inspector.report.advice import LIVE, TRIED
@@ -17,40 +18,34 @@ from inspector.report.lines.spans import (
     Tone,
     cells,
     clip,
-    count_of,
     one_line,
     safe,
-    text_of,
     width_of,
 )
 from inspector.report.lines.steps import role_of
-from inspector.report.row_counts import by_model, by_verdict, counts_of
 from inspector.report.table import Column, Table
 from inspector.report.turn_rows import SessionKey, TurnRow, short_file
-from inspector.report.verdict import identifier
+from inspector.report.verdict import TurnVerdict, identifier
 from inspector.sessions.recording import BELOW
+from loop_core.turn.trace import Fidelity
 
 
 class TurnColumn(NamedTuple):
     """One column of the table of turns."""
 
     name: str
-    """Its heading."""
     column: Column[TurnRow]
-    """Its value for programs, and its cell for people."""
     order: Callable[[TurnRow], Any]
     """The sort key of a row; rows with None come last."""
     sizes: tuple[int, int, int]
     """Its least width, a comfortable width, and the largest useful width, in cells."""
     right: bool = False
-    """Whether its cells are aligned on the right, as numbers are."""
     length: Callable[[TurnRow], int] | None = None
     """The length of a cell, in a column that never needs more room than its widest cell; None for titles and names."""
 
 REASON = "raw → reason"
 GAP = 1
 NUMBER = 7
-"""Width of a turn's number, in cells."""
 
 
 def _verdict(row: TurnRow) -> Line:
@@ -164,11 +159,8 @@ def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[s
 def layout(
     every: Sequence[TurnColumn], width: int, widest: Mapping[str, int] | None = None
 ) -> tuple[tuple[TurnColumn, int], ...]:
-    """The columns that fit into this many cells, with their widths; the first flexible column gets the rest.
-
-    A column in `widest` (`widest_cells`) gets no more than its widest cell and its heading need, and none if all its
-    cells are empty.
-    """
+    """The columns that fit into this many cells, with their widths; the first flexible one gets the rest. A column in
+    `widest` gets what its widest cell and its heading need at most, and none if all its cells are empty."""
     room = widest or {}
     every = [_narrow(column, room.get(column.name)) for column in every if room.get(column.name) != 0]
     shown: list[TurnColumn] = []
@@ -234,16 +226,12 @@ def cells_of(row: TurnRow, columns: Sequence[tuple[TurnColumn, int]], measure: M
 
 
 def _clip_cell(cell: Line, size: int, measure: Measure) -> Line:
-    """A cell cut to its size; of the provider's word and the normalized one, the provider's is cut first."""
+    """A cell cut to its size; of two words, the provider's is cut first, to 4 cells, then the normalized one."""
     rest = cell[1:]
     room = size - width_of(rest, measure)
-    if rest and room >= SHORTEST and width_of(cell, measure) > size:
+    if rest and room >= 4 and width_of(cell, measure) > size:
         return (*clip(cell[:1], room, measure), *rest)
     return clip(cell, size, measure)
-
-
-SHORTEST = 4
-"""The width to which the provider's word is cut before the normalized word is cut."""
 
 
 def table(now: float) -> Table[TurnRow]:
@@ -253,6 +241,9 @@ def table(now: float) -> Table[TurnRow]:
                   Column("sentence", lambda row: row.verdict.sentence if row.verdict else row.why)))
 
 
+FILE = TurnColumn("file", _text("file", lambda row: row.file, lambda row: row.file.rpartition("/")[2]),
+                  lambda row: row.file, (16, 30, 40))
+"""The column with the file's name, which a reader of a report has to type; the app opens the row instead."""
 RUN_BY_F = (LIVE, *TRIED.values())  # the ends of an advice that a key runs
 
 
@@ -275,42 +266,6 @@ def about(row: TurnRow) -> list[Line]:
     if row.title:
         lines.append((Span("message  ", Tone.KEY), safe(row.title)))
     return lines
-
-
-# -- The head of a report over many sessions -------------------------------------------------------------------------
-
-WIDE = 200
-"""Width of the table in a report, in cells."""
-FILE = TurnColumn("file", _text("file", lambda row: row.file, lambda row: row.file.rpartition("/")[2]),
-                  lambda row: row.file, (16, 30, 40))
-"""The column with the file's name, which a reader of a report has to type; the app opens the row instead."""
-
-
-def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
-    """The table as text, worst first, and the counts of turns by verdict and model; without `everything`, turns that
-    need no attention are counted and not listed."""
-    # Without ages, so that the same files give the same report tomorrow. Turns are numbered over all files, not within
-    # each file as in the app; the heading names the option that takes this number.
-    verdict, *others = (column._replace(name="--turn") if column.name == "turn" else column
-                        for column in columns(0) if column.name not in ("age", "message"))
-    listed = [rows[at] for at in sorted_rows(rows, verdict)]
-    shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
-    counts = counts_of(rows)
-    yield f"{count_of(counts.turns, 'turn')}{counts.simulated_words} in {count_of(counts.sessions, 'session')}"
-    if shown:
-        every = (verdict, FILE, *others)
-        laid = layout(every, WIDE, widest_cells(every, shown))
-        yield text_of(heading(laid)).rstrip()
-        yield from (text_of(cells_of(row, laid)).rstrip() for row in shown)
-    if len(shown) < len(listed):
-        yield f"not listed: {count_of(len(listed) - len(shown), 'turn')} (no attention needed; --all lists them)"
-    yield "by verdict: " + ", ".join(f"{count:,} {seen.counted_as.lower()}" for seen, count in counts.verdicts)
-    yield "by model: " + ", ".join(
-        f"{one_line(model)} {count:,}{f' ({attention:,} need attention)' if attention else ''}"
-        for model, count, attention in by_model(rows))
-
-
-# -- Names that several files share ----------------------------------------------------------------------------------
 
 
 def shared_names(rows: Iterable[TurnRow]) -> frozenset[str]:
@@ -358,8 +313,7 @@ def has_families(rows: Iterable[TurnRow]) -> bool:
 
 
 def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
-    """The rows of sessions, with started sessions below their starter; a family takes the place of its first session.
-    """
+    """The rows of sessions, started ones below their starter; a family takes the place of its first session."""
     parents = _parents([rows[0] for rows in sessions])
     children: dict[int, list[int]] = {}
     for at, parent in enumerate(parents):
@@ -381,8 +335,7 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
 
 def _parents(heads: Sequence[TurnRow]) -> list[int | None]:
     """The index of the session that started each one: by its name in a file of several sessions, else by the parent id.
-    The id of a file belongs to its first session.
-    """
+    The id of a file belongs to its first session."""
     ids = {(heads[at].agent, heads[at].session_id): at for at in reversed(range(len(heads))) if heads[at].session_id}
     names = {head.session: at for at, head in enumerate(heads)}
     return [names.get((head.paths, head.name.rpartition(BELOW)[0]), ids.get((head.agent, head.parent_id)))
@@ -396,3 +349,50 @@ def _root(parents: Sequence[int | None], at: int) -> int:
         passed.add(parent)
         at = parent
     return at
+
+
+# -- Counts over many rows -------------------------------------------------------------------------------------------
+
+
+class RowCounts(NamedTuple):
+    """The number of rows of each kind."""
+
+    turns: int
+    """Recorded ones; those that are simulated are counted only in `simulated` and `verdicts`."""
+    simulated: int
+    sessions: int
+    attention: int
+    """Turns whose verdict is an error or a warning."""
+    complete: int
+    unread: Mapping[str, int]
+    """The kinds of rows without a verdict (`TurnRow.unread`), each with its number."""
+    verdicts: Sequence[tuple[TurnVerdict, int]]
+    """See `by_verdict`."""
+
+    @property
+    def simulated_words(self) -> str:
+        """The number of simulated turns beside that of recorded ones, with the sign that their rows have."""
+        return f" + {self.simulated:,} {Fidelity.SIMULATED} ({SIMULATED})" if self.simulated else ""
+
+
+def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
+    """Counts rows."""
+    verdicts = by_verdict(every := list(rows))
+    turns = [row.verdict for row in every if row.verdict is not None]
+    recorded = [seen for seen in turns if not seen.simulated]
+    return RowCounts(
+        len(recorded), len(turns) - len(recorded), len({row.session for row in every if row.verdict is not None}),
+        sum(not seen.clean for seen in recorded), sum(seen.complete for seen in recorded),
+        Counter(row.unread for row in every if row.verdict is None), verdicts)
+
+
+def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
+    """A verdict of each kind, worst first, with the number of turns that have it; simulated turns come last."""
+    seen: dict[tuple[bool, int], TurnVerdict] = {}
+    counted: Counter[tuple[bool, int]] = Counter()
+    for row in rows:
+        if row.verdict is not None:
+            kind = (row.verdict.simulated, row.verdict.rank)
+            seen.setdefault(kind, row.verdict)
+            counted[kind] += 1
+    return [(seen[kind], counted[kind]) for kind in sorted(counted)]

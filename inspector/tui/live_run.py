@@ -237,7 +237,7 @@ class LiveAttempt(SessionPart):
             return branch_request(replay, settings, first, os.environ, base=base, model=model or None)
 
         def play() -> BranchRequest:
-            from inspector.live.stand_in import stand_in_request
+            from inspector.live.scripted import stand_in_request
 
             return stand_in_request(replay, settings, first, os.environ)
 

@@ -16,7 +16,7 @@ from textual.events import Click
 from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
-from inspector.report import filters, row_counts, turn_rows, turn_table
+from inspector.report import filters, turn_rows, turn_table
 from inspector.report.lines.glyphs import ascii_text
 from inspector.report.lines.spans import (
     Line,
@@ -355,7 +355,7 @@ def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, mo
 
 
 def count_groups(
-    counts: row_counts.RowCounts, progress: str | None, turns: int, listed: TurnList
+    counts: turn_table.RowCounts, progress: str | None, turns: int, listed: TurnList
 ) -> tuple[Sequence[Line], Sequence[Line]]:
     """The progress of reading; how many turns and rows are listed, or how many of all `turns` pass the filter; how many
     need attention. Then how many have each verdict."""
@@ -373,7 +373,7 @@ def count_groups(
                     for seen, count in counts.verdicts if not seen.complete]
 
 
-def _sum_of_rows(counts: row_counts.RowCounts, rows: int, by_file: bool) -> Line:
+def _sum_of_rows(counts: turn_table.RowCounts, rows: int, by_file: bool) -> Line:
     """The sum of the listed rows: `217 turns in 3 sessions + 4 not read = 221 rows`."""
     made = Span(counts.simulated_words, Tone.WARN)
     turns, sessions = (*_count_line(counts.turns, "turn"), made), _count_line(counts.sessions, "session")

@@ -17,7 +17,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from inspector.report import row_counts, turn_rows, turn_table
+from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import count_of
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import turns_reading
@@ -92,7 +92,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.named = named
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
-        self.counts = row_counts.counts_of(())
+        self.counts = turn_table.counts_of(())
         self.reading = False
         self.parts = (self,)  # `esc` closes the filter
         self._last = ""  # the filter removed last, which the prompt offers again
@@ -219,7 +219,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def _count(self) -> None:
         """Counts the rows again, and shows the counts."""
-        self.counts = row_counts.counts_of(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
+        self.counts = turn_table.counts_of(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
         self._say_counts()
 
     def _say_counts(self) -> None:
@@ -230,7 +230,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
             progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…{within}"
-        counts = self.counts if self.listed.filter is None else row_counts.counts_of(self.listed.passed)
+        counts = self.counts if self.listed.filter is None else turn_table.counts_of(self.listed.passed)
         self.query_one(TurnCounts).groups = count_groups(
             counts, progress, self.counts.turns + self.counts.simulated, self.listed)
         self.query_one(TurnHeading).redraw_changes()

@@ -14,7 +14,7 @@ from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import change_line
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, join_groups, more, safe, text_of
 from inspector.report.lines.steps import detail, end_words, role_of
-from inspector.report.made_runs import fidelity_of
+from inspector.report.run_answers import fidelity_of
 from inspector.whatif.branch_report import live_sources, made_up
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, preview

@@ -18,7 +18,7 @@ from inspector.report.lines.header import output
 from inspector.report.lines.response import BY_A_STAND_IN
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
-from inspector.report.made_runs import fidelity_of
+from inspector.report.run_answers import fidelity_of
 from inspector.whatif.edited_inputs import edit_lines, edit_values
 from inspector.whatif.store import Store
 from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, first_difference_of, tree_prefix

@@ -15,8 +15,7 @@ from inspector.report.lines import header
 from inspector.report.lines.merged import reason
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, text_of, width_of
 from inspector.report.lines.steps import detail, glyph_of, reason_of_end, role_of
-from inspector.report.made_runs import fidelity_of
-from inspector.report.run_answers import answer_at
+from inspector.report.run_answers import answer_at, fidelity_of
 from inspector.whatif.branch_lines import ending_role
 from inspector.whatif.tree import EqualSteps, StepPair, fold_pairs, move_pairs, step_pairs, unfold_pair
 from inspector.whatif.turn_contents import Contents, content_lines, contents_of, differences

@@ -270,7 +270,8 @@ def test_a_baseline_overwrites_nothing_but_a_baseline(inspector, folder):
     made = known.read_text("utf-8")
     assert inspector("check", session, "--write-baseline", "-").out == commands.ascii_json(made)
     said = inspector("check", session, "--write-baseline", "/dev/full")
-    assert (said.code, said.err) == (2, "inspector: /dev/full: cannot be written: No space left on device\n")
+    why = "--write-baseline /dev/full: cannot be written: No space left on device"
+    assert (said.code, said.err) == (2, f"inspector: {why}\n")
 
 
 def test_a_file_name_that_is_no_text_or_that_moves_the_cursor_is_harmless(tmp_path):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector import cli
-from inspector.config.prices import price_table
+from inspector.config import price_table
 from inspector.config.settings import Settings
 from inspector.export import FORMS, ExportScope, Form, form_files, stem_of, write
 from inspector.export.exchange_files import reread, shrink, symptom

@@ -12,7 +12,7 @@ from inspector.config.settings import settings_of
 from inspector.export import FORMS, ExportScope, form_files
 from inspector.export.exchange_files import ORIGINS, UNSENT, why_unreported
 from inspector.live.branch_run import new_name, run_branch
-from inspector.live.stand_in import MADE_UP, stand_in_request
+from inspector.live.scripted import MADE_UP, stand_in_request
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.replay.rerun import edit_step, rerun

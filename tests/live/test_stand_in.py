@@ -12,7 +12,7 @@ import pytest
 
 from inspector.config.settings import settings_of
 from inspector.live.branch_run import file_of, new_name, recall, run_branch
-from inspector.live.stand_in import MADE_UP, stand_in, stand_in_request
+from inspector.live.scripted import MADE_UP, stand_in, stand_in_request
 from inspector.replay import Replay
 from inspector.report.facts import view
 from inspector.whatif.branch_report import text, values

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from inspector import cli
-from inspector.config import Config, load
-from inspector.config.prices import NO_PRICES, Price, PriceTable, price_table
-from inspector.config.settings import Settings, assignments, settings_of
+from inspector.config import Config, load, price_table
+from inspector.config.settings import NO_PRICES, Price, PriceTable, Settings, assignments, settings_of
 from inspector.report import explain
 from inspector.report.explain_document import document
 from inspector.report.facts import View

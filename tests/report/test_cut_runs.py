@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inspector.report.cut_runs import CutRun, count_runs, cut_run_lines
+from inspector.report.call_outcomes import CutRun, count_runs, cut_run_lines
 from inspector.report.lines.calls import calls
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline

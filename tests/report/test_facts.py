@@ -6,8 +6,7 @@ import pytest
 
 from inspector.replay import Settings, replay
 from inspector.replay.case import open_case
-from inspector.report.facts import view
-from inspector.report.next_acts import WENT_ON
+from inspector.report.facts import WENT_ON, view
 from inspector.sessions import open_paths
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission

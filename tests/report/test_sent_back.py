@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from inspector.export import form_files
+from inspector.report.call_outcomes import SentBackAs, sent_back
 from inspector.report.facts import View
 from inspector.report.lines import calls
 from inspector.report.lines.excerpts import MOST, excerpts
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
-from inspector.report.sent_back import SentBackAs, sent_back
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     ASKS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inspector.report.lines.server_calls import RESULT_OF, server_lines
+from inspector.report.lines.calls import RESULT_OF, server_lines
 from inspector.report.lines.spans import plain
 from tests.scenes.recordings import ASKS, MESSAGES, asked, exchange, message, shown, user
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.report.turn_index import index_for, read_rows
+from inspector.report.turn_index import TurnIndex, read_rows
 from tests.scenes.transcripts import block, claude, prompt, text
 
 KEY = "sk-ant-api03-" + "a1B2" * 20
@@ -57,7 +57,7 @@ def test_a_file_that_is_gone_is_forgotten(place):
     look(place)
     place.unlink()
     list(read_rows([], None, None, Settings()))
-    index = index_for(None, None, Settings())
+    index = TurnIndex(None, None, Settings())
     assert index.search("zebra", [str(place)]) == []
     index.close()
 
@@ -89,7 +89,7 @@ def test_a_locked_index_is_not_used_and_says_so(place, tmp_path):
 @pytest.mark.parametrize("typed", ["zebra", "ZEB hello", '"zebra', "zebra*", "(hello", "zebra:", "hello -"])
 def test_what_people_type_is_never_an_error(place, typed):
     look(place)
-    index = index_for(None, None, Settings())
+    index = TurnIndex(None, None, Settings())
     (hit,) = index.search(typed, [str(place)])
     assert (hit.file, hit.number, index.note) == (str(place), 1, "")
     assert index.search("giraffe", [str(place)]) == index.search('" * -', [str(place)]) == []

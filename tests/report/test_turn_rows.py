@@ -13,11 +13,10 @@ from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.report import filters, turn_rows, turn_table
 from inspector.report.advice import Advice, Basis
-from inspector.report.explain import text
+from inspector.report.explain import overview, text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines import header
 from inspector.report.lines.spans import text_of, width_of
-from inspector.report.row_counts import counts_of
 from inspector.report.turn_rows import (
     NUMBERS_OF_ROW,
     SHARES,
@@ -30,7 +29,7 @@ from inspector.report.turn_rows import (
     rows_of,
     short_file,
 )
-from inspector.report.turn_table import about, columns, overview, table
+from inspector.report.turn_table import about, columns, counts_of, table
 from inspector.sessions.open import open_each, open_paths
 from inspector.tui.session_files import ReadingOptions, load, session_of
 from loop_core.errors import CallerError
@@ -392,7 +391,7 @@ def test_simulated_turns_are_counted_beside_the_recorded_ones() -> None:
     assert f"turns: 1 complete, 1 simulated {word.lower()}" in text(view)
     counts = counts_of(rows_of(view))
     assert (counts.turns, counts.simulated, counts.attention, counts.complete) == (1, 1, 0, 1)
-    assert next(turn_table.overview(rows_of(view), True)) == "1 turn + 1 SIMULATED (~) in 1 session"
+    assert next(overview(rows_of(view), True)) == "1 turn + 1 SIMULATED (~) in 1 session"
     (worst,) = turn_table.worst_of_sessions(rows_of(view))
     assert worst.turns == (("COMPLETE", 1), (f"SIMULATED {word}", 1))
 

@@ -8,7 +8,7 @@ import pytest
 
 from inspector.config.settings import settings_asked, settings_of
 from inspector.live.branch_run import new_name, run_branch
-from inspector.live.stand_in import stand_in_request
+from inspector.live.scripted import stand_in_request
 from inspector.report.facts import TurnFacts, View, view
 from inspector.whatif.tree import ORIGINAL, Tree
 from tests.scenes.live_branch import PATIENT, read

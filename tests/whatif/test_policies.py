@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from inspector.replay import replay
 from inspector.replay.case import Case, open_case
 from inspector.report.explain import text as explained
 from inspector.report.facts import view
-from inspector.report.lines.calls import Fate, Opinion, opinions
+from inspector.report.lines.calls import Fate, Opinion, opinions_of, stances
 from inspector.report.lines.spans import Tone, cells, plain, text_of
 from inspector.sessions import open_paths
 from inspector.whatif import policies_lines, policies_report
@@ -30,7 +29,6 @@ from inspector.whatif.policies_lines import step_at
 from inspector.whatif.tree import branch
 from loop_core.turn.continuation import SeamRule
 from loop_core.turn.limits import Limits
-from loop_core.turn.policy import Policy
 from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES
 from loop_core.turn.trace import Trace, step_key
 from tests.scenes.recordings import (
@@ -254,9 +252,10 @@ def test_a_seam_rule_that_was_asked_for_goes_over_every_policys_own() -> None:
 # -- one call --------------------------------------------------------------------------------------------------------
 
 
-def verdict_by_policy(case: Case, response: int, call: int, among: Iterable[Policy] = ()) -> tuple[Opinion, ...]:
+def verdict_by_policy(case: Case, response: int, call: int) -> tuple[Opinion, ...]:
     verdicts = case.verdicts[response]
-    return opinions(case.recording.exchanges[response], case.judgements[response], verdicts, verdicts[call], among)
+    taken = stances(case.recording.exchanges[response], case.judgements[response], verdicts)
+    return opinions_of(taken, verdicts[call])
 
 
 def fates(number: str, response: int, index: int = 0) -> dict[str, Fate]:
@@ -286,8 +285,6 @@ def test_why_a_policy_would_do_it() -> None:
     assert why["zoo-before"] == "reads interrupted, which ends no call"
     assert why["botnexus"] == "reads tool_call; it is present"
     assert why["zeroclaw-rfi"] == "reads unknown; ends the turn with a notice"
-    only = verdict_by_policy(sample("07"), 0, 0, [BOTNEXUS])
-    assert [said.policy for said in only] == ["botnexus"]
 
 
 @pytest.mark.parametrize(("number", "index", "policy", "why"), [

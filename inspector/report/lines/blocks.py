@@ -21,17 +21,14 @@ class Block(NamedTuple):
     """The turn's index in the view."""
     run: int
     path: str
-    """The file that the turn was read from."""
 
 
 class Blocks(Sequence[Block]):
-    """The blocks of a view in order. Each is made on access, because it consists of three numbers that its turn holds.
-    """
+    """The blocks of a view in order; each is made on access from three numbers."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self.firsts = array("q")
-        """The first step of each block."""
         self.turns = array("q")
         """The index of its turn."""
         for number, turn in enumerate(view.turns):

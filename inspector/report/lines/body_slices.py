@@ -68,7 +68,9 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
         low, high = (at, at + len(payload)) if at >= 0 else (start, end)
         chunk = bisect_left(ends, end)
         when, before = _when(exchange, chunk, before), chunk
-        told = f"message {exchange.messages[len(found)]:,}" if len(found) < len(exchange.messages) else _safe_name(name)
+        told = safe(name).text if name else ""
+        if len(found) < len(exchange.messages):
+            told = f"message {exchange.messages[len(found)]:,}"
         found.append(Slice(low, high, 0, " ".join(word for word in (when, told) if word)))
     return found, f"{len(frames):,} {_CALLED.get(type(framing).__name__, 'values')}"
 
@@ -76,7 +78,6 @@ def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
 _CALLED: Mapping[str, str] = {
     "SSE": "events", "NDJSON": "lines", "EventStream": "frames", "TextSequence": "frames of a WebSocket",
 }
-"""Framing -> the name of its pieces."""
 
 
 def event_slices(exchange: Exchange) -> tuple[list[Slice], str]:
@@ -133,10 +134,6 @@ def record_slices(body: bytes) -> list[Slice]:
 
 
 _RECORDS = JSONDecoder(strict=False)
-
-
-def _safe_name(name: str | None) -> str:
-    return safe(name).text if name else ""
 
 
 LONG_WAIT = 1_000

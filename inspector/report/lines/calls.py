@@ -7,30 +7,30 @@ policy would run a call is only reported; the call is not run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 from inspector.replay.case import REFUSED
-from inspector.report.cut_runs import cut_run_lines
+from inspector.report.call_outcomes import cut_run_lines, sent_back
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.server_calls import server_lines
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, field, more, paragraphs, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, more, one_line, paragraphs, safe
 from inspector.report.run_answers import answers_of, is_simulated
-from inspector.report.sent_back import sent_back
 from inspector.sessions.recording import Exchange
 from loop_core.judge import arguments
 from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
 from loop_core.judge.classify import Judgement
+from loop_core.judge.endings import brought_output
 from loop_core.judge.gate import REMEDY, Admission, Verdict
 from loop_core.turn.machine import begin, step
 from loop_core.turn.policy import Dispatch, Policy
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import ProviderResponse, RunTools, State, Tick, Turn
-from loop_core.values import CallKind, Request, Tool, tools_by_name
+from loop_core.values import CallKind, OpaquePart, Request, Tool, ToolCall, tools_by_name
 
 
 class Fate(StrEnum):
@@ -38,7 +38,6 @@ class Fate(StrEnum):
 
     RUN = "run"
     REFUSE = "refuse"
-    """Answer it with the error that its schema gives."""
     STUCK = "stuck"
     """Begin it, and never end it."""
     HOLD = "hold"
@@ -73,14 +72,6 @@ HOLDS: Mapping[State, str] = {
 """The engine's next state, if a call does not run -> what happens to the turn."""
 
 
-def opinions(
-    exchange: Exchange, judgement: Judgement, verdicts: Sequence[Verdict], verdict: Verdict,
-    among: Iterable[Policy] = (),
-) -> tuple[Opinion, ...]:
-    """What the policies `among` would do with one call of `verdicts`; by default all presets."""
-    return opinions_of(stances(exchange, judgement, verdicts, among), verdict)
-
-
 class Stance(NamedTuple):
     """One policy's decision about a whole response: the engine's next state, and the calls to run."""
 
@@ -90,18 +81,17 @@ class Stance(NamedTuple):
     """The calls that it would run, by their identity."""
 
 
-def stances(
-    exchange: Exchange, judgement: Judgement, verdicts: Sequence[Verdict], among: Iterable[Policy] = ()
-) -> tuple[Stance, ...]:
+def stances(exchange: Exchange, judgement: Judgement, verdicts: tuple[Verdict, ...]) -> tuple[Stance, ...]:
     """The stance of each policy on a response, computed once for all its calls."""
-    return tuple(_stance(policy, exchange, judgement, tuple(verdicts)) for policy in (among or POLICIES.values()))
+    return tuple(_stance(policy, exchange, ProviderResponse(exchange.response, judgement, verdicts=verdicts))
+                 for policy in POLICIES.values())
 
 
-def _stance(policy: Policy, exchange: Exchange, judgement: Judgement, verdicts: tuple[Verdict, ...]) -> Stance:
+def _stance(policy: Policy, exchange: Exchange, event: ProviderResponse) -> Stance:
     request = exchange.request or Request(exchange.api)
     # A turn of its own for each policy: the recorded turn's limits would mix into an opinion about this one response.
     turn, _ = begin("stance", request, policy=policy, provider=exchange.profile.name)
-    turn, _ = step(turn, ProviderResponse(exchange.response, judgement, verdicts=verdicts))
+    turn, _ = step(turn, event)
     turn, effects = step(turn, Tick())
     runs = turn.would_run if any(isinstance(effect, RunTools) for effect in effects) else ()
     # By identity, since two calls of a response may be equal.
@@ -147,21 +137,14 @@ def names_by_fate(opinions: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
 
 
 # -- The sheet of tool calls -----------------------------------------------------------------------------------------
-# For each call it shows the received arguments and their end, the parser's position, the schema, what a forgiving
-# parser would have run, the gate's reason, the policies that would have run it, what the recorded agent did, and the
-# advice.
-
 
 CUT = "▌"
 RECEIVED_SHOWN = 4_000
-"""Characters of received arguments and results that are shown."""
 
 
 def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> LineSheet:
-    """The sheet of a run's calls up to a step; it opens at those of response `here`.
-
-    `step` is an index in the trace; of answers after it only the number of calls is shown. None shows all answers.
-    """
+    """The sheet of a run's calls, opened at those of response `here`; calls after the step with this index are only
+    counted."""
     lines: list[Line] = []
     focus: int | None = None
     copied: list[str] = []
@@ -355,3 +338,49 @@ def advice(verdict: Verdict) -> str:
     if verdict.rule == "gate.batch":
         return "nothing by itself: it runs once its siblings are whole"
     return REMEDY if verdict.why.endswith(REMEDY) else "do not run it; ask for the call again if it is still needed"
+
+
+# -- Calls of the provider's own tools -------------------------------------------------------------------------------
+
+
+RESULT_OF = ("tool_use_id", "toolUseId", "call_id")
+"""Members of a result's block that name its call (Anthropic, Bedrock, Responses)."""
+
+
+def server_lines(facts: ResponseFacts) -> list[Line]:
+    """The provider's own calls, and whether the answer shows that each ran: being in the answer does not prove it."""
+    response = facts.exchange.response
+    results = set(chain.from_iterable(map(_ids_in, response.parts)))
+    told = [_server_call(call, results) for call in response.server_calls]
+    lines: list[Line] = [
+        (safe(call.name, Tone.STRONG), Span(f"  {said}; neither held nor run here", Tone.DIM if ran else Tone.WARN),
+         Span(f"  {facts.name}", Tone.DIM))
+        for call, (ran, said) in zip(response.server_calls, told, strict=True)]
+    came = sum(ran for ran, _ in told)
+    if len(lines) > 1:
+        known = f"{count_of(len(told), 'call')} of the provider's own tools; the answer shows {came:,} of them run"
+        lines.insert(0, (Span(known, Tone.DIM),))
+    return lines
+
+
+def _ids_in(part: object) -> Iterator[str]:
+    """The ids of the calls whose results are in opaque blocks."""
+    if not isinstance(part, OpaquePart):
+        return
+    try:
+        value: Any = json.loads(part.json)
+    except (ValueError, RecursionError):
+        return
+    members = value if isinstance(value, dict) else {}
+    for each in (members, *(inner for inner in members.values() if isinstance(inner, dict))):
+        yield from (each[name] for name in RESULT_OF if isinstance(each.get(name), str))
+
+
+def _server_call(call: ToolCall, results: Container[str | None]) -> tuple[bool, str]:
+    """Whether the answer shows that the provider ran a call, and how."""
+    if (call.id is not None and call.id in results) or brought_output(call):
+        return True, "run by the provider itself: its result came"
+    if call.status == "completed":
+        return True, "run by the provider itself, which says that it is completed"
+    word = f", and its state is {one_line(call.status)}" if call.status else ""
+    return False, f"asked of the provider itself: no result of it is in this answer{word}"

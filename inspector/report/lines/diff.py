@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
@@ -31,6 +31,7 @@ from inspector.report.lines.spans import (
     wrap_line,
 )
 from inspector.report.lines.steps import send_of
+from inspector.sessions.recording import common_beginning
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import JoinedText, SeamRule, Segment
 from loop_core.turn.limits import Spend
@@ -71,14 +72,14 @@ def part_words(part: MessagePart) -> tuple[str, str]:
     return part.type, part.json
 
 
+def equal(one: Message, other: Message) -> bool:
+    """Whether two messages are the same; those of a long history usually are one object, which takes no comparison."""
+    return one is other or one == other
+
+
 def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> list[Line]:
     """The messages of a request, with those added and removed since the one before; unchanged ones are shortened."""
-    same = 0
-    for one, other in zip(old, new, strict=False):
-        # Identity first: the messages of a long history are usually the same objects, and comparing texts takes time.
-        if one is not other and one != other:
-            break
-        same += 1
+    same = common_beginning(old, new, equal)
     gone, come = old[same:], new[same:]
     size = f"{count_of(len(new), 'message')} {when}"
     changed = [Span(f"{mark}{len(each):,} ", role) for mark, each, role in (
@@ -221,12 +222,10 @@ def _history(step: Step, before: Step | None) -> list[Line]:
 COLUMNS = 66
 """The width below which the two sides are shown one below the other, since narrower columns are hard to read."""
 SIDE_SHOWN = 240
-"""Characters that are shown of each side."""
 BETWEEN: Line = (Span(" │ ", Tone.RULE),)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """The two sides of one row."""
 
     left: Line

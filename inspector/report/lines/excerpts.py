@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from inspector.report.call_outcomes import SentBackAs, sent_back
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN
 from inspector.report.lines.slices import text_of_bytes
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.wire import value_range
 from inspector.report.run_answers import answer_at
-from inspector.report.sent_back import SentBackAs, sent_back
 from inspector.sessions import redact
 from inspector.sessions.build import without_pieces
 from inspector.sessions.provenance import readings
@@ -134,8 +134,7 @@ def _by_name(call: ToolCall, name: str, later: Sequence[ResponseFacts]) -> Itera
 
 
 def _ends(text: str) -> Iterator[ExcerptRow]:
-    """A text of a request. Of a long text only the beginning and the end are shown, because the arguments of a call end
-    there."""
+    """A text of a request; of a long one the beginning and the end, where the arguments of a call end."""
     line = one_line(text)
     if len(line) <= MOST:
         yield ExcerptRow(None, line, True)
@@ -187,13 +186,9 @@ def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
     return tuple([ExcerptRow(None, text, True) for text in told(exchange, at.pointer or "")])
 
 
-# -- bytes of the body -----------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=4)
 def _body(exchange: Exchange) -> bytes:
-    """The body with pieces of credentials masked, at its original length. The pieces of a live recording are not masked
-    yet."""
+    """The body with pieces of credentials masked, at its original length."""
     if exchange.recorder is not None:
         return exchange.body
     # A stream may split a credential over several events, where no pattern finds it in the bytes.
@@ -237,9 +232,6 @@ def _character(body: bytes, at: int) -> int:
         if body[place] & 0xC0 != 0x80:
             return place
     return at
-
-
-# -- headers and the request -----------------------------------------------------------------------------------------
 
 
 def _headers(exchange: Exchange, pointer: str) -> Iterator[str]:

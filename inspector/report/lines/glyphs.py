@@ -111,8 +111,7 @@ ARTICLES = frozenset("aAI")
 
 
 def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:
-    """A line whose parts begin with keys, each key in a span of its own; with `sentence` a lone `a` is not taken for a
-    key."""
+    """A line whose parts begin with keys, each in a span of its own; in a `sentence` a lone `a` is not a key."""
     spans: list[Span] = []
     end = 0
     for found in re.finditer(_KEY, text):

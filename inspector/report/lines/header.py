@@ -34,10 +34,7 @@ ADVICE_KEPT = 60
 
 
 def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) -> Line:
-    """The verdict line of a turn, by default the worst: word, turn, what happened, what to change.
-
-    If `room` is given, the line is cut to that many cells.
-    """
+    """The verdict line of a turn, by default the worst, cut to `room` cells: word, turn, cause, what to change."""
     turn = turn or view.worst
     if turn is None:
         return (Span("NOTHING READ", Tone.ERROR), Span("  "), safe(problem(view) or "no LLM traffic was found"))
@@ -93,8 +90,8 @@ def problem(view: View) -> str | None:
 
 
 def counts(view: View) -> Line:
-    """The number of turns with each verdict, worst first; and the number of complete turns, if several verdicts mean
-    that. Simulated turns are counted separately, and not as complete."""
+    """The number of turns with each verdict, worst first, simulated ones apart; and of complete recorded turns, if
+    several verdicts mean that."""
     verdicts = {turn.verdict.counted_as: turn.verdict for turn in view.turns}
     each: list[Line] = [
         (Span(f"{number:,} ", Tone.STRONG), Span(f"{verdicts[word].glyph} {word}", role_of(verdicts[word])))
@@ -225,13 +222,9 @@ ESTIMATED = "ESTIMATED"
 FIDELITY = {Fidelity.RECORDED: Tone.OK, Fidelity.SIMULATED: Tone.WARN, Fidelity.LIVE: Tone.WARN}
 
 
-def status(
-    outline: Outline, index: int, width: int, filtered: str = "", coming: str = "", live: bool = False,
-) -> Line:
-    """The status line of step `index`; parts that do not fit are left out, the stop reason last.
-
-    `coming` is the part of the current answer that has arrived; `live` tells that this screen made the recording.
-    """
+def status(outline: Outline, index: int, width: int, filtered: str = "", coming: str = "", live: bool = False) -> Line:
+    """The status line of step `index`; parts that do not fit are left out, the stop reason last. `coming` is what has
+    arrived of the current answer; `live` tells that this screen made the recording."""
     view = outline.view
     if not view.steps:
         return (Span("no steps", Tone.DIM),)

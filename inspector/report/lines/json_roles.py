@@ -57,8 +57,7 @@ ROLES = {"string": Tone.STRING, "number": Tone.NUMBER, "mark": Tone.DIM}
 
 
 def json_pieces(text: str, inside: InString = InString.NO, following: str = "") -> Iterator[JsonPiece]:
-    """The pieces of a text that have a role; `following` is the text after it, which decides whether a string at its
-    end is a name."""
+    """The pieces of a text that have a role; by the text `following` it, a string at its end is a name or not."""
     begin = 0
     if inside is not InString.NO:
         rest = _REST.match(text, 1 if inside is InString.ESCAPED else 0)

@@ -16,7 +16,7 @@ from functools import cache
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, field, more, safe
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import State
@@ -214,18 +214,3 @@ def _in_words(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-_SEVERITY: Mapping[str, Tone] = {"error": Tone.ERROR, "warning": Tone.WARN}
-
-
-def findings_of(view: View, response: int) -> list[Line]:
-    """The findings about a response, each with its rule."""
-    lines: list[Line] = []
-    for noted in view.findings:
-        if noted.response == response:
-            finding = noted.finding
-            role = _SEVERITY.get(finding.severity.value, Tone.PLAIN)
-            lines.append(field(finding.severity.value, safe(finding.message, role)))
-            lines.append(more(Span(finding.rule, Tone.DIM)))
-    return lines

@@ -39,7 +39,6 @@ class Change(NamedTuple):
     """How another seam rule changes one end of a segment."""
 
     segment: int
-    """Its index in the answer."""
     tail: bool
     """Whether the end of the segment changes; else its beginning."""
     removed: str
@@ -103,20 +102,15 @@ def change_counts(changes: Sequence[Change]) -> tuple[int, int]:
     return sum(len(change.added) for change in changes), sum(len(change.removed) for change in changes)
 
 
-# -- in lines --------------------------------------------------------------------------------------------------------
-
-
 RULE_MEANS: Mapping[SeamRule, str] = {
     SeamRule.CAREFUL: "leaves out a repetition only if it was asked for or is too long to be chance",
     SeamRule.CONCAT: "joins the answers as they were sent",
     SeamRule.OVERLAP: "leaves out every repetition, also one that is chance",
 }
-"""The effect of each seam rule."""
 
 
 def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
-    """One seam as lines: its segments, the reason and rule of the decision, and the text left out; the first one with
-    what the words mean."""
+    """One seam as lines: its segments, the reason and rule of the decision, and the text left out."""
     why = safe(seam.why or seam.decision.value, Tone.SEAM if seam.sure else Tone.WARN)
     where = f"══ seam {seam.index} to {seam.index + 1}: "
     lines: list[Line] = [(Span(where, Tone.SEAM), why, Span(f" · rule: {rule.value} ══", Tone.SEAM))]
@@ -176,15 +170,12 @@ class SegmentLine(NamedTuple):
     segment: int
     line: Line
     changed: bool = False
-    """Whether it shows a change by a tried seam rule."""
 
 
 class MergedSheet(LineSheet):
     """The sheet of one run of a turn; `here` is the segment that the cursor has reached."""
 
-    def __init__(
-        self, entries: Sequence[SegmentLine], ranges: Sequence[tuple[int, int]], here: int, text: str
-    ) -> None:
+    def __init__(self, entries: Sequence[SegmentLine], ranges: Sequence[tuple[int, int]], here: int, text: str) -> None:
         super().__init__([entry.line for entry in entries], copy_text=lambda: text)
         self.laid, self.reached, self.here, self.text = entries, ranges, here, text
         self.shape: object = entries
@@ -282,16 +273,12 @@ class Text(NamedTuple):
     in_force: SeamRule
     """The rule of the run; another rule may be tried in its place."""
     changes: Sequence[Change]
-    """What the tried rule changes in comparison with the rule in force."""
 
 
 def segment_lines(
     text: Text, place: int, facts: ResponseFacts, ran: Sequence[Verdict] = ()
 ) -> Iterator[tuple[Line, bool]]:
-    """The lines of a segment, each with whether it shows a change by the tried rule.
-
-    `ran` are its held calls that the recorded agent ran.
-    """
+    """The lines of a segment, each with whether it shows a change by the tried rule; `ran` are held calls that ran."""
     segment, whole = text.segments[place], text.whole
     own = [each for each in text.changes if each.segment == place]
     if place:

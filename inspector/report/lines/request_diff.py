@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.lines.diff import SHOWN, change_line, forms_line, part_words, shared_length
+from inspector.report.lines.diff import SHOWN, change_line, equal, forms_line, part_words, shared_length
 from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
@@ -27,6 +27,7 @@ from inspector.report.lines.spans import (
 )
 from inspector.report.run_answers import answers_of
 from inspector.report.times_and_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
+from inspector.sessions.recording import common_beginning
 from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall, tools_by_name
 from loop_core.values import Role as Author
 from loop_core.wire import wire
@@ -34,7 +35,6 @@ from loop_core.wire import wire
 MOST = 60
 """The largest number of added or removed messages that are listed; the others are counted."""
 VALUE = 60
-"""Characters of a setting that are shown."""
 
 
 def request_before(view: View, facts: ResponseFacts) -> ResponseFacts | None:
@@ -90,8 +90,7 @@ class ContextChange(NamedTuple):
 
 def context_change(old: Sequence[Message], new: Sequence[Message]) -> ContextChange:
     """The removed and added messages; a message that kept its order is neither."""
-    pairs = enumerate(zip(old, new, strict=False))
-    same = next((at for at, (one, other) in pairs if one is not other and one != other), min(len(old), len(new)))
+    same = common_beginning(old, new, equal)
     one, other = old[same:], new[same:]
     if not one or not other:
         return ContextChange(same, 0, one, other)
@@ -104,9 +103,6 @@ def context_change(old: Sequence[Message], new: Sequence[Message]) -> ContextCha
             removed += one[first:last]
             added += other[begin:end]
     return ContextChange(same, len(one) - len(removed), removed, added)
-
-
-# -- the context as a whole ------------------------------------------------------------------------------------------
 
 
 def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) -> Line:
@@ -160,9 +156,6 @@ def _measurement(before: ResponseFacts | None, facts: ResponseFacts) -> list[Lin
     return [field("context", *join_groups(parts))]
 
 
-# -- settings that differ --------------------------------------------------------------------------------------------
-
-
 def _settings(old: Request, new: Request) -> Iterator[Line]:
     one, other = _system(old), _system(new)
     if one != other:
@@ -205,9 +198,6 @@ def _member(values: Mapping[str, Any], name: str) -> str:
     return safe(json.dumps(values[name], ensure_ascii=False), width=VALUE).text if name in values else "not set"
 
 
-# -- messages --------------------------------------------------------------------------------------------------------
-
-
 def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: ResponseFacts | None) -> Iterator[Line]:
     for message in messages[:MOST]:
         text, tokens = _text(message), _answer_tokens(message, before)
@@ -225,8 +215,7 @@ def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: Re
 
 
 def _answer_tokens(message: Message, before: ResponseFacts | None) -> int | None:
-    """The tokens of a message that repeats the previous answer unchanged, as the provider counted them for that answer;
-    else None."""
+    """The tokens that the provider counted for a message that repeats the previous answer unchanged; else None."""
     if before is None or message.role is not Author.ASSISTANT:
         return None
     answer = before.exchange.response

@@ -13,7 +13,6 @@ from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.calls import without_remedy
 from inspector.report.lines.glyphs import hint
-from inspector.report.lines.machine_drawing import findings_of
 from inspector.report.lines.spans import (
     EMPTY,
     Line,
@@ -30,7 +29,7 @@ from inspector.report.lines.spans import (
     safe,
     words,
 )
-from inspector.report.lines.steps import send_of
+from inspector.report.lines.steps import SEVERITY, send_of
 from inspector.report.lines.wire import place
 from inspector.report.sentences import only_reasoning_above
 from inspector.report.times_and_costs import cost_text, response_cost, session_cost, time_phrases, turn_cost
@@ -39,7 +38,7 @@ from inspector.sessions.recording import entry_word
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
 from loop_core.turn.trace import Step
-from loop_core.values import ChatResponse, Request, Usage
+from loop_core.values import ChatResponse, Request, Severity, Usage
 
 TEXT_SHOWN = 200_000
 """The largest number of characters of text or thinking that is shown; the Wire tab shows every byte."""
@@ -49,7 +48,7 @@ def response(view: View, facts: ResponseFacts) -> LineSheet:
     """The sheet of one response."""
     lines: list[Line] = [_title(view, facts), *simulation_lines(facts), EMPTY, *_reason(facts), *_outcome(facts), EMPTY]
     lines += [*_of_file(view, facts), *_usage(facts), *_cost(view, facts), *_who(facts), *_calls(view, facts)]
-    found = findings_of(view, facts.index)
+    found = _findings(view, facts.index)
     if found:
         lines += [EMPTY, *found]
     answer = facts.exchange.response
@@ -112,7 +111,7 @@ def _title(view: View, facts: ResponseFacts) -> Line:
 
 
 BY_A_STAND_IN = "a stand-in of this program answered, and no provider: what was not recorded is made up"
-"""The remark on an answer of `inspector.live.stand_in`."""
+"""The remark on an answer of the stand-in of `inspector.live.scripted`."""
 
 
 def simulation_lines(facts: ResponseFacts) -> list[Line]:
@@ -270,6 +269,17 @@ def _calls(view: View, facts: ResponseFacts) -> list[Line]:
     return lines
 
 
+def _findings(view: View, response: int) -> list[Line]:
+    lines: list[Line] = []
+    for noted in view.findings:
+        if noted.response == response:
+            finding = noted.finding
+            role = Tone.PLAIN if finding.severity is Severity.INFO else SEVERITY[finding.severity]
+            lines.append(field(finding.severity.value, safe(finding.message, role)))
+            lines.append(more(Span(finding.rule, Tone.DIM)))
+    return lines
+
+
 def _section(name: str, text: str | None) -> list[Line]:
     if not text:
         return []
@@ -278,9 +288,6 @@ def _section(name: str, text: str | None) -> list[Line]:
     if len(text) > TEXT_SHOWN:
         lines.append((Span(f"… {len(text) - TEXT_SHOWN:,} characters more; Wire shows every byte", Tone.WARN),))
     return lines
-
-
-# -- before the first response ---------------------------------------------------------------------------------------
 
 
 def awaiting_sheet(step: Step) -> LineSheet:

@@ -16,6 +16,7 @@ from typing import NamedTuple, Self
 from inspector.report.lines.json_roles import InString, after, json_pieces
 from inspector.report.lines.spans import (
     Line,
+    LineSheet,
     Measure,
     Span,
     Tone,
@@ -28,11 +29,8 @@ from inspector.report.lines.spans import (
 )
 
 OFFSET = 9
-"""Columns of an offset."""
 HANG = OFFSET + 1
 """Columns before the bytes of a row."""
-
-
 CHUNK = 4_096
 """The largest number of bytes of a line. A longer line is broken, so that the cost of showing a part depends only on
 the part."""
@@ -61,21 +59,20 @@ def text_of_bytes(data: bytes) -> str:
     return one_line(data.decode("utf-8", "backslashreplace"))
 
 
-class Bytes:
-    """The common part of body sheets: lines before and after the body, marked bytes, and the bytes of a selected fact.
-    """
+class Bytes(LineSheet):
+    """The common part of body sheets: lines around the body, marked bytes, and the bytes of a selected fact."""
 
     def __init__(
         self, head: Sequence[Line], body: bytes, marks: Sequence[Range], tail: Line, row: int | None = None
     ) -> None:
+        super().__init__(head)
         self.head, self.body, self.marks, self.tail = head, body, marks, tail
         self.shape: object = self
         """Equal for sheets that differ only in the selected bytes, so that the heights of their lines are equal too."""
         self.told = row
-        """Which line of the head tells of the picked fact; it is cut to one row."""
+        """Which line of the head tells of the picked fact."""
         self.pinned = 0 if row is None else row + 1
         """The first lines that stay in sight: the response, the forms, and the keys or the picked fact."""
-        self.focus = 0
         self.count = 0
         """The number of lines that show bytes, between the head and the tail."""
         self._lower: bytes | None = None
@@ -119,6 +116,12 @@ class Bytes:
     def unbroken(self, index: int) -> Line:
         """The line as displayed without wrapping."""
         return self.line(index)
+
+    def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
+        """A line before or after the bytes; the one that tells of the picked fact is cut to one row."""
+        if index == self.told:
+            return [mark_matches(clip(self.line(index), width, measure), needle)]
+        return super().rows(index, width, measure, needle)
 
     def span(self, index: int) -> Range | None:
         """The byte range of a line; None if it shows none."""
@@ -226,8 +229,7 @@ class Slices(Bytes):
             yield piece.start + start, piece.start + end, role
 
     def _inside_at(self, position: int) -> InString | None:
-        """Whether a slice begins inside a string, as the rest of a long line may; None if finding out would take too
-        long."""
+        """Whether a slice begins inside a string, as the rest of a long line may; None if the line is too long."""
         first = position
         while first not in self._inside and self._goes_on(first):
             first -= 1
@@ -258,10 +260,9 @@ class Slices(Bytes):
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line wrapped to a width; bytes may be broken anywhere."""
-        if index == self.told:
-            return [mark_matches(clip(self.line(index), width, measure), needle)]
-        at_spaces = self.position(index) is None
-        return wrap_line(self.unbroken(index), width, measure, at_spaces, needle)
+        if self.position(index) is None:
+            return super().rows(index, width, measure, needle)
+        return wrap_line(self.unbroken(index), width, measure, at_spaces=False, needle=needle)
 
     def unbroken(self, index: int) -> Line:
         """The line with the roles of its JSON, computed only for displayed lines."""
@@ -310,7 +311,6 @@ class Slices(Bytes):
 
 BYTES = 16
 WIDE = HANG + BYTES * 3 + 1 + BYTES
-"""Columns of a whole row."""
 
 
 class Hex(Bytes):
@@ -367,13 +367,11 @@ class Hex(Bytes):
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """The line, in two halves if sixteen bytes do not fit."""
-        line, position = self.line(index), self.position(index)
-        if index == self.told:
-            return [mark_matches(clip(line, width, measure), needle)]
+        position = self.position(index)
         if position is None:
-            return wrap_line(line, width, measure, needle=needle)
+            return super().rows(index, width, measure, needle)
         if width >= WIDE:
-            return [mark_matches(line, needle)]
+            return [mark_matches(self.line(index), needle)]
         start = position * BYTES
         halves = [self._line(start, 8), *([self._line(start + 8, 8)] if start + 8 < len(self.body) else [])]
         return [mark_matches(half, needle) for half in halves]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from unicodedata import combining, east_asian_width
 
 # -- Hostile text made inert -----------------------------------------------------------------------------------------
@@ -63,7 +63,6 @@ class Tone(StrEnum):
     STRONG = "strong"
     TITLE = "title"
     KEY = "key"
-    """The name of a field."""
     PRESS = "press"
     """A key that can be pressed, or clicked."""
     RULE = "rule"
@@ -74,14 +73,11 @@ class Tone(StrEnum):
     RAW = "raw"
     """The provider's own word."""
     NORMALIZED = "normalized"
-    """The engine's normalized word."""
     SEAM = "seam"
     HELD = "held"
     HERE = "here"
-    """The place of the cursor."""
     PAST = "past"
     AHEAD = "ahead"
-    """Not yet reached."""
     ADDED = "added"
     REMOVED = "removed"
     MARK = "mark"
@@ -91,7 +87,6 @@ class Tone(StrEnum):
     PICKED = "picked"
     """The selected range of those bytes."""
     MATCH = "match"
-    """Found by a search."""
     STRING = "string"
     NUMBER = "number"
 
@@ -139,8 +134,6 @@ def paragraphs(text: str, role: Tone = Tone.PLAIN) -> list[Line]:
     return found
 
 
-# -- fields ----------------------------------------------------------------------------------------------------------
-
 LABEL = 15
 """Columns of a field's name."""
 
@@ -169,8 +162,6 @@ def words(*texts: str) -> Line:
     """Texts with a separator in between."""
     return join_groups([(Span(text),) for text in texts])
 
-
-# -- cells -----------------------------------------------------------------------------------------------------------
 
 GUTTER = 2
 """The width of a mark before a text; further rows of the text are indented by it."""
@@ -253,16 +244,9 @@ def mark_matches(line: Line, needle: str) -> Line:
     return line
 
 
-# -- wrapping --------------------------------------------------------------------------------------------------------
-
-
-def wrap_line(
-    line: Line, width: int, measure: Measure = cells, at_spaces: bool = True, needle: str = ""
-) -> list[Line]:
-    """The line as rows of at most `width` cells; further rows are indented below its field or gutter.
-
-    Every occurrence of `needle` is marked, also one that continues on the next row.
-    """
+def wrap_line(line: Line, width: int, measure: Measure = cells, at_spaces: bool = True, needle: str = "") -> list[Line]:
+    """The line as rows of at most `width` cells, further ones indented below its field or gutter; every occurrence of
+    `needle` is marked, also one that continues on the next row."""
     if width_of(line, measure) <= width:
         return [mark_matches(line, needle)]
     hang = _hang(line, width, measure)
@@ -328,46 +312,17 @@ def plain(lines: Sequence[Line]) -> str:
 
 
 # -- A sheet: the content of one view as lines that are made on request ----------------------------------------------
-# `LineSheet` holds finished lines; a wire view makes its lines from bytes when they are shown.
-
-
-class Sheet(Protocol):
-    """The content of a view, by logical line."""
-
-    focus: int
-    """The line that must be visible when the sheet is opened."""
-    pinned: int
-    """So many first lines stay in sight while the others are scrolled."""
-
-    def __len__(self) -> int: ...
-
-    def line(self, index: int) -> Line:
-        """One logical line."""
-
-    def unbroken(self, index: int) -> Line:
-        """The line as displayed without wrapping."""
-
-    def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
-        """The line wrapped to a width, every occurrence of `needle` marked."""
-
-    def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """The number of rows of the line at a width."""
-
-    def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next line that contains `needle`, ignoring case, from `start` in steps of 1 or -1."""
-
-    def copy_text(self) -> str:
-        """The text to copy from the view: its value, as received."""
 
 
 class LineSheet:
-    """A sheet over a list of lines."""
+    """The content of a view, by logical line: finished lines, which other sheets make when they are shown."""
 
     pinned = 0
+    """So many first lines stay in sight while the others are scrolled."""
 
     def __init__(self, lines: Sequence[Line], focus: int = 0, copy_text: Callable[[], str] | None = None) -> None:
-        self.lines = lines
-        self.focus = focus
+        """`focus` is the line that must be visible when the sheet is opened."""
+        self.lines, self.focus = lines, focus
         self._copied = copy_text
 
     def __len__(self) -> int:
@@ -378,7 +333,7 @@ class LineSheet:
         return self.lines[index]
 
     def unbroken(self, index: int) -> Line:
-        """The line unchanged."""
+        """The line as displayed without wrapping."""
         return self.lines[index]
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
@@ -390,11 +345,15 @@ class LineSheet:
         return len(wrap_line(self.line(index), width, measure))
 
     def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next line that contains `needle`."""
+        """The next line that contains `needle`, ignoring case, from `start` in steps of 1 or -1."""
         wanted, count = needle.lower(), len(self)
         lines = range(start, count if step > 0 else -1, step) if 0 <= start < count else ()
         return next((index for index in lines if wanted in text_of(self.line(index)).lower()), None)
 
     def copy_text(self) -> str:
-        """The value, or the lines as text."""
+        """The text to copy from the view: its value as received, else the lines."""
         return self._copied() if self._copied is not None else "\n".join(text_of(line) for line in self.lines)
+
+
+Sheet = LineSheet
+"""Any sheet; the finished lines are the simplest."""

@@ -183,9 +183,7 @@ class Remarks:
 NO_REMARKS = Remarks()
 
 
-def row(
-    outline: Outline, index: int, here: int, remarks: Remarks = NO_REMARKS, width: int | None = None
-) -> Line:
+def row(outline: Outline, index: int, here: int, remarks: Remarks = NO_REMARKS, width: int | None = None) -> Line:
     """One row of the list with the cursor on step `here`; the duration is left out if the row is too long."""
     block, step = outline.at(index)
     if step is None:

@@ -86,9 +86,6 @@ def place(at: At | None) -> str:
     return f"{where} {at.pointer}" if at.pointer else where
 
 
-# -- marks -----------------------------------------------------------------------------------------------------------
-
-
 def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Range]:
     """The bytes of the body from which the stop reason was read, narrowed to the value if possible."""
     found: list[Range] = []
@@ -108,9 +105,6 @@ def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
         return None
     start = body.find(b"{", span[0], span[1])
     return byte_span(body[start : span[1]], start, *path_of(pointer)) if start >= 0 else None
-
-
-# -- the request -----------------------------------------------------------------------------------------------------
 
 
 ENDING = 8
@@ -177,7 +171,6 @@ def request_sheet(facts: ResponseFacts) -> Sheet:
 
 
 VALUE_SHOWN = 40
-"""The number of characters shown of a fact's value."""
 HINT: Line = (
     Span(". ", Tone.PRESS), Span("next fact  ", Tone.DIM), Span(", ", Tone.PRESS), Span("fact before: ", Tone.DIM),
     Span("the bytes that each was read from", Tone.DIM),
@@ -230,9 +223,6 @@ def next_of(provenance: Provenance, reads: Sequence[FactRead], choice: FactChoic
     """The reading after the selected one, wrapping around; the first if none is selected."""
     every = [picked_of(provenance, read) for read in reads]
     return every[(every.index(choice) + 1) % len(every)] if choice in every else every[0]
-
-
-# -- in lines --------------------------------------------------------------------------------------------------------
 
 
 def fact_line(provenance: Provenance, choice: FactChoice, response: ChatResponse) -> Line:

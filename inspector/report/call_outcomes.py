@@ -1,21 +1,27 @@
-"""Counts tool calls that ran on cut arguments, as far as the recording shows it, and makes the line that states the
-counts."""
+"""What became of tool calls, as far as is recorded: which ran on cut arguments, and what the agent sent back.
+
+An agent may have completed the arguments before it ran a call; then only its next request shows those arguments,
+because no provider sent them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any, NamedTuple
 
-from inspector.report.facts import ResponseFacts, View
+from inspector.report.facts import ENDS, ResponseFacts, View
 from inspector.report.findings import FAILED, RAN, RAN_CUT, RAN_UNSEEN, shows_cut
 from inspector.report.lines.spans import Line, Span, Tone, count_of
-from inspector.report.next_acts import ENDS
+from inspector.sessions import redact
 from inspector.sessions.reasons import inference_of, is_unrecorded
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.values import ArgsForm
+from loop_core.values import ArgsForm, Request, ToolCall
+from loop_core.wire.json_values import pointer
 
 INCOMPLETE = "gate.incomplete"
 
@@ -26,7 +32,6 @@ class CutRun(StrEnum):
     WHOLE = "whole"
     """Its arguments are whole, and it did not run from a cut answer."""
     RAN = "ran"
-    """It ran on cut arguments."""
     RAN_OBJECT = "ran object"
     """It ran, and the stop reason shows that it was cut, not its arguments, which are sent as a whole object."""
     RAN_WHOLE = "ran whole"
@@ -83,14 +88,13 @@ def count_runs(view: View, answers: Iterable[ResponseFacts]) -> Counter[CutRun]:
                    for verdict in facts.verdicts if not is_phantom(verdict.call))
 
 
-@lru_cache(maxsize=1)  # a long session is counted once, and no view is held that nobody looks at
+@lru_cache(maxsize=1)  # a long session is counted once, and only the last view is held
 def _of_session(view: View) -> Counter[CutRun]:
     return count_runs(view, view.responses)
 
 
 def answer_line(found: Counter[CutRun]) -> Line:
-    """The answer to `did a tool run on cut arguments?` with the number of calls that were checked; empty without a
-    call."""
+    """The answer to `did a tool run on cut arguments?`, and how many calls were checked; empty without a call."""
     checked, ran = found.total(), found[CutRun.RAN] + found[CutRun.RAN_OBJECT]
     if not checked:
         return ()
@@ -109,3 +113,72 @@ def cut_run_lines(view: View, turn: int) -> list[Line]:
     lines: list[Line] = [(Span("this turn  ", Tone.KEY), *of_turn)] if of_turn else []
     of_all = answer_line(_of_session(view)) if len(view.turns) > 1 else ()
     return [*lines, (Span(f"all {len(view.turns):,} turns  ", Tone.KEY), *of_all)] if of_all else lines
+
+
+# -- A held call and its result in the agent's next request ----------------------------------------------------------
+
+
+class SentBackAs(StrEnum):
+    """The kind of an object about a call in a request; the value is the beginning of its title."""
+
+    SAME = "the call {name} as the agent sent it back"
+    CHANGED = "the call {name} as the agent sent it back, with arguments that the provider did not send"
+    RESULT = "the result of {name}, which the agent sent back"
+
+
+class SentBack(NamedTuple):
+    """An object with the id of a call, in a later request."""
+
+    kind: SentBackAs
+    answer: ResponseFacts
+    pointer: str
+    """Where the object is in the request."""
+    text: str
+    """The object as JSON, credentials masked."""
+
+
+def sent_back(view: View, facts: ResponseFacts, call: ToolCall) -> list[SentBack]:
+    """The objects with the id of a call, in the turn's first recorded request after it that has some."""
+    if not call.id:
+        return []
+    for index in view.turn_of(facts.step).responses:
+        later = view.responses[index]
+        request, body = later.exchange.request, later.exchange.request_json
+        if index <= facts.index or later.live or request is None:
+            continue
+        objects = list(_with_id(body, call.id, ()))
+        if objects:
+            # A history has a call before its result, whatever the format calls their fields.
+            kinds = _kinds(request, call)
+            return [SentBack(kinds[at] if at < len(kinds) else SentBackAs.RESULT, later, pointer(*path),
+                             redact.text(json.dumps(redact.values(value), ensure_ascii=False)))
+                    for at, (path, value) in enumerate(objects)]
+    return []
+
+
+def _kinds(request: Request, call: ToolCall) -> list[SentBackAs]:
+    """The kinds of the objects with this id, in the order of the history."""
+    return [SentBackAs.SAME if _equal(each, call) else SentBackAs.CHANGED
+            for message in request.messages for each in message.tool_calls if each.id == call.id]
+
+
+def _equal(one: ToolCall, other: ToolCall) -> bool:
+    if one.arguments == other.arguments:
+        return True
+    left, right = parse(one.arguments).value, parse(other.arguments).value  # a format may write them as an object
+    return left is not None and left == right
+
+
+Path = tuple[str | int, ...]
+
+
+def _with_id(value: Any, call_id: str, path: Path) -> Iterator[tuple[Path, Any]]:
+    """The objects within a value that hold this id as one of their members, in document order."""
+    if isinstance(value, dict):
+        if any(each == call_id for each in value.values() if isinstance(each, str)):
+            yield path, value
+        for key, each in value.items():
+            yield from _with_id(each, call_id, (*path, key))
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _with_id(each, call_id, (*path, number))
