@@ -11,14 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers.records import (
-    compact_json,
-    elements,
-    first_look,
-    list_of,
-    number_records,
-    whole_object,
-)
+from inspector.sessions.importers.records import compact_json, elements, first_look, number_records, whole_object
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -51,7 +44,6 @@ FIELDS: Fields = {
     "": {"role": (str,), "content": (list, str), "state": (dict,), "usage": (dict,)},
     "state": {"type": (str,), "stopReason": (str,)},
 }
-"""The members of a message that are read, and their possible types."""
 PASSED = frozenset({"thread", "system", "info"})
 """Records that carry nothing of an exchange."""
 
@@ -73,12 +65,10 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 def _records(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     """The thread itself, then its messages."""
     yield compact_json({"id": value.get("id"), "title": value.get("title"), "type": "thread"})
-    yield from elements(list_of(data, "messages"))
+    yield from elements(data, "messages")
 
 
 class _Reader(DialogueReader):
-    """One thread being read."""
-
     name, agent, fields, unit, key = "amp", "Amp", FIELDS, "message", "protocolMessageID"
     words = "stop reasons are those that Amp writes down, in Anthropic's words for every model"
 

@@ -25,7 +25,6 @@ from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, TextPart, 
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "tool_name": (str,), "tool_call_id": (str,),
                        "tool_args": (str,), "thinking_content": (str,), "timestamp": (str,)}}
-"""The members of a row that are read, and their possible types."""
 COLUMNS = (*FIELDS[""], "session_id", "tool_is_error", "is_compaction_summary", "is_history", "is_crash_sentinel",
            "is_replay_banner", "message_kind")
 _LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "tool_args",
@@ -64,8 +63,6 @@ def _rows(path: str) -> Iterator[UnbuiltRecord]:
 
 
 class _Reader(DialogueReader):
-    """One file being read."""
-
     name, agent, fields = "botnexus", "BotNexus", FIELDS
     words = "BotNexus keeps no stop reason: what is shown is inferred from other rows, and says so"
 

@@ -30,18 +30,11 @@ from inspector.sessions.importers.claude_rows import (
     take_stream_end,
     text_of,
 )
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import first_look, list_pieces
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import (
-    InterimRow,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    early_usage,
-)
-from inspector.sessions.transcripts.chat_messages import list_pieces
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, early_usage
 from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.transcripts.member_values import object_of, text_or_none
 from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall
@@ -69,7 +62,6 @@ FIELDS: Fields = {
     "data": _HOOK,
     "attachment": _HOOK,
 }
-"""The members of a row that are read, and their possible types."""
 WEB = "loglines"
 """The member with the rows of a session that Claude Code's web version gives out as one object."""
 _WEB = re.compile(rb'[{,]\s*"loglines"\s*:\s*\[')
@@ -116,8 +108,6 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 class _Session(TranscriptReader):
-    """One file being read."""
-
     name, agent, fields = "claude-code", "Claude Code", FIELDS
     key, row_word = "uuid", ("a row", "rows")
 

@@ -15,11 +15,10 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE, pairs
 from inspector.sessions.importers.database import has, schema, snapshot
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import first_look, list_pieces
 from inspector.sessions.intake import Room
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, UnreadableError, unusable
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts.chat_messages import list_pieces
 from inspector.sessions.transcripts.member_values import object_of, objects_of
 
 BUNDLE = "__claude_tap_compact_trace__"

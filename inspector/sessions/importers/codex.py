@@ -42,15 +42,12 @@ FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
     "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
 }
-"""The members of a line that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises the header of a session in the first line, or another line that only Codex writes."""
     seen = first_look(head)
-    for value in (seen.first, *seen.lines):
-        if not isinstance(value, dict):
-            continue
+    for value in seen.objects:
         if value.get("type") in ENVELOPES and isinstance(value.get("payload"), dict):
             return 100
         if value.get("record_type") == "state" or ("instructions" in value and "id" in value and "timestamp" in value):

@@ -37,16 +37,13 @@ CUTS: Mapping[str, StopRow] = {
 }
 """Reason in the error for an incomplete response -> its meaning; any other reason is an ordinary failure."""
 FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
-"""The members of an event that are read, and their possible types."""
 _FAILED = frozenset({"failed", "declined"})
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises an event of this stream among the first lines."""
-    look = first_look(head)
-    known = any(isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] in EVENTS
-                for value in (look.first, *look.lines))
-    return 90 if known else 0
+    kinds = (value.get("type") for value in first_look(head).objects)
+    return 90 if any(isinstance(kind, str) and kind in EVENTS for kind in kinds) else 0
 
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
@@ -55,8 +52,6 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 class _Stream(ChatReader):
-    """One file being read."""
-
     assumed_api = API
     name, agent, fields = "codex-exec", "Codex CLI", FIELDS
     unit, row_word = "line", ("an event", "events")

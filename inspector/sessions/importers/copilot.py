@@ -14,28 +14,15 @@ from functools import partial
 from typing import IO, Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look, whole_object
+from inspector.sessions.importers.records import first_look, list_pieces, whole_object
 from inspector.sessions.reasons import message_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace, below_file
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import (
-    ChatReader,
-    MessageReader,
-    call_of,
-    list_pieces,
-    pointer_at,
-    text_of,
-)
+from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import (
-    ReasoningPart,
-    Stop,
-    TextPart,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
 BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "permission.",
@@ -56,7 +43,6 @@ FIELDS: Fields = {
         "finishReason": (str,), "maxOutputTokens": (int,), "inputTokens": (int,),
     },
 }
-"""The members of an event that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -64,8 +50,8 @@ def sniff(head: bytes, path: str) -> int:
     seen = first_look(head)
     if isinstance(seen.first, dict) and {"sessionId", "chatMessages"} <= seen.first.keys():
         return 95
-    for value in (seen.first, *seen.lines):
-        if isinstance(value, dict) and isinstance(value.get("data"), dict) and isinstance(value.get("type"), str):
+    for value in seen.objects:
+        if isinstance(value.get("data"), dict) and isinstance(value.get("type"), str):
             if value["type"] == "session.start":
                 return 100
             if "parentId" in value and value["type"].startswith(BEGINS):

@@ -40,7 +40,6 @@ APIS: Mapping[str, str] = {
 }
 """How the names of its providers begin -> the wire format that Crush speaks with them."""
 FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provider": (str,)}}
-"""The members of a message that are read, and their possible types."""
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
 """The HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write it."""
 PASSED = frozenset({"system"})
@@ -60,8 +59,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Reader(ChatTableReader):
-    """One database being read."""
-
     name, agent, fields = "crush", "Crush", FIELDS
     words = "stop reasons are Crush's own words for the providers'"
     created = "created_at"

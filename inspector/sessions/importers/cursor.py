@@ -35,8 +35,7 @@ FIELDS: Fields = {
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises rows with a role and a message that have no other format's names."""
-    seen = first_look(head)
-    values = [value for value in (seen.first, *seen.lines) if isinstance(value, dict)]
+    values = first_look(head).objects
     # 85: other importers know more members
     return 85 if values and all(_is_row(value) or _is_end(value) for value in values[:4]) else 0
 
@@ -56,8 +55,6 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 class _Session(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "cursor", "Cursor", FIELDS
     unit = "line"
     row_word = ("a row", "rows")

@@ -13,10 +13,8 @@ from pathlib import PurePath
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import sibling
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.recording import Options, Skipped
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
@@ -63,12 +61,11 @@ def sniff(head: bytes, path: str) -> int:
     if isinstance(first, dict) and first.get("type") == "session_start" and "id" in first:
         known = any(name in first for name in ("title", "sessionTitle", "owner", "cwd"))
         return 100 if known else 90
-    rows = [value for value in (first, *seen.lines) if isinstance(value, dict)]
-    if any(map(_is_stream, rows)):
+    if any(map(_is_stream, seen.objects)):
         return 90
-    if FOLDER in PurePath(path).parts and any(value.get("type") == "message" for value in rows):
+    if FOLDER in PurePath(path).parts and any(value.get("type") == "message" for value in seen.objects):
         return 85  # pi's rows look the same if they hold only texts
-    return 85 if any(map(_has_blocks, rows)) else 0
+    return 85 if any(map(_has_blocks, seen.objects)) else 0
 
 
 def _has_blocks(value: dict[str, Any]) -> bool:
@@ -84,8 +81,6 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 class _Session(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "droid", "Droid", FIELDS
     unit, key = "line", "id"
     row_word = ("a row", "rows")
@@ -96,11 +91,7 @@ class _Session(ChatReader):
 
     def _settings(self) -> dict[str, Any]:
         """The settings file beside the session, with its model and total counts; empty if there is none."""
-        data = sibling(self.path, f"{re.sub(r'[.]jsonl$', '', self.path.rsplit('/', 1)[-1])}.settings.json")
-        try:
-            return object_of(loads(redact.body(data))) if data is not None else {}
-        except ValueError:
-            return {}
+        return object_beside(self.path, f"{self.path.rsplit('/', 1)[-1].removesuffix('.jsonl')}.settings.json")
 
     def look_ahead(self, data: bytes) -> bool:
         """Whether the session still has the model with which its rows were read."""

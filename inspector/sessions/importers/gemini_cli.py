@@ -15,13 +15,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import error_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, Skipped
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
@@ -67,43 +66,29 @@ FIELDS: Fields = {
 def sniff(head: bytes, path: str) -> int:
     """Recognises a header with the session and its project, or an older history with Gemini's roles."""
     seen = first_look(head)
-    for value in (seen.first, *seen.lines[:2]):
-        if not isinstance(value, dict):
-            continue
+    for value in filter(None, map(object_of, (seen.first, *seen.lines[:2]))):
         if "sessionId" in value and "projectHash" in value:
             return 100
         rows = objects_of(value.get("history")) or objects_of(value.get("messages"))
         if any(row.get("role") == "gemini" or (row.get("type") == "gemini" and "id" in row) for row in rows):
             return 95
     # For a file whose header line is missing.
-    lost = (value for value in (seen.first, *seen.lines) if isinstance(value, dict))
-    return 80 if any(row.get("type") == "gemini" and {"id", "timestamp"} <= row.keys() for row in lost) else 0
+    return 80 if any(row.get("type") == "gemini" and {"id", "timestamp"} <= row.keys() for row in seen.objects) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the chat, including those that were rewound."""
-    first = first_look(data[: 1 << 16])
-    header = object_of(first.first)
+    header = object_of(first_value(data))
     name = next((name for name in ("messages", "history") if header.get(name)), None)  # `history` in the oldest files
     if name is not None:
         reader = _Chat(path, options)
-        reader.header(_whole(data) or header)
+        reader.header(object_in(data) or header)
         return reader.read_records(list_pieces(data, name))
     lines = _Lines(path, options)
     return lines.read_records(lines.fold(data))
 
 
-def _whole(data: bytes) -> dict[str, Any]:
-    """The JSON object in the bytes; an empty object if they are not one."""
-    try:
-        return object_of(loads(data))
-    except ValueError:
-        return {}
-
-
 class _Chat(ChatReader):
-    """One file being read."""
-
     assumed_api = API
     name, agent, fields = "gemini-cli", "Gemini CLI", FIELDS
     several_apis = False
@@ -235,7 +220,7 @@ class _Lines(_Chat):
         order: Order = []
         live: dict[str, int] = {}
         for piece, last in _records(data):
-            value = _whole(piece)
+            value = object_in(piece)
             changed = object_of(value.get("$set"))
             if "$rewindTo" in value:
                 order.append((None, piece, last))
@@ -255,7 +240,7 @@ class _Lines(_Chat):
     def _replace(self, order: Order, live: dict[str, int], pieces: list[bytes]) -> None:
         """Applies a `$set` of all messages: known ids get the new version, others are appended."""
         for piece in pieces:
-            _place(order, live, _whole(piece).get("id"), piece, False)
+            _place(order, live, object_in(piece).get("id"), piece, False)
 
 
 def _place(order: Order, live: dict[str, int], key: Any, piece: bytes, last: bool) -> None:

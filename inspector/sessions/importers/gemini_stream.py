@@ -31,13 +31,11 @@ FIELDS: Fields = {
     "": {"type": (str,), "role": (str,), "tool_id": (str,), "tool_name": (str,), "status": (str,), "model": (str,),
          "error": (dict,), "stats": (dict,), "session_id": (str,)},
 }
-"""The members of an event that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises an event of this stream among the first lines."""
-    look = first_look(head)
-    return 90 if any(isinstance(value, dict) and _is_event(value) for value in (look.first, *look.lines)) else 0
+    return 90 if any(map(_is_event, first_look(head).objects)) else 0
 
 
 def _is_event(value: dict[str, Any]) -> bool:
@@ -53,8 +51,6 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 class _Stream(ChatReader):
-    """One file being read."""
-
     assumed_api = API
     name, agent, fields = "gemini-stream", "Gemini CLI", FIELDS
     unit, row_word = "line", ("an event", "events")

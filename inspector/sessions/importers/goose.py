@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers import HEAD, SQLITE
+from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import TABLE, ChatTableReader, has, schema
 from inspector.sessions.importers.records import (
     compact_json,
     elements,
     first_look,
-    list_of,
+    first_value,
     number_records,
     whole_object,
 )
@@ -62,7 +62,6 @@ Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
 FIELDS: Fields = {
     "": {"role": (str,), "content_json": (list,), "content": (list,), "metadata_json": (dict,)},
 }
-"""The members of a message that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -77,13 +76,12 @@ def sniff(head: bytes, path: str) -> int:
     members = {"description", "message_count", "conversation"}
     if "working_dir" in first and members & first.keys():
         return 95
-    return 85 if any(map(_is_message, (first, *look.lines))) else 0
+    return 85 if any(map(_is_message, look.objects)) else 0
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: dict[str, Any]) -> bool:
     """Whether it is a message of the JSON lines, whose blocks no other agent names so."""
-    if not isinstance(value, dict) or value.get("role") not in ("user", "assistant") or type(
-            value.get("created")) is not int:
+    if value.get("role") not in ("user", "assistant") or type(value.get("created")) is not int:
         return False
     content = value.get("content")
     blocks = [_add_type(block)[0] for block in content if isinstance(block, dict)] if isinstance(content, list) else []
@@ -104,7 +102,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
         return reader.read_database()
-    if "conversation" in (first_look(data[:HEAD]).first or {}):
+    if "conversation" in (first_value(data) or {}):
         reader.unit = "message"
         pieces = number_records(_export_rows(data, whole_object(data)), cut=True)
         return reader.read_records(pieces)
@@ -116,12 +114,10 @@ def _export_rows(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     """What `goose session export` writes: the session, and its messages."""
     session = {name: value.get(name) for name in ("id", "name", "description", "working_dir", "model_config")}
     yield compact_json({TABLE: "sessions", **session})
-    yield from elements(list_of(data, "conversation"))
+    yield from elements(data, "conversation")
 
 
 class _Reader(ChatTableReader):
-    """One file being read."""
-
     name, agent, fields = "goose", "Goose", FIELDS
     words = "Goose keeps no stop word: what is shown is inferred from other rows, and says so"
     created = "created_timestamp"

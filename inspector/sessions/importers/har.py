@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions import detection, traffic
+from inspector.sessions.importers.records import complete, object_in
 from inspector.sessions.intake import Room, unpack
 from inspector.sessions.recording import (
     ODD,
@@ -81,7 +82,7 @@ def collect_answers(messages: Sequence[Any]) -> list[SocketAnswer]:
         data = _data(message) if kind in (_SENT, _RECEIVED) else None
         if data is None:
             continue
-        event = _event(data)
+        event = object_in(data)
         when = traffic.number(message.get("time"))
         if kind == _RECEIVED:
             _add_event(answers, index, data, event, when)
@@ -114,14 +115,6 @@ def _data(message: dict[str, Any]) -> bytes | None:
         return binascii.a2b_base64(data)
     except (binascii.Error, ValueError):
         return None
-
-
-def _event(data: bytes) -> dict[str, Any]:
-    try:
-        value = traffic.loads(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _raw_of_answer(base: RawExchange, answer: SocketAnswer, cut: bool) -> RawExchange:
@@ -257,17 +250,9 @@ def _take_cut(reading: FileReading, number: int, rest: str, room: Room | None) -
         return
     if "_webSocketMessages" not in entry:
         raw.recorded, raw.end = bool(raw.body), TransportEnd.CUT
-    if "response" not in entry and not _whole(raw.request_text):
+    if "response" not in entry and not complete(raw.request_text or ""):
         raw.request_text = None
     _take(reading, number, raw, entry, cut=True)
-
-
-def _whole(text: str | None) -> bool:
-    try:
-        traffic.loads(text or "")
-    except ValueError:
-        return False
-    return True
 
 
 def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange | str:

@@ -17,15 +17,14 @@ from inspector.sessions.importers.records import (
     compact_json,
     elements,
     first_look,
-    list_of,
     number_records,
+    object_lines,
     whole_object,
 )
 from inspector.sessions.reasons import error_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, content_text
-from inspector.sessions.transcripts.chat_messages import object_lines
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
@@ -42,7 +41,6 @@ STOPS: Mapping[str, StopRow] = {
 FIELDS: Fields = {
     "": {"role": (str,), "content": (str, list), "tool_calls": (list,), "finish_reason": (str,)},
 }
-"""The members of a message that are read, and their possible types."""
 META = "session_meta"
 """The role of the first line of a file of lines, which has the model, its tools and the platform."""
 OWN = frozenset({"finish_reason", "reasoning", "reasoning_details"})
@@ -69,13 +67,13 @@ def sniff(head: bytes, path: str) -> int:
     look = first_look(head)
     if isinstance(look.first, dict) and any(names <= look.first.keys() for names in OBJECTS):
         return 95
-    return 85 if any(map(_is_row, (look.first, *look.lines))) else 0
+    return 85 if any(map(_is_row, look.objects)) else 0
 
 
-def _is_row(value: Any) -> bool:
+def _is_row(value: dict[str, Any]) -> bool:
     """Whether a value is a message of an older release, which wrote one per line, and has members that only Hermes
     writes."""
-    if not isinstance(value, dict) or ("timestamp" not in value and "tools" not in value):
+    if "timestamp" not in value and "tools" not in value:
         return False
     calls = objects_of(value.get("tool_calls"))
     own = not OWN.isdisjoint(value) or any("response_item_id" in call for call in calls)
@@ -100,7 +98,7 @@ def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
              **{name: value.get(name) for name in ("title", "model", "parent_session_id")}}
     yield compact_json({TABLE: "sessions", **{name: held for name, held in names.items() if isinstance(held, str)}})
     if "request" not in value:
-        yield from map(_with_calls, elements(list_of(data, "messages")))
+        yield from map(_with_calls, elements(data, "messages"))
         return
     body = object_of(object_of(value["request"]).get("body"))
     asked = objects_of(body.get("messages"))
@@ -123,8 +121,6 @@ def _with_calls(message: bytes) -> bytes:
 
 
 class _Reader(ChatTableReader):
-    """One file being read."""
-
     name, agent, fields = "hermes", "Hermes", FIELDS
     words = "stop reasons are the words that Hermes writes down; it maps the providers' words first"
     created = "timestamp"

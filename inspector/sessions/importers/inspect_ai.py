@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look, zip_content, zip_members
+from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, zip_content, zip_members
 from inspector.sessions.intake import Room
 from inspector.sessions.reasons import PROVIDER, error_reason, provider_reason, recorder_reason
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, common_beginning, unusable
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import Piece, call_of, list_pieces, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import (
@@ -78,8 +78,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Log(DialogueReader):
-    """One log being read."""
-
     name, agent, fields = "inspect", "Inspect", FIELDS
     unit, row_word = "event", ("an event", "events")
 
@@ -103,7 +101,7 @@ class _Log(DialogueReader):
 
     def _samples(self, data: bytes) -> Iterator[dict[str, Any]]:
         if not data.startswith(b"PK"):
-            self._about(object_of(first_look(data[: 1 << 16]).first))
+            self._about(object_of(first_value(data)))
             for number, piece, last in list_pieces(data, "samples"):
                 yield from self._sample(f"sample {number}", piece, last)
             return

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import IO, Any
 
-from inspector.sessions import redact
-from inspector.sessions.importers import sibling
 from inspector.sessions.importers.kimi_cli import (
     MARKS,
     ROWS,
@@ -23,25 +21,15 @@ from inspector.sessions.importers.kimi_cli import (
     text_of,
     usage_of,
 )
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.reasons import provider_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
-from loop_core.values import (
-    ArgsForm,
-    At,
-    OpaquePart,
-    ReasoningPart,
-    Stop,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-)
+from loop_core.values import ArgsForm, At, OpaquePart, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import wire
 from loop_core.wire.failures import StopRow
 
@@ -71,9 +59,7 @@ STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "
 def sniff(head: bytes, path: str) -> int:
     """Recognises the protocol in the first line, the state of a session, or a record of either client."""
     seen = first_look(head)
-    for value in (seen.first, *seen.lines):
-        if not isinstance(value, dict):
-            continue
+    for value in seen.objects:
         if value.get("type") == "metadata" and "protocol_version" in value:
             return 100
         if value.get("type") in ("llm.request", "context.append_loop_event", "turn.prompt"):
@@ -119,12 +105,7 @@ class _State(KimiReader):
 
 def title_of(path: str) -> str:
     """The title in the session's state file, two folders up, with a subagent's own name. Empty if unknown."""
-    data = sibling(path, "../../state.json")
-    try:
-        value = loads(redact.body(data)) if data is not None else None
-    except ValueError:
-        return ""
-    title = known_text(value.get("title")) if isinstance(value, dict) else None
+    title = known_text(object_beside(path, "../../state.json").get("title"))
     agent = os.path.basename(os.path.dirname(path))
     return f"{title} › {agent}" if title and agent != "main" else title or ""
 

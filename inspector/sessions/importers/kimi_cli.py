@@ -14,25 +14,15 @@ from typing import Any, NamedTuple
 
 from inspector.config import files as bounds
 from inspector.sessions import redact
-from inspector.sessions.importers import sibling
+from inspector.sessions.importers.records import object_beside
 from inspector.sessions.recording import Options, SessionAbout, below_file
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import MessageReader
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text, object_of
-from loop_core.values import (
-    ArgsForm,
-    At,
-    ExchangePart,
-    ReasoningPart,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ROWS = frozenset({
     "metadata", "config.update", "tools.set_active_tools", "turn.prompt", "turn.steer", "turn.cancel", "turn.ended",
@@ -53,7 +43,6 @@ FIELDS: Fields = {
         "finishReason": (str,), "providerFinishReason": (str,), "rawFinishReason": (str,), "part": (dict,),
     },
 }
-"""The members of a record that are read, and their possible types."""
 
 
 def text_of(value: Any) -> str:
@@ -264,18 +253,12 @@ class KimiCliSession(KimiReader):
         """Reports that the file has no stop reasons, and which session it belongs to."""
         folder = os.path.dirname(self.path)
         session = folder.rpartition("/subagents/")[0]
-        self.reading.about = SessionAbout(self._title() if session else "", id=folder, parent=session)
+        # the task of a subagent
+        title = known_text(object_beside(self.path, "meta.json").get("description")) if session else None
+        self.reading.about = SessionAbout(title or "", id=folder, parent=session)
         if self.answers:
             self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
                                         "of its answers is inferred, and says so")
-
-    def _title(self) -> str:
-        """The task of a subagent, from the file `meta.json` beside its own."""
-        data = sibling(self.path, "meta.json")
-        try:
-            return known_text(object_of(loads(redact.body(data))).get("description")) or "" if data is not None else ""
-        except ValueError:
-            return ""
 
 
 MARKS = frozenset({"_checkpoint", "_usage", "_system_prompt"})

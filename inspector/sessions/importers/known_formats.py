@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from inspector.sessions import redact
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, AgentFolder, FileFormat
-from inspector.sessions.importers.records import FileHead, first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import NOT_READ, FileReading, Options, UnreadableError
+from inspector.sessions.transcripts.member_values import objects_of
 from loop_core.wire import FORMATS
 
 
@@ -45,7 +46,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     Raises:
         UnreadableError: always; the line names the format.
     """
-    _refuse(name_of(data[: 1 << 16], path) or "known format")
+    _refuse(name_of(data[:HEAD], path) or "known format")
 
 
 def _refuse(name: str) -> NoReturn:
@@ -55,21 +56,11 @@ def _refuse(name: str) -> NoReturn:
 def name_of(head: bytes, path: str) -> str | None:
     """The name of a file's transcript format; None if the table does not know it."""
     seen = first_look(head)
-    return _by_value(seen) or _by_bytes(head)
+    values = (*objects_of(seen.first)[:4], *seen.objects)
+    found = next((row.name for row in JSON if any(map(row.test, values))), None)
+    return found or ("ZIP archive" if head.startswith(b"PK\x03\x04") else None)
 
 
-def _by_value(head: FileHead) -> str | None:
-    values = [*(head.first[:4] if isinstance(head.first, list) else [head.first]), *head.lines]
-    for row in JSON:
-        if any(isinstance(value, dict) and row.test(value) for value in values):
-            return row.name
-    return None
-
-
-def _by_bytes(head: bytes) -> str | None:
-    if head.startswith(b"PK\x03\x04"):
-        return "ZIP archive"
-    return None
 
 
 # -- The message about a file that no importer accepts --------------------------------------------------------------

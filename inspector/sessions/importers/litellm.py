@@ -15,14 +15,14 @@ from typing import Any
 
 from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import take_output
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
 from inspector.sessions.reasons import error_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import Piece, list_pieces, pointer_at, text_of, usage_of
+from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.litellm_answers import take_litellm
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -92,8 +92,6 @@ def _objects(text: bytes) -> Iterator[Piece]:
 
 
 class _Log(DialogueReader):
-    """One file being read."""
-
     name, agent, fields = "litellm", "LiteLLM", FIELDS
     unit, key = "payload", ""
     row_word = ("a payload", "payloads")

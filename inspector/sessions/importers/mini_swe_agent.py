@@ -12,16 +12,14 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import first_look, list_pieces, object_in
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     call_of,
     command_call,
-    list_pieces,
     pointer_at,
     take_message,
     text_of,
@@ -77,8 +75,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Trajectory(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "mini-swe-agent", "mini-swe-agent", FIELDS
     repairs = True
 
@@ -89,10 +85,7 @@ class _Trajectory(ChatReader):
 
     def about(self, data: bytes) -> None:
         """Reads the facts about the whole run: the model, the cap, the outcome."""
-        try:
-            info = object_of(object_of(loads(data)).get("info"))
-        except ValueError:
-            return  # cut: its messages are read all the same
+        info = object_of(object_in(data).get("info"))  # nothing of a cut file, whose messages are read all the same
         model = object_of(object_of(info.get("config")).get("model"))
         given = object_of(model.get("model_kwargs"))
         self.model = known_text(model.get("model_name"))

@@ -45,7 +45,6 @@ FIELDS: Fields = {
     "time": {"created": (int, float), "completed": (int, float)},
     "state": {"status": (str,)},
 }
-"""The members of a record that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -87,8 +86,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Reader(DialogueReader):
-    """One file being read."""
-
     name, agent, fields = "opencode", "opencode", FIELDS
     words = "stop reasons are the AI SDK's words, which opencode writes down"
 

@@ -15,10 +15,9 @@ from operator import itemgetter
 from typing import Any
 
 from inspector.config import files as bounds
-from inspector.sessions import traffic
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.database import Schema, has, snapshot
-from inspector.sessions.importers.records import Piece, compact_json, elements, in_order, in_tree, list_of, with_ids
+from inspector.sessions.importers.records import Piece, compact_json, elements, in_order, in_tree, object_in, with_ids
 from inspector.sessions.stored_rows import UnbuiltRecord
 from loop_core.wire.json_values import byte_span
 
@@ -98,7 +97,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
 
     The folder of each is named after its owner: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`.
     """
-    value = _object(data)
+    value = object_in(data)
     if "type" in value and not {"messageID", "sessionID"} & value.keys():
         # Only the folder has the id of its message.
         yield with_ids(data, messageID=os.path.basename(os.path.dirname(path)))
@@ -115,7 +114,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
     # Files do not stand in the order of parents and children, so they are searched again until no child is left.
     begun, left = {key}, [piece for piece in _files(path, "") if piece != data]
     while True:  # child sessions, then their children
-        more = [(piece, value) for piece in left if (value := _object(piece)).get("parentID") in begun]
+        more = [(piece, value) for piece in left if (value := object_in(piece)).get("parentID") in begun]
         left = [piece for piece in left if all(piece is not other for other, _ in more)]
         if not more:
             return
@@ -131,12 +130,12 @@ def _flat(path: str) -> dict[str, list[bytes]]:
     """Message -> its parts, for the first releases, which had all parts in one folder."""
     found: dict[str, list[bytes]] = {}
     for piece in _files(path, PARTS):
-        found.setdefault(str(_object(piece).get("messageID")), []).append(piece)
+        found.setdefault(str(object_in(piece).get("messageID")), []).append(piece)
     return found
 
 
 def _of_session(path: str, session: str, flat: dict[str, list[bytes]]) -> Iterator[bytes]:
-    messages = [(_object(piece), piece) for piece in _files(path, os.path.join(MESSAGES, session), sessionID=session)]
+    messages = [(object_in(piece), piece) for piece in _files(path, os.path.join(MESSAGES, session), sessionID=session)]
     for value, piece in sorted(messages, key=lambda each: _creation(each[0])):
         yield piece
         name = value.get("id")
@@ -163,7 +162,7 @@ def _files(path: str, folder: str, **ids: str) -> Iterator[bytes]:
     for name in names:
         data = sibling(path, os.path.join(folder, name))
         if data is not None:
-            value = _object(data)
+            value = object_in(data)
             lacking = {key: held for key, held in {"id": name.removesuffix(".json"), **ids}.items() if key not in value}
             yield with_ids(data, **lacking) if ids and lacking else data
 
@@ -173,14 +172,6 @@ def _plain(key: str) -> bool:
     return bool(key) and not key.startswith(".") and "/" not in key and "\\" not in key
 
 
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        value = traffic.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 # -- Exports, and the events of a run ----------------------------------------------------------------------------------
 
 
@@ -188,16 +179,16 @@ def export(data: bytes) -> Iterator[bytes]:
     """The records of an `opencode export` file: the session, and each message with its parts."""
     session = _slice(data, "info")
     yield session
-    of_session = {"sessionID": str(_object(session).get("id"))}
-    for number, message in enumerate(elements(list_of(data, "messages"))):
+    of_session = {"sessionID": str(object_in(session).get("id"))}
+    for number, message in enumerate(elements(data, "messages")):
         info = _slice(message, "info")
         if not info:
             yield with_ids(message, **of_session)  # of the second version
             continue
-        key = _object(info).get("id")
+        key = object_in(info).get("id")
         yield info if isinstance(key, str) else with_ids(info, id=f"message {number}")
         owner = {"messageID": key if isinstance(key, str) else f"message {number}"}
-        for part in elements(list_of(message, "parts")):
+        for part in elements(message, "parts"):
             yield part if b'"messageID"' in part else with_ids(part, **owner)
 
 

@@ -32,18 +32,15 @@ from inspector.sessions.importers.openhands_events import (
     sdk_text,
     sdk_usage,
 )
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in, object_lines
 from inspector.sessions.recording import FileReading, Options, Skipped, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
-    Piece,
     call_of,
     command_call,
-    list_pieces,
-    object_lines,
     pointer_at,
     text_of,
     unanswered_call,
@@ -92,7 +89,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
-    first = first_look(data[: 1 << 16]).first
+    first = first_value(data)
     if isinstance(first, list):
         return list_pieces(data)
     if not isinstance(first, dict):
@@ -158,8 +155,6 @@ def _is_done(answer: TranscriptAnswer) -> bool:
 
 
 class _Events(ChatReader):
-    """One conversation being read."""
-
     name, agent, fields = "openhands", "OpenHands", FIELDS
     unit = "event"
     row_word = ("an event", "events")
@@ -207,10 +202,7 @@ class _Events(ChatReader):
 
     def state(self, data: bytes) -> None:
         """Reads the state of a version 1 conversation: the model, the cap, and the counts of each answer."""
-        try:
-            state = object_of(loads(data))
-        except ValueError:
-            return
+        state = object_in(data)
         llm = object_of(object_of(state.get("agent")).get("llm"))
         self.model = known_text(llm.get("model"))
         self.cap = number_of(llm.get("max_output_tokens")) or None

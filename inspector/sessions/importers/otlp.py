@@ -17,7 +17,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers import HEAD
+from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import (
     SpanMessage,
     cap_of,
@@ -34,7 +35,7 @@ from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces
+from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import (
     FINISHED,
@@ -110,7 +111,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _json_spans(data: bytes) -> Iterator[bytes]:
-    seen = first_look(data[: 1 << 16])
+    seen = first_look(data[:HEAD])
     if _is_printed(seen.first):
         yield from (span for _, span, _ in list_pieces(b"[" + data))
         return
@@ -249,8 +250,6 @@ def _choice(choice: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Traces(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "otlp", "OpenTelemetry", FIELDS
     unit = "span"
     row_word = ("a span", "spans")

@@ -17,13 +17,7 @@ from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import error_reason, recorder_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import (
-    InterimRow,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    store_result,
-)
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
 from inspector.sessions.transcripts.chat_messages import text_of
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import input_count, known_text
@@ -168,7 +162,6 @@ FIELDS: Fields = {
         "errorMessage": (str,), "toolCallId": (str,), "toolName": (str,), "isError": (bool,),
     },
 }
-"""The members of an entry that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -177,7 +170,7 @@ def sniff(head: bytes, path: str) -> int:
     first = seen.first
     if isinstance(first, dict) and first.get("type") == "session" and "id" in first:
         return 100 if "cwd" in first or "version" in first else 0
-    return 80 if any(isinstance(value, dict) and _is_message(value) for value in (first, *seen.lines)) else 0
+    return 80 if any(map(_is_message, seen.objects)) else 0
 
 
 def _is_message(value: dict[str, Any]) -> bool:
@@ -196,8 +189,6 @@ OPENCLAW_FOLDER = ".openclaw"
 
 
 class _Session(TranscriptReader):
-    """One file being read."""
-
     name, agent, fields = "pi", "pi", FIELDS
     several_apis = steered = True
 

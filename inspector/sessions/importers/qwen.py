@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import IO, Any
 
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import Piece, first_look
 from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status
@@ -25,16 +25,9 @@ from inspector.sessions.transcripts import (
     slice_of,
 )
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, pointer_at
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import (
-    At,
-    OpaquePart,
-    ReasoningPart,
-    TextPart,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import At, OpaquePart, ReasoningPart, TextPart, ToolResultPart, Usage
 from loop_core.wire.gemini_generate.table import API
 
 OWN = frozenset({"notification", "hook", "system_reminder", "cron"})
@@ -44,17 +37,15 @@ FIELDS: Fields = {
          "model": (str,), "message": (dict,), "usageMetadata": (dict,), "systemPayload": (dict,)},
     "message": {"role": (str,), "parts": (list,)},
 }
-"""The members of a row that are read, and their possible types."""
 _DECODER = json.JSONDecoder(strict=False)
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row with a session, an id and a message of parts, or a system record that only Qwen Code writes."""
     seen = first_look(head)
-    for value in (seen.first, *seen.lines):
-        if not isinstance(value, dict) or "sessionId" not in value:
-            continue
-        if "parts" in object_of(value.get("message")) or ("uuid" in value and "systemPayload" in value):
+    for value in seen.objects:
+        if "sessionId" in value and ("parts" in object_of(value.get("message"))
+                                     or ("uuid" in value and "systemPayload" in value)):
             return 100
     return 0
 
@@ -84,8 +75,6 @@ class _Records(TranscriptLines):
 
 
 class _Transcript(ChatReader):
-    """One file being read."""
-
     assumed_api = API  # the parts are Gemini's for every model
     name, agent, fields = "qwen", "Qwen Code", FIELDS
     unit, row_word = "line", ("a row", "rows")

@@ -15,7 +15,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
-from inspector.sessions.importers.records import compact_json, elements, first_look, list_of, number_records
+from inspector.sessions.importers.records import compact_json, elements, first_look, first_value, number_records
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
 from inspector.sessions.reasons import error_reason, inferred_reason, recorder_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
@@ -74,7 +74,6 @@ DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", r
 MODEL = re.compile(r"<model>([^<\s]{1,200})</model>")
 """The model in Roo's prompt, which names it."""
 FIELDS: Fields = {"": {"role": (str,), "content": (list, str), "ts": (int, float), "reasoning_content": (str,)}}
-"""The members of a message that are read, and their possible types."""
 _UI_TEXT = frozenset({"text", "reasoning", "completion_result"})
 
 
@@ -96,25 +95,23 @@ def sniff(head: bytes, path: str) -> int:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the task."""
     reader = _Reader(path, options)
-    if first_look(data[:1 << 16]).text.startswith(b"{"):
-        return reader.read_task(list_of(data, "messages"), None)
-    if first_look(data[:1 << 16]).text.startswith(b"[") and _is_screen(data):
+    first = first_value(data)
+    if isinstance(first, dict):
+        return reader.read_task([*elements(data, "messages")], None)
+    if _is_screen(first):
         history = next((found for found in (sibling(path, name) for name in HISTORIES) if found), None)
         if history is None:
             return reader.read_screen(data)
-        return reader.read_task(history, data)
-    return reader.read_task(data, sibling(path, SCREEN))
+        return reader.read_task([*elements(history)], data)
+    return reader.read_task([*elements(data)], sibling(path, SCREEN))
 
 
-def _is_screen(data: bytes) -> bool:
-    first = first_look(data[:1 << 16]).first
+def _is_screen(first: Any) -> bool:
     return isinstance(first, list) and bool(first) and isinstance(first[0], dict) and "role" not in first[0] and (
         first[0].get("type") in ("ask", "say"))
 
 
 class _Reader(DialogueReader):
-    """One task being read."""
-
     name, agent, fields, unit = "roo", "Roo Code or Cline", FIELDS, "message"
     words = "Roo Code and Cline keep no stop reason: what is shown is inferred from other rows, and says so"
 
@@ -132,10 +129,9 @@ class _Reader(DialogueReader):
         self.completed: list[TranscriptAnswer] = []
         """Answers after which the agent asked whether the task is done."""
 
-    def read_task(self, history: bytes, screen: bytes | None) -> FileReading:
+    def read_task(self, rows: list[bytes], screen: bytes | None) -> FileReading:
         """The messages, each answer with its request where the screen's rows have it."""
         self.models = models_of(sibling(self.path, "task_metadata.json"))
-        rows = list(elements(history))
         merged, unmatched = with_requests(rows, requests_of(screen))
         if unmatched:
             self.reading.notices.append(

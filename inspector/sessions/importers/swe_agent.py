@@ -8,24 +8,20 @@ The history is a list of messages. An assistant message has the command that SWE
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
 from inspector.sessions.reasons import is_unrecorded, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
-    Piece,
     command_call,
-    list_pieces,
     pointer_at,
     take_message,
     text_of,
@@ -87,10 +83,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 def _attempts(data: bytes) -> int:
     if b'"attempts"' not in data:
         return 0
-    try:
-        held = object_of(loads(data)).get("attempts")
-    except ValueError:
-        return 0
+    held = object_in(data).get("attempts")
     return len(held) if isinstance(held, list) else 0
 
 
@@ -100,8 +93,6 @@ def _run(data: bytes, *path: str | int) -> list[Piece]:
 
 
 class _Trajectory(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "swe-agent", "SWE-agent", FIELDS
     repairs = True
 
@@ -116,9 +107,8 @@ class _Trajectory(ChatReader):
 
     def about(self, data: bytes) -> None:
         """Reads the facts about the whole run: the model, the cap, the outcome."""
-        try:
-            run = object_of(loads(data))
-        except ValueError:
+        run = object_in(data)
+        if not run:
             return  # cut: its messages are read all the same
         if not any(name in run for name in (*LISTS, "attempts")):
             raise UnreadableError("not a trajectory: expected an object with history or trajectory")
@@ -249,17 +239,9 @@ def given_up(value: dict[str, Any], text: Any) -> re.Match[str] | None:
 
 def last_action(answer: TranscriptAnswer) -> str | None:
     """The command in the row of an answer, as SWE-agent extracted it."""
-    try:
-        return known_text(object_of(loads(row_bytes(answer.rows[-1]))).get("action"))
-    except ValueError:
-        return None
+    return known_text(object_in(row_bytes(answer.rows[-1])).get("action"))
 
 
 def _replay(value: Any) -> dict[str, Any]:
     """The settings of the run: an object, or the text of one."""
-    if isinstance(value, str):
-        try:
-            return object_of(json.loads(value))
-        except (ValueError, RecursionError):
-            return {}
-    return object_of(value)
+    return object_in(value) if isinstance(value, str) else object_of(value)

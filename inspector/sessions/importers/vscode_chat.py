@@ -12,12 +12,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.records import compact_json, first_look, number_records
+from inspector.sessions.importers.records import (
+    Piece,
+    compact_json,
+    first_look,
+    first_value,
+    list_pieces,
+    number_records,
+)
 from inspector.sessions.reasons import message_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.ending_rules import call_cut
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -36,7 +43,6 @@ FIELDS: Fields = {
          "modelState": (dict,)},
     "result": {"metadata": (dict,), "errorDetails": (dict,)},
 }
-"""The members of a request that are read, and their possible types."""
 _SESSION = ("requesterUsername", "responderUsername", "sessionId", "version", "creationDate", "initialLocation")
 _SET, _PUSH, _DELETE = 1, 2, 3
 _LIMIT = "maxToolCallsExceeded"
@@ -75,7 +81,7 @@ def _is_chat(value: Any) -> bool:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the chat."""
     reader = _Chat(path, options)
-    first = first_look(data[: 1 << 16]).first
+    first = first_value(data)
     if isinstance(first, dict) and first.keys() <= {"kind", "k", "v", "i"}:
         chat = _fold(data, reader)
         reader.title = redact.text(known_text(chat.get("customTitle")) or "")
@@ -138,8 +144,6 @@ def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
 
 
 class _Chat(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "vscode-chat", "VS Code", FIELDS
     unit, key, row_word = "request", "requestId", ("a request", "requests")
 

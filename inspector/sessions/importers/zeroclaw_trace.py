@@ -17,21 +17,11 @@ from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptR
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import (
-    ArgsForm,
-    CallKind,
-    Finding,
-    Severity,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import ArgsForm, CallKind, Finding, Severity, TextPart, ToolCall, ToolResultPart, Usage
 
 FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
 }
-"""The members of an event that are read, and their possible types."""
 CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
 """Events of messages on a channel. They name no turn and contain only the beginning of a text."""
 _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response")
@@ -40,8 +30,8 @@ _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result",
 def sniff(head: bytes, path: str) -> int:
     """Recognises an event of the service ZeroClaw, or one of the first version with a payload."""
     look = first_look(head)
-    for value in (look.first, *look.lines):
-        if isinstance(value, dict) and "id" in value:
+    for value in look.objects:
+        if "id" in value:
             if object_of(value.get("service")).get("name") == "zeroclaw" or (
                     "zeroclaw" in value and "schema_version" in value):
                 return 100

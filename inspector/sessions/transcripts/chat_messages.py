@@ -7,13 +7,12 @@ Importers of such files share: the elements of a list as records (`list_pieces`)
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import complete
+from inspector.sessions.importers.records import Piece
 from inspector.sessions.reasons import is_recorders
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
@@ -31,55 +30,8 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.json_values import char_span
 
 ASSUMED = "openai_chat"  # its id alone: its package would be loaded for the transcripts of all agents
-Piece = tuple[int, bytes, bool]
-"""The number of a record, its JSON, and whether it may be the last record of a cut file."""
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # numbers are skipped, however long
-_BLANK = " \t\r\n,"
-
-
-def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
-    """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
-    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
-    at = _opening(text, path)
-    number = 0
-    while at is not None:
-        while at < len(text) and text[at] in _BLANK:
-            at += 1
-        if at >= len(text) or text[at] == "]":
-            return
-        number += 1
-        try:
-            end = _DECODER.raw_decode(text, at)[1]
-        except (ValueError, RecursionError):
-            yield number, text[at:].encode("utf-8", "surrogateescape"), True
-            return
-        yield number, text[at:end].encode("utf-8", "surrogateescape"), False
-        at = end
-
-
-def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
-    """Where the first element of a list may begin; None if there is no such list."""
-    span = char_span(text, *path)
-    if span is not None:
-        return span[0] + 1 if text[span[0]] == "[" else None
-    if path and char_span(text) is not None:
-        return None  # the file is complete and has no such list
-    if not path:
-        begun = re.match(r"\s*\[", text)
-    else:  # a cut file, in which the enclosing values have no end
-        begun = re.search(rf'"{re.escape(str(path[-1]))}"\s*:\s*\[', text)
-    return None if begun is None else begun.end()
-
-
-def object_lines(data: bytes) -> list[bytes]:
-    """The lines of a file whose first line is a whole JSON object; none if the file is no more than one line."""
-    lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
-    return lines if len(lines) > 1 and complete(lines[0]) else []
-
-
 def text_of(value: Any) -> str:
     """The text of a message in any of its forms."""
     return value if isinstance(value, str) else content_text(value)
