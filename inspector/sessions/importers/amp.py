@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import compact_json, elements, first_look, number_records, whole_object
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.reasons import recorder_reason, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -140,9 +140,7 @@ def _end(answer: TranscriptAnswer, state: dict[str, Any], at: At) -> None:
         stop = Stop.CANCELLED if kind == "cancelled" else Stop.ERROR
         answer.stop = recorder_reason(stop, None if kind == "cancelled" else "fatal", at, kind, "amp.states")
     elif isinstance(word, str) and word:
-        row = STOPS.get(word, StopRow(Stop.UNKNOWN))
-        answer.stop = recorder_reason(row.stop, row.detail, at, word,
-                                      "amp.stop_reasons" if word in STOPS else "unknown_word")
+        answer.stop = table_reason(word, STOPS, at, "amp.stop_reasons")
 
 
 def _blocks(content: Any) -> list[tuple[int, dict[str, Any]]]:

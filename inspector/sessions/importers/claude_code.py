@@ -39,7 +39,6 @@ from inspector.sessions.transcripts.ending_rules import provider_stop
 from inspector.sessions.transcripts.member_values import object_of, text_or_none
 from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
-from loop_core.wire.failures import classify
 
 SYNTHETIC = "<synthetic>"
 """The model's name on rows that Claude Code wrote itself."""
@@ -321,9 +320,7 @@ class _Session(TranscriptReader):
             seen = Evidence(f"{INFERRED}error_row", at, text[:200])
             answer.stop = StopReason(stop, None, None, (row, seen))
         else:
-            answer.error, answer.status = error_of(line.value, text)
-            word, detail, rule = classify(answer.error)
-            answer.stop = StopReason(word, None, detail, (row, Evidence(rule, at)))
+            answer.fail(text, at, *error_of(line.value, text))
         return TreePlace(answer)
 
     def summarise(self) -> None:

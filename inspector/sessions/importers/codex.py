@@ -28,9 +28,9 @@ from inspector.sessions.importers.codex_items import (
     usage_of,
 )
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import INFERRED, RECORDER, message_reason
+from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text, object_of
@@ -97,7 +97,6 @@ class _Rollout(TranscriptReader):
         self.title = self.parent_id = ""
         self.copied = False
         """Whether the current rows belong to a turn that was copied from the parent thread."""
-        self.compacted: str | None = None
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Every answer in the file, once all texts and counts are known."""
@@ -129,7 +128,7 @@ class _Rollout(TranscriptReader):
         word = payload.get("type")
         copied = is_copied_turn(kind, payload, self.thread) if self.parent_id else None
         if copied and not self.copied:  # the records right before a copied turn belong to it
-            self.open, self.ahead, self.compacted, self.starts, self.awaited = None, None, None, [], []
+            self.open, self.ahead, self.compacted, self.starts, self.awaited = None, None, "", [], []
             place = TreePlace(None)
         self.copied = self.copied if copied is None else copied
         if self.copied:
@@ -205,8 +204,7 @@ class _Rollout(TranscriptReader):
             return self.open
         self.open = answer = self.begin(f"line:{line.number}", API, self.model, place, line)
         answer.usage, self.ahead = self.ahead, None
-        answer.note_compaction(self.compacted)
-        self.compacted = None
+        self.note_compaction(answer)
         return self.add(answer)
 
     def _message(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
@@ -362,10 +360,7 @@ class _Rollout(TranscriptReader):
             answer.stop = StopReason(stop, None, None, (
                 Evidence(RECORDER, at, text[:200]), Evidence(f"{INFERRED}error_row", at, text[:200])))
             return TreePlace(answer)
-        status = status_of(info)
-        answer.error = error_in_text(text, status, kind)
-        answer.status = status
-        answer.stop = message_reason(answer.error, at, text)
+        answer.fail(text, at, status_of(info), kind)
         return TreePlace(answer)
 
     def _rolled_back(self, turns: int, place: TreePlace) -> TreePlace:

@@ -13,9 +13,9 @@ from typing import Any
 from inspector.sessions.importers.codex import API
 from inspector.sessions.importers.codex_items import CUT, text_of
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import message_reason, recorder_reason
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import Options
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
@@ -137,8 +137,7 @@ class _Stream(ChatReader):
         if row is not None:
             answer.stop = recorder_reason(row.stop, row.detail, at, text[:200], "codex.incomplete")
             return TreePlace(answer)
-        answer.error = error_in_text(text, None, None)
-        answer.stop = message_reason(answer.error, at, text)
+        answer.fail(text, at)
         return TreePlace(answer)
 
 

@@ -15,10 +15,10 @@ from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, list_pieces, whole_object
-from inspector.sessions.reasons import message_reason, recorder_reason
+from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace, below_file
 from inspector.sessions.traffic import http_status
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -98,7 +98,6 @@ class _Session(ChatReader):
         """Answers by the id of their message or request, whose further pieces may follow."""
         self.spent: dict[str, TranscriptLine] = {}
         """Id of a request -> its usage event, if that came before its message."""
-        self.compacted: str | None = None
         self.resumed = False
         """Whether the session was taken up again, and no message of the user follows yet."""
         self.subagents: dict[str, str] = {"": ""}
@@ -163,8 +162,7 @@ class _Session(ChatReader):
             answer.session = self._session_of(line)
             if self.resumed and not answer.session:
                 answer.recorded_place, self.resumed = TurnPlace.REQUEST, False
-            answer.note_compaction(self.compacted)
-            self.compacted = None
+            self.note_compaction(answer)
         if key in self.spent:
             _take_usage(answer, self.spent.pop(key))
         at = answer.take(line)
@@ -198,9 +196,7 @@ class _Session(ChatReader):
         answer = self.answer(line, place, "failure")
         answer.session = self._session_of(line)
         at = answer.take(line)
-        answer.status = http_status(data.get("statusCode"))
-        answer.error = error_in_text(text, answer.status, known_text(data.get("errorType")))
-        answer.stop = message_reason(answer.error, at, text)
+        answer.fail(text, at, http_status(data.get("statusCode")), known_text(data.get("errorType")))
         return TreePlace(answer)
 
 
@@ -219,7 +215,5 @@ def _take_usage(answer: TranscriptAnswer, line: TranscriptLine) -> None:
     answer.cap = number_of(data.get("maxOutputTokens")) or answer.cap
     word = known_text(data.get("finishReason"))
     if word:
-        row = STOPS.get(word, StopRow(Stop.UNKNOWN))
-        answer.word_at = place = pointer_at(at, "data", "finishReason")
-        answer.stop = recorder_reason(row.stop, row.detail, place, word,
-                                      "copilot.finish_reasons" if word in STOPS else "unknown_word")
+        answer.word_at = pointer_at(at, "data", "finishReason")
+        answer.stop = table_reason(word, STOPS, answer.word_at, "copilot.finish_reasons")

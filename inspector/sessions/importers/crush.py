@@ -12,9 +12,9 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import ChatTableReader, has, schema
-from inspector.sessions.reasons import error_reason, recorder_reason
+from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.dialogue import api_of
 from inspector.sessions.transcripts.member_values import object_of
@@ -130,14 +130,9 @@ def _end(answer: TranscriptAnswer, data: dict[str, Any], at: At) -> None:
         return
     answer.word_at = at
     # `end_turn` may replace a `tool_use` whose run was halted: the calls of such an answer have no results.
-    row = STOPS.get(word)
     if word == "error":
         told = f"{data.get('message') or ''} {data.get('details') or ''}".strip()
         found = _STATUS.search(told)
-        answer.status = int(found[1] or found[2]) if found else None
-        answer.error = error_in_text(told, answer.status, None)
-        answer.stop = error_reason(answer.error, at, word)
-    elif row is None:
-        answer.stop = recorder_reason(Stop.UNKNOWN, None, at, word, "unknown_word")
+        answer.fail(told, at, int(found[1] or found[2]) if found else None, word=word)
     else:
-        answer.stop = recorder_reason(row.stop, row.detail, at, word, "crush.finish_reasons")
+        answer.stop = table_reason(word, STOPS, at, "crush.finish_reasons")

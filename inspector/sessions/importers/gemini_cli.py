@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in
-from inspector.sessions.reasons import error_reason, recorder_reason
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, Skipped
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -188,9 +188,7 @@ class _Chat(ChatReader):
             return self.say(line, place, "", mark="interrupted")
         if told.startswith(FAILED):
             failed = self.answer(line, place)
-            at = failed.take(line)
-            failed.error = error_in_text(told, None, None)
-            failed.stop = error_reason(failed.error, at, told[:200])
+            failed.fail(told, failed.take(line), word=told[:200])
             return TreePlace(failed)
         if line.value.get("type") == "error":
             self.reading.skipped.append(Skipped(line.number - 1, f"an error on the screen: {told[:200]}"))

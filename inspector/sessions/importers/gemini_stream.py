@@ -13,9 +13,8 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import Options, Skipped
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, any_text, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
@@ -117,7 +116,5 @@ class _Stream(ChatReader):
         if mark is not None:
             return self.say(line, place, text, mark=mark)
         answer = self.answer(line, place, "error")
-        at = answer.take(line)
-        answer.error = error_in_text(text, None, kind)
-        answer.stop = message_reason(answer.error, at, text)
+        answer.fail(text, answer.take(line), kind=kind)
         return TreePlace(answer)

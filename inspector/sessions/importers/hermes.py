@@ -21,9 +21,9 @@ from inspector.sessions.importers.records import (
     object_lines,
     whole_object,
 )
-from inspector.sessions.reasons import error_reason, recorder_reason
+from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, content_text
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
@@ -167,10 +167,9 @@ class _Reader(ChatTableReader):
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, value.get("model"), value.get("timestamp"))
         at = answer.take(line)
         status = number_of(error.get("response_status")) or number_of(error.get("status_code"))
-        answer.cap, answer.status = number_of(value.get("cap")), status
+        answer.cap = number_of(value.get("cap"))
         told = known_text(error.get("message")) or "no message"
-        answer.error = error_in_text(told, status, known_text(error.get("type")))
-        answer.stop = error_reason(answer.error, at, told[:200])
+        answer.fail(told, at, status, known_text(error.get("type")), told[:200])
 
     def _answer(self, line: TranscriptLine, text: str) -> None:
         value = line.value
@@ -187,9 +186,7 @@ class _Reader(ChatTableReader):
         word = value.get("finish_reason")
         answer.word_at = place = At(at.part, at.start, at.end, "/finish_reason")
         if isinstance(word, str) and word:
-            row = STOPS.get(word, StopRow(Stop.UNKNOWN))
-            rule = "hermes.finish_reasons" if word in STOPS else "unknown_word"
-            answer.stop = recorder_reason(row.stop, row.detail, place, word, rule)
+            answer.stop = table_reason(word, STOPS, place, "hermes.finish_reasons")
 
 
 def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> ToolCall:

@@ -16,10 +16,10 @@ from typing import Any
 from inspector.sessions import redact
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, zip_content, zip_members
 from inspector.sessions.intake import Room
-from inspector.sessions.reasons import PROVIDER, error_reason, provider_reason, recorder_reason
+from inspector.sessions.reasons import PROVIDER, provider_reason, table_reason
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, common_beginning, unusable
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
@@ -196,15 +196,12 @@ class _Log(DialogueReader):
         answer.word_at = pointer_at(at, "output", "choices", 0, "stop_reason")
         failed = known_text(value.get("error")) or known_text(object_of(value.get("output")).get("error"))
         if failed is not None:
-            answer.error = error_in_text(failed, None, None)
-            answer.stop = error_reason(answer.error, pointer_at(at, "error"), failed)
+            answer.fail(failed, pointer_at(at, "error"), word=failed)
             return
         word = known_text(choice.get("stop_reason"))
         if take_provider_word(answer, output, at, "call", "response") or word is None or value.get("pending") is True:
             return
-        row = STOPS.get(word)
-        answer.stop = recorder_reason(row.stop if row else Stop.UNKNOWN, row.detail if row else None, answer.word_at,
-                                      word, "inspect.stop_reasons" if row else "unknown_word")
+        answer.stop = table_reason(word, STOPS, answer.word_at, "inspect.stop_reasons")
 
     def summarise(self) -> None:
         """Adds notices about the samples, and about the source of the stop words."""

@@ -22,7 +22,7 @@ from inspector.sessions.importers.kimi_cli import (
     usage_of,
 )
 from inspector.sessions.importers.records import first_look, object_beside
-from inspector.sessions.reasons import provider_reason, recorder_reason
+from inspector.sessions.reasons import provider_reason, table_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -134,7 +134,6 @@ class _Session(KimiReader):
         self.steps: dict[str, TranscriptAnswer] = {}
         self.asked: dict[str, Any] = {}
         """The last record of a request."""
-        self.compacted: str | None = None
         self.prompt: tuple[int, str] | None = None
         """The line and text of a prompt without a message yet."""
         self.raw = 0
@@ -268,8 +267,7 @@ class _Session(KimiReader):
         answer.started = moment_text(asked.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.
         answer.cap = asked["maxTokens"] if type(asked.get("maxTokens")) is int else None
-        answer.note_compaction(self.compacted)
-        self.compacted = None
+        self.note_compaction(answer)
         self.steps[key] = self.add(answer)
         return answer
 
@@ -298,20 +296,17 @@ class _Session(KimiReader):
         """Reads the token counts and the first word that is present; each word comes with its JSON pointer."""
         answer.usage = usage_of(spent.get("usage"))
         answer.id = known_text(spent.get("messageId")) or answer.id
-        answer.word_at = At(at.part, at.start, at.end, own[-1][1])
+        answer.word_at = at._replace(pointer=own[-1][1])
         if isinstance(raw[0], str) and raw[0]:
             self.raw += 1
             answer.word = raw[0]
-            place = At(at.part, at.start, at.end, raw[1])
-            answer.stop = provider_reason(answer.word, place, wire(answer.api).stop_reasons, answer.api)
+            words = wire(answer.api).stop_reasons
+            answer.stop = provider_reason(answer.word, at._replace(pointer=raw[1]), words, answer.api)
             return
         for word, pointer in own:
             if not isinstance(word, str) or not word:
                 continue
-            place = At(at.part, at.start, at.end, pointer)
-            row = STOPS.get(word)
-            answer.stop = recorder_reason(Stop.UNKNOWN, None, place, word, "unknown_word") if row is None else \
-                recorder_reason(row.stop, row.detail, place, word, "kimi.stop_reasons")
+            answer.stop = table_reason(word, STOPS, at._replace(pointer=pointer), "kimi.stop_reasons")
             return
 
     def summarise(self) -> None:

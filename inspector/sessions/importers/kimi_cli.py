@@ -213,7 +213,8 @@ class KimiCliSession(KimiReader):
             answer.started = moment_text(line.value.get("timestamp"))
             answer.session = self.sessions[self.lane]
             answer.take(line)
-            answer.note_compaction(self.compactions.pop(self.lane, None))
+            self.compacted = self.compactions.pop(self.lane, "")
+            self.note_compaction(answer)
             self.open[self.lane] = self.add(answer)
         return self.open[self.lane]
 

@@ -18,10 +18,9 @@ from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
 from inspector.sessions.importers.span_names import SpanMessage, fact, message_of, word_of
-from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout, common_beginning
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, words_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -205,7 +204,7 @@ class _Trace(ChatReader):
         self._output(answer, parse_nested(value.get("output")), value, pointer_at(at, "output"))
         answer.usage = usage_of(value)
         if value.get("level") == "ERROR" and answer.stop is None:
-            self._failure(answer, known_text(value.get("statusMessage")) or "no message", at)
+            answer.fail(known_text(value.get("statusMessage")) or "no message", at)
         return TreePlace(answer)
 
     def _around(self, line: TranscriptLine) -> None:
@@ -309,10 +308,6 @@ class _Trace(ChatReader):
         if word is not None:
             rule = "unknown_word" if row_of(word).stop is Stop.UNKNOWN else "langfuse.finish_reasons"
             take_word(answer, word, at, rule, empty=value.get("output") in (None, ""))
-
-    def _failure(self, answer: TranscriptAnswer, text: str, at: At) -> None:
-        answer.error = error_in_text(text, None, None)
-        answer.stop = message_reason(answer.error, at, text)
 
     def summarise(self) -> None:
         """Adds the title of the trace."""

@@ -17,10 +17,9 @@ from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
-from inspector.sessions.reasons import error_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
@@ -139,7 +138,6 @@ class _Log(DialogueReader):
             info = object_of(value.get("error_information")) or object_of(beside)
             failed, code = failed or known_text(info.get("error_message")), str(info.get("error_code"))
             # else a provider's own code
-            answer.status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
-            answer.error = error_in_text(failed or "it failed", answer.status, None)
-            answer.stop = error_reason(answer.error, pointer_at(at, "error_str"), failed or "failure")
+            status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
+            answer.fail(failed or "it failed", pointer_at(at, "error_str"), status, word=failed or "failure")
         return self.here

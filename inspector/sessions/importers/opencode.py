@@ -102,7 +102,6 @@ class _Reader(DialogueReader):
         """The answer to which parts are added."""
         self.done: list[ToolResultPart] = []
         """The results of the open answer."""
-        self.compacted = ""
         self.reverts: dict[str, str] = {}
         self.hidden = False
         self.alone: list[str] = []
@@ -244,8 +243,7 @@ class _Reader(DialogueReader):
         )
         if message is not line:
             answer.take(message)
-        answer.note_compaction(self.compacted)
-        self.compacted = ""
+        self.note_compaction(answer)
         self.made.append(answer)
         self.open = answer
         return answer

@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from inspector.sessions.reasons import PROVIDER, error_reason, recorder_reason
-from inspector.sessions.transcripts import error_in_text
+from inspector.sessions.reasons import PROVIDER, error_in_text, error_reason, recorder_reason, table_reason
 from inspector.sessions.transcripts.answer import TranscriptAnswer
+from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.member_values import input_count, number_of, object_of, objects_of
-from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, StopReason, ToolCall, ToolResultPart, Usage
+from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
 STOPS: Mapping[str, StopRow] = {
@@ -94,13 +94,11 @@ def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: 
     answer.word_at = place
     if not isinstance(word, str) or not word:
         return
-    row = STOPS.get(word, StopRow(Stop.UNKNOWN))
-    rule = "opencode.stop_reasons" if word in STOPS else "unknown_word"
-    answer.stop = recorder_reason(row.stop, row.detail, place, word, rule)
+    answer.stop = stop = table_reason(word, STOPS, place, "opencode.stop_reasons")
     raw = value.get("rawFinish")
     if isinstance(raw, str) and raw:
-        seen = (Evidence(PROVIDER, At(at.part, at.start, at.end, "/rawFinish"), raw), Evidence(rule, place, word))
-        answer.word, answer.stop = raw, StopReason(row.stop, raw, row.detail, seen)
+        seen = (Evidence(PROVIDER, pointer_at(at, "rawFinish"), raw), stop.evidence[-1])
+        answer.word, answer.stop = raw, stop._replace(raw=raw, evidence=seen)
 
 
 def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> None:

@@ -30,10 +30,10 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     word_of,
 )
-from inspector.sessions.reasons import error_reason, missing_content_reason, recorder_reason
+from inspector.sessions.reasons import missing_content_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
@@ -349,8 +349,7 @@ class _Traces(ChatReader):
                 told = f"the span of this answer failed all the same: {why[:200]}"
                 answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, told, at))
         elif failed:
-            answer.error = error_in_text(why_failed or kind or "", None, kind)
-            answer.stop = error_reason(answer.error, at, kind or "status ERROR")
+            answer.fail(why_failed or kind or "", at, kind=kind, word=kind or "status ERROR")
 
     def settle(self) -> None:
         """Also adds the results of the last calls, from the spans of tools."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import error_reason, recorder_reason
+from inspector.sessions.reasons import error_reason, table_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
@@ -86,10 +86,8 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
     if row.stop is Stop.ERROR if row else isinstance(message.get("errorMessage"), str):
         answer.error = _error(known_text(message.get("errorMessage")) or "")
         answer.stop = error_reason(answer.error, place, word)
-    elif row is None:
-        answer.stop = recorder_reason(Stop.UNKNOWN, None, place, word, "unknown_word")
     else:
-        answer.stop = recorder_reason(row.stop, row.detail, place, word, "pi.stop_reasons")
+        answer.stop = table_reason(word, STOPS, place, "pi.stop_reasons")
 
 
 def _error(message: str) -> ProviderError:
@@ -196,7 +194,6 @@ class _Session(TranscriptReader):
         super().__init__(path, options)
         self.last = TreePlace(None)
         self.labels: Counter[str] = Counter()
-        self.compacted: str | None = None
         self.assumed = 0
         self.title = ""
         self.header: object = None
@@ -282,8 +279,7 @@ class _Session(TranscriptReader):
         take_content(answer, message.get("content"), line, at)
         answer.usage = usage_of(message.get("usage"), api)
         take_end(answer, message, at)
-        answer.note_compaction(self.compacted)
-        self.compacted = None
+        self.note_compaction(answer)
         return TreePlace(self.add(answer))
 
     def summarise(self) -> None:

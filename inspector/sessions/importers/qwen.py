@@ -13,17 +13,9 @@ from functools import partial
 from typing import IO, Any
 
 from inspector.sessions.importers.records import Piece, first_look
-from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status
-from inspector.sessions.transcripts import (
-    Fields,
-    TranscriptLines,
-    TranscriptReader,
-    TranscriptRows,
-    error_in_text,
-    slice_of,
-)
+from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -83,7 +75,6 @@ class _Transcript(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.by_row: dict[str, TranscriptAnswer] = {}
-        self.compacted: str | None = None
 
     def lines(self, data: bytes | IO[bytes]) -> TranscriptLines:
         """The records of a file."""
@@ -130,8 +121,7 @@ class _Transcript(ChatReader):
             answer = place.answer
         if answer is None:
             answer = self.answer(line, place, "row", line.value.get("model"))
-            answer.note_compaction(self.compacted)
-            self.compacted = None
+            self.note_compaction(answer)
         self.by_row[key] = answer
         answer.model = answer.model or known_text(line.value.get("model"))
         at = answer.take(line)
@@ -178,9 +168,8 @@ class _Transcript(ChatReader):
         """Adds a failed request from its row of telemetry."""
         answer = self.answer(line, place, "failure", event.get("model"))
         at = answer.take(line)
-        answer.status = http_status(event.get("status_code"))
-        answer.error = error_in_text(event["error_message"], answer.status, known_text(event.get("error_type")))
-        answer.stop = message_reason(answer.error, at, event["error_message"])
+        answer.fail(event["error_message"], at, http_status(event.get("status_code")),
+                    known_text(event.get("error_type")))
         return TreePlace(answer)
 
 

@@ -17,9 +17,9 @@ from inspector.sessions import redact
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.records import compact_json, elements, first_look, first_value, number_records
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
-from inspector.sessions.reasons import error_reason, inferred_reason, recorder_reason, unrecorded_reason
+from inspector.sessions.reasons import inferred_reason, recorder_reason, table_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import blocks_of, results_of, take_blocks
 from inspector.sessions.transcripts.dialogue import DialogueReader
@@ -225,14 +225,11 @@ class _Reader(DialogueReader):
 
     def _stop_reason(self, answer: TranscriptAnswer, request: TaskRequest, at: At) -> StopReason | None:
         """The stop reason by the agent's word for an early end of the request; None if there is none."""
-        row = CANCELS.get(request.cancel or "")
         if request.failure:
             answer.findings.append(Finding("transcript.stream_failed", Severity.INFO,
                                            f"the agent says that the stream failed: {request.failure[:200]}", at))
-        if row is not None:
-            return recorder_reason(row.stop, row.detail, at, str(request.cancel), "roo.cancel_reasons")
         if request.cancel:
-            return recorder_reason(Stop.UNKNOWN, None, at, request.cancel, "unknown_word")
+            return table_reason(request.cancel, CANCELS, at, "roo.cancel_reasons")
         if request.partial and not request.done:
             return inferred_reason(Stop.INTERRUPTED, at, "partial_row", None,
                                    f"{SCREEN}: a row of it is still partial, and its request has no cost")
@@ -258,8 +255,7 @@ class _Reader(DialogueReader):
         failed = answer.stop is not None and answer.stop.normalized is Stop.INTERRUPTED
         failure = request.failure or (request.cancel if failed else None)
         if failure:
-            answer.error = error_in_text(failure, None, None)
-            answer.stop = error_reason(answer.error, at, failure[:200])
+            answer.fail(failure, at, word=failure[:200])
 
     def settle(self) -> None:
         """Marks calls that the agent could not parse as malformed and not run; then infers other ends."""

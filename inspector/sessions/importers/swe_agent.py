@@ -14,10 +14,10 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
-from inspector.sessions.reasons import is_unrecorded, recorder_reason
+from inspector.sessions.reasons import error_in_text, is_unrecorded, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,

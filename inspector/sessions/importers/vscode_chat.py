@@ -20,9 +20,9 @@ from inspector.sessions.importers.records import (
     list_pieces,
     number_records,
 )
-from inspector.sessions.reasons import message_reason, recorder_reason
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import moment_text
@@ -251,8 +251,7 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
     if row is not None:
         answer.stop = recorder_reason(row.stop, row.detail, at, code or "", "vscode.error_codes")
         return
-    answer.error = error_in_text(text, None, code)
-    answer.stop = message_reason(answer.error, at, text)
+    answer.fail(text, at, kind=code)
 
 
 def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolResultPart:

@@ -14,10 +14,10 @@ from typing import Any
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import has, records_of, schema, snapshot
 from inspector.sessions.importers.records import compact_json, first_look, number_records, object_in
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.reasons import error_in_text, recorder_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.stored_rows import UnbuiltRecord
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of
 from inspector.sessions.transcripts.dialogue import DialogueReader

@@ -11,9 +11,8 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import Options
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -110,9 +109,7 @@ class _Trace(ChatReader):
             answer.findings.append(Finding("transcript.calls_not_parsed", Severity.WARNING, (
                 f"line {line.number}: ZeroClaw parsed {parsed:,} of {native:,} native calls")))
         if error or (_is_failure(value) and not text):
-            said = error or known_text(value.get("message")) or "no message"
-            answer.error = error_in_text(said, None, None)
-            answer.stop = message_reason(answer.error, at, said)
+            answer.fail(error or known_text(value.get("message")) or "no message", at)
         return TreePlace(answer)
 
 

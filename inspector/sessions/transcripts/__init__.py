@@ -9,7 +9,6 @@ that was made here names its `recorder`. A record that is cut, broken, repeated 
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,11 +21,9 @@ from inspector.sessions.recording import ODD, Exchange, FileReading, Options, un
 from inspector.sessions.stored_rows import RecordPiece, UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.member_values import is_mask
-from inspector.sessions.wordings import connection_lost
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json_rows
-from loop_core.values import At, Evidence, ProviderError
-from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_error
+from loop_core.values import At, Evidence, Finding, Severity
 from loop_core.wire.json_values import byte_span
 from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_named
 
@@ -199,18 +196,6 @@ def _list_kinds(counts: Counter[str]) -> str:
     return ", ".join(f"{kind} ({count:,})" for kind, count in sorted(counts.items()))
 
 
-def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderError:
-    """The error in a text that an agent wrote; the provider's own error if its JSON is in the text."""
-    start = text.find("{")
-    try:
-        body = json.loads(text[start : text.rfind("}") + 1]) if start >= 0 else None
-    except (ValueError, RecursionError):
-        body = None
-    error = read_error(body, status) if isinstance(body, dict) else None
-    retryable = status in RETRYABLE_STATUS or kind in RETRYABLE_WORDS | {"rate_limit"} or connection_lost(text)
-    return error or ProviderError(text, kind, None if status is None else str(status), retryable)
-
-
 # -- The reader of a whole file --------------------------------------------------------------------------------------
 
 
@@ -247,6 +232,8 @@ class TranscriptReader:
         """Key of a row -> the place that rows below it follow."""
         self.remarks: Counter[str] = Counter()
         """Remark about rows that were not read like others -> how many there are."""
+        self.compacted = ""
+        """The finding about a compaction of the history, for the next answer."""
         self._speakers: dict[tuple[str, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
         """API and model -> the server's profile and its evidence."""
 
@@ -310,6 +297,12 @@ class TranscriptReader:
         self.summarise()
         several = self.row_word[1]
         reading.notices += [f"{several} that {what}: {count:,}" for what, count in self.remarks.items()]
+
+    def note_compaction(self, answer: TranscriptAnswer) -> None:
+        """Notes on the first answer after a compaction that the history before it was compacted."""
+        if self.compacted:
+            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
+        self.compacted = ""
 
     def count_stopped(self, place: TreePlace) -> None:
         """Counts a request of the user that was stopped before any answer came; `place`: the rows before the stop."""
