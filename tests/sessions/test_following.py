@@ -336,6 +336,15 @@ def test_a_file_that_is_not_what_it_was_is_read_whole(tmp_path, whole, change) -
     assert len(whole) == 2
 
 
+def test_a_file_without_rows_is_followed_too(tmp_path) -> None:
+    path = tmp_path / "state.json"
+    followed = FollowedFile(str(path), Options())
+    for title in ("Tides", "Moons"):  # the state of a session of Kimi Code
+        path.write_text(json.dumps({"createdAt": "t", "title": title, "agents": {"main": {}}, "workDir": "/w"}) + "\n")
+        (source, found) = followed.read(intake.Room())
+        assert (source.format, source.error, source.about.title, found) == ("kimi", None, title, [])
+
+
 def test_a_change_far_from_the_ends_of_a_large_file_is_seen_after_some_looks(tmp_path, whole, monkeypatch) -> None:
     monkeypatch.setattr(following, "_BLOCK", 1000)
     path = tmp_path / "s.jsonl"

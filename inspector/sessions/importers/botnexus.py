@@ -143,9 +143,9 @@ class _Reader(DialogueReader):
             if key is not None and (self.session, key) in self.calls:
                 self.ran[self.session] = self.calls[self.session, key]
             return
-        place = self.here
-        if place.answer is not None and place.since is None:  # no result yet: another call of the same answer
-            answer, at = place.answer, place.answer.take(line)
+        answer = self.here.right_above
+        if answer is not None:  # no result yet: another call of the same answer
+            at = answer.take(line)
         else:
             answer = self._answer(line)
             at = answer.word_at

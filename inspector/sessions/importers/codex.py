@@ -30,9 +30,9 @@ from inspector.sessions.importers.codex_items import (
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.ending_rules import infer
+from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
 
@@ -56,17 +56,10 @@ def sniff(head: bytes, path: str) -> int:
     return 90 if bare and any(isinstance(value, dict) and value.get("type") in ITEMS for value in seen.lines) else 0
 
 
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Rollout(path, options)
-
-
-class _Rollout(TranscriptReader):
-    """One file being read: a line of rows, without a tree."""
-
+class _Rollout(ChatReader):
     name, agent, fields = "codex", "Codex CLI", FIELDS
-    key, row_word = "", ("a line", "lines")
-    steered, reread = True, 16
+    unit, row_word = "line", ("a line", "lines")
+    several_apis, steered, reread = False, True, 16
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -87,14 +80,11 @@ class _Rollout(TranscriptReader):
         self.awaited: list[tuple[TranscriptLine, str]] = []
         """Texts of events whose items are still to come."""
         self.threads = 0
-        self.place = TreePlace(None)
         self.open: TranscriptAnswer | None = None
         """The answer to which the next item belongs."""
         self.starts: list[TreePlace] = []
         """The place of each message of the user, for rollbacks."""
-        self.model: str | None = None
         self.thread: str | None = None
-        self.title = self.parent_id = ""
         self.copied = False
         """Whether the current rows belong to a turn that was copied from the parent thread."""
 
@@ -113,14 +103,6 @@ class _Rollout(TranscriptReader):
         self.counted = self.counted or b'"last_token_usage"' in data
         self.texts |= texts_of_items(data)
         return not (self.counted and self.uncounted) and self.alone.isdisjoint(self.texts)
-
-    def above(self, value: dict[str, Any]) -> TreePlace:
-        """The last place: a rollout is a line."""
-        return self.place
-
-    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The place of the next row."""
-        self.place = place
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """An item of an answer or of a request, or an event of the agent."""
@@ -376,10 +358,8 @@ class _Rollout(TranscriptReader):
     # -- the whole file ----------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Infers the stop reasons from other rows, since no row has the provider's word."""
-        self._overdue(self.place)
-        for answer in self.answers:
-            answer.stop = answer.stop or infer(answer, frozenset())
+        """First ends the last turn."""
+        self._overdue(self.last)
         super().settle()
 
     def summarise(self) -> None:
@@ -390,3 +370,6 @@ class _Rollout(TranscriptReader):
                 "and says so"))
         if self.thread:
             self.reading.about = SessionAbout(self.title, id=self.thread, parent=self.parent_id)
+
+
+reader = _Rollout.of

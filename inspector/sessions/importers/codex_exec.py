@@ -15,8 +15,8 @@ from inspector.sessions.importers.codex_items import CUT, text_of
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import Options
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
@@ -44,11 +44,6 @@ def sniff(head: bytes, path: str) -> int:
     """Recognises an event of this stream among the first lines."""
     kinds = (value.get("type") for value in first_look(head).objects)
     return 90 if any(isinstance(kind, str) and kind in EVENTS for kind in kinds) else 0
-
-
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Stream(path, options)
 
 
 class _Stream(ChatReader):
@@ -88,8 +83,7 @@ class _Stream(ChatReader):
             lines.count(f"{line.value['type']}/{kind}", frozenset(
                 f"{event}/{name}" for event in EVENTS for name in ("agent_message", "reasoning", "todo_list", "error")))
             return place
-        answer = self._current(line, place)
-        answer.take(line)
+        answer = self.stream_answer(line, place, "item")
         answer.parts.append(TextPart(text) if kind == "agent_message" else ReasoningPart(text))
         return TreePlace(answer)
 
@@ -98,8 +92,8 @@ class _Stream(ChatReader):
         key, kind = known_text(item.get("id")), item["type"]
         asked, outcome = TOOLS[kind]
         if key is None or key not in self.calls:
-            answer = self._current(line, place)
-            at = pointer_at(answer.take(line), "item")
+            answer = self.stream_answer(line, place, "item")
+            at = pointer_at(answer.word_at, "item")
             given, name = item.get(asked), known_text(item.get("tool")) or kind
             find = partial(slice_of, line.data, "item")
             if isinstance(given, dict):
@@ -119,19 +113,11 @@ class _Stream(ChatReader):
         failed = bool(error) or item.get("status") in _FAILED or (type(code) is int and code != 0)
         return self.say(line, place, "", (ToolResultPart(key, None, text, failed),))
 
-    def _current(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
-        """The answer that an item belongs to: a new one after a result and at the beginning of a turn."""
-        if place.answer is not None and place.since is None:
-            return place.answer
-        answer = self.answer(line, place, "item")
-        answer.word_at = answer.take(line)
-        return answer
-
     def _failure(self, line: TranscriptLine, error: dict[str, Any], place: TreePlace) -> TreePlace:
         """The error that ended a turn."""
         text = known_text(error.get("message")) or "no message"
-        answer = self._current(line, place)
-        at = pointer_at(answer.take(line), "error", "message")
+        answer = self.stream_answer(line, place, "item")
+        at = pointer_at(answer.word_at, "error", "message")
         cut = CUT.search(text)
         row = CUTS.get(cut["why"]) if cut is not None else None
         if row is not None:
@@ -139,6 +125,9 @@ class _Stream(ChatReader):
             return TreePlace(answer)
         answer.fail(text, at)
         return TreePlace(answer)
+
+
+reader = _Stream.of
 
 
 def _usage(counts: dict[str, Any]) -> Usage:

@@ -13,7 +13,7 @@ from typing import Any
 
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import Options
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, results_of, take_blocks, words_of
 from inspector.sessions.transcripts.member_values import known_text, object_of
@@ -47,11 +47,6 @@ def _is_end(value: dict[str, Any]) -> bool:
 def _is_row(value: dict[str, Any]) -> bool:
     bare = not any(name in value for name in ("uuid", "id", "timestamp", "type", "sessionId"))
     return bare and value.get("role") in ("user", "assistant") and "content" in object_of(value.get("message"))
-
-
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Session(path, options)
 
 
 class _Session(ChatReader):
@@ -89,6 +84,9 @@ class _Session(ChatReader):
         mark = "ended" if status in ENDED else "interrupted" if interrupted else "stopped"
         told = f"turn_ended: {status[:40]}{f', {error[:200]}' if error else ''}" if mark != "interrupted" else ""
         return self.say(line, place, told, mark=mark)
+
+
+reader = _Session.of
 
 
 def _without_mark(part: ResponsePart) -> tuple[ResponsePart, ...]:

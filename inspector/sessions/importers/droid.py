@@ -15,7 +15,7 @@ from typing import Any
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.recording import Options, Skipped
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
@@ -73,11 +73,6 @@ def _has_blocks(value: dict[str, Any]) -> bool:
     content = object_of(value.get("message")).get("content")
     return value.get("type") == "message" and "id" in value and isinstance(content, list) and any(
         object_of(block).get("type") in ("tool_use", "tool_result") for block in content)
-
-
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Session(path, options)
 
 
 class _Session(ChatReader):
@@ -177,9 +172,7 @@ class _Session(ChatReader):
     def _call(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads a call of the stream. It belongs to the answer before it, unless a message came between."""
         value = line.value
-        answer = place.answer if place.since is None else None
-        if answer is None:
-            answer = self.answer(line, place)
+        answer = place.right_above or self.answer(line, place)
         block = {"type": "tool_call", "id": value.get("toolCallId") or value.get("id"), "name": value.get("toolName"),
                  "parameters": value.get("parameters")}
         take_block(answer, block, line, answer.take(line))
@@ -187,7 +180,7 @@ class _Session(ChatReader):
 
     def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """The end of a run, with the words that it ends with."""
-        answer = place.answer if place.since is None else None
+        answer = place.right_above
         if answer is None or answer.text != text:
             answer = self.answer(line, place)
             answer.take(line)
@@ -196,6 +189,9 @@ class _Session(ChatReader):
         if usage and len(self.answers) == 1:  # the counts are those of the whole run
             answer.usage = usage_of(usage)
         return self.say(line, TreePlace(answer), "completion", mark="ended")
+
+
+reader = _Session.of
 
 
 def usage_of(usage: dict[str, Any]) -> Usage:

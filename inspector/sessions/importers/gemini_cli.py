@@ -163,7 +163,7 @@ class _Chat(ChatReader):
     def _split_answer(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
         """The answer above, if this message holds only its calls: a note on the screen may split an answer in two."""
         apart = bool(value.get("toolCalls")) and not value.get("tokens") and not words_of(value)
-        above = place.answer if place.since is None else None
+        above = place.right_above
         if not apart or above is None or above.calls or above.stop is not None or self.told is not None:
             return None
         return None if any(row.mark for row in above.after) else above
@@ -176,9 +176,9 @@ class _Chat(ChatReader):
     def _note(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """Reads a screen note: how an answer ended, that the user stopped it, or that a request failed."""
         told = text.lstrip("\u26a0\ufe0f ✕\t").strip()  # the marks that the screen puts before a note
-        answer = place.answer
+        answer = place.right_above
         if told in STOPS:
-            if answer is not None and place.since is None and answer.stop is None:
+            if answer is not None and answer.stop is None:
                 self._end(answer, line, told)  # no request since: the note came after its answer
             else:
                 self.told = (line, told)

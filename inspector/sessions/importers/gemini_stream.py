@@ -13,9 +13,9 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.recording import Options, Skipped
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.recording import Skipped
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, any_text, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
 from loop_core.values import TextPart, ToolResultPart, Usage
@@ -44,11 +44,6 @@ def _is_event(value: dict[str, Any]) -> bool:
         kind == "result" and {"status", "stats"} <= value.keys())
 
 
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Stream(path, options)
-
-
 class _Stream(ChatReader):
     assumed_api = API
     name, agent, fields = "gemini-stream", "Gemini CLI", FIELDS
@@ -63,10 +58,9 @@ class _Stream(ChatReader):
         if kind == "message":
             return self.say(line, place, any_text(value.get("content")), own=value.get("role") != "user")
         if kind == "tool_use":
-            answer = self._current(line, place)
-            at = answer.word_at = answer.take(line)
+            answer = self.stream_answer(line, place, "event")
             answer.parts.append(call_of(value.get("tool_id"), value.get("tool_name"), value.get("parameters"),
-                                        partial(slice_of, line.data), "parameters", pointer_at(at)))
+                                        partial(slice_of, line.data), "parameters", pointer_at(answer.word_at)))
             return TreePlace(answer)
         if kind == "tool_result":
             failed = value.get("status") == "error"
@@ -84,16 +78,9 @@ class _Stream(ChatReader):
         lines.count(kind, frozenset({"init"}))
         return place
 
-    def _current(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
-        """The answer that an event belongs to: a new one after a result or a message."""
-        if place.answer is not None and place.since is None:
-            return place.answer
-        return self.answer(line, place, "event")
-
     def _text(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """The next piece of the text of an answer."""
-        answer = self._current(line, place)
-        answer.word_at = answer.take(line)
+        answer = self.stream_answer(line, place, "event")
         text = any_text(line.value.get("content"))
         last = answer.parts[-1] if answer.parts else None
         if isinstance(last, TextPart):
@@ -118,3 +105,6 @@ class _Stream(ChatReader):
         answer = self.answer(line, place, "error")
         answer.fail(text, answer.take(line), kind=kind)
         return TreePlace(answer)
+
+
+reader = _Stream.of

@@ -85,7 +85,7 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 class _State(KimiReader):
-    """The state of a session, which holds no answer."""
+    """The state of a session, which holds no answer and is written anew each time."""
 
     def __init__(self, path: str, options: Options, value: dict[str, Any]) -> None:
         super().__init__(path, options)
@@ -101,6 +101,10 @@ class _State(KimiReader):
         if isinstance(title, str) and title:
             reading.about = SessionAbout(title=title)
         return reading
+
+    def look_ahead(self, data: bytes) -> bool:
+        """It has no rows that could be added."""
+        return False
 
 
 def title_of(path: str) -> str:
@@ -235,7 +239,7 @@ class _Session(KimiReader):
         at = answer.take(line)
         if kind == "step.end":
             self._end(answer, event, at)
-            return self.place if self.place.answer is answer else TreePlace(answer)
+            return self.last if self.last.answer is answer else TreePlace(answer)
         self._part(answer, line, event, at)
         return place if place.answer is answer else TreePlace(answer)
 
@@ -251,7 +255,7 @@ class _Session(KimiReader):
 
     def settle(self) -> None:
         """The last step may have no output either."""
-        self._empty_step(self.place)
+        self._empty_step(self.last)
         super().settle()
 
     def _step(self, line: TranscriptLine, key: str, place: TreePlace) -> TranscriptAnswer:

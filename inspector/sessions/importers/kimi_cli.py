@@ -16,11 +16,10 @@ from inspector.config import files as bounds
 from inspector.sessions import redact
 from inspector.sessions.importers.records import object_beside
 from inspector.sessions.recording import Options, SessionAbout, below_file
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
-from inspector.sessions.transcripts.chat_messages import MessageReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
@@ -69,31 +68,12 @@ def usage_of(usage: Any) -> Usage | None:
     return Usage(sum(known) if known else None, count("output"), None, parts[1])
 
 
-class KimiReader(TranscriptReader):
-    """The common reader of both clients: rows in sequence, without a tree."""
+class KimiReader(ChatReader):
+    """The common reader of both clients."""
 
     name, fields = "kimi", FIELDS
-    key, row_word = "", ("a record", "records")
-    several_apis = steered = True
-
-    def __init__(self, path: str, options: Options) -> None:
-        super().__init__(path, options)
-        self.place = TreePlace(None)
-
-    def above(self, value: dict[str, Any]) -> TreePlace:
-        """The last place."""
-        return self.place
-
-    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the place of the next record."""
-        self.place = place
-
-    def settle(self) -> None:
-        """Infers the ends of steps without a stop word from the other rows."""
-        for answer in self.answers:
-            caps = frozenset() if answer.cap is None else frozenset({answer.cap})
-            answer.stop = answer.stop or infer(answer, caps)
-        super().settle()
+    unit, row_word = "line", ("a record", "records")
+    steered = True
 
 
 _NAME = re.compile(r"[\w-]{1,80}")
@@ -131,10 +111,8 @@ class KimiCliSession(KimiReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.lane = ""
+        self.sender = ""
         """The id of the subagent whose event is read; empty for the main agent."""
-        self.lanes: dict[str, TreePlace] = {}
-        """Agent -> its last place."""
         self.open: dict[str, TranscriptAnswer] = {}
         """Agent -> the answer of its current step."""
         self.compactions: dict[str, str] = {}
@@ -144,18 +122,14 @@ class KimiCliSession(KimiReader):
         self.elsewhere: set[str] = set()
         """Subagents with files of their own."""
 
-    def above(self, value: dict[str, Any]) -> TreePlace:
-        """The last place of the agent whose event it is."""
-        self.lane = event_of(value).agent
-        return self.lanes.get(self.lane, TreePlace(None))
-
-    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the place of the agent's next event."""
-        self.lanes[self.lane] = place
+    def lane(self, value: dict[str, Any]) -> str:
+        """The agent whose event it is."""
+        return event_of(value).agent
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads an event."""
         kind, payload, agent, title = event_of(line.value)
+        self.sender = agent
         if agent not in self.sessions:
             self.sessions[agent] = below_file(redact.text(f"{title[:80]} ({agent[-8:]})"))
             self.elsewhere |= {agent} if self._has_file(agent) else set()
@@ -163,22 +137,22 @@ class KimiCliSession(KimiReader):
             self.remarks["are events of subagents, which the files in subagents/ show"] += 1
             return place
         if kind == "TurnBegin":
-            self.open.pop(self.lane, None)
+            self.open.pop(self.sender, None)
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "SteerInput":
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "TurnEnd":
-            self.open.pop(self.lane, None)
+            self.open.pop(self.sender, None)
             return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
         if kind == "StepInterrupted":
-            self.open.pop(self.lane, None)
+            self.open.pop(self.sender, None)
             return place.after(InterimRow(line.number, "the step was interrupted", mark="interrupted"))
         if kind == "ToolResult":
             return self._result(line, payload, place)
         if kind in ("ContentPart", "ToolCall"):
             return self._part(line, str(kind), payload, place)
-        if kind == "ToolCallPart" and self.lane in self.open and isinstance(payload.get("arguments_part"), str):
-            self._more(self.open[self.lane], line, payload["arguments_part"])
+        if kind == "ToolCallPart" and self.sender in self.open and isinstance(payload.get("arguments_part"), str):
+            self._more(self.open[self.sender], line, payload["arguments_part"])
             return place
         if kind == "StatusUpdate" and isinstance(payload.get("token_usage"), dict):
             answer = self._answer(line, place)
@@ -187,9 +161,9 @@ class KimiCliSession(KimiReader):
             answer.id = key if isinstance(key, str) and key else answer.id
             return place if place.answer is answer else TreePlace(answer)
         if kind == "StepBegin":
-            self.open.pop(self.lane, None)
+            self.open.pop(self.sender, None)
         elif kind == "CompactionBegin":
-            self.compactions[self.lane] = f"line {line.number}: the history was compacted before this answer"
+            self.compactions[self.sender] = f"line {line.number}: the history was compacted before this answer"
         elif kind == "StepRetry":
             self.remarks["note a request that failed and was sent again"] += 1
         lines.count(line.value.get("type") if kind is None else kind, ROWS)
@@ -208,15 +182,15 @@ class KimiCliSession(KimiReader):
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer of the current step; it begins with the first event of its output."""
-        if self.lane not in self.open:
+        if self.sender not in self.open:
             answer = self.begin(f"line:{line.number}", self.options.api or ASSUMED, None, place, line)
             answer.started = moment_text(line.value.get("timestamp"))
-            answer.session = self.sessions[self.lane]
+            answer.session = self.sessions[self.sender]
             answer.take(line)
-            self.compacted = self.compactions.pop(self.lane, "")
+            self.compacted = self.compactions.pop(self.sender, "")
             self.note_compaction(answer)
-            self.open[self.lane] = self.add(answer)
-        return self.open[self.lane]
+            self.open[self.sender] = self.add(answer)
+        return self.open[self.sender]
 
     def _more(self, answer: TranscriptAnswer, line: TranscriptLine, text: str) -> None:
         """Appends a piece of arguments to the last call; `--print` mode writes them as they stream."""
@@ -233,7 +207,7 @@ class KimiCliSession(KimiReader):
         return place.after(InterimRow(line.number, "", (part,)))
 
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        fresh = self.lane not in self.open
+        fresh = self.sender not in self.open
         answer = self._answer(line, place)
         # `_answer` has taken a fresh one's first row
         at = At(ExchangePart.BODY, 0, answer.size) if fresh else answer.take(line)

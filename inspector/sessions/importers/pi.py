@@ -177,11 +177,6 @@ def _is_message(value: dict[str, Any]) -> bool:
         isinstance(message, dict) and "role" in message)
 
 
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Session(path, options)
-
-
 OPENCLAW_FOLDER = ".openclaw"
 """The folder of OpenClaw, which writes pi's format; in other folders the entries show which agent wrote them."""
 
@@ -296,3 +291,6 @@ class _Session(TranscriptReader):
             # A file is named TIME_ID.jsonl.
             parent = os.path.basename(self.fork).removesuffix(".jsonl") if isinstance(self.fork, str) else ""
             self.reading.about = SessionAbout(self.title, id=self.header, parent=parent.rpartition("_")[2])
+
+
+reader = _Session.of

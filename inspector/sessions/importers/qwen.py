@@ -15,7 +15,7 @@ from typing import IO, Any
 from inspector.sessions.importers.records import Piece, first_look
 from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status
-from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptReader, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -40,11 +40,6 @@ def sniff(head: bytes, path: str) -> int:
                                      or ("uuid" in value and "systemPayload" in value)):
             return 100
     return 0
-
-
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Transcript(path, options)
 
 
 class _Records(TranscriptLines):
@@ -117,8 +112,8 @@ class _Transcript(ChatReader):
         """Reads a message of the model; consecutive messages, and those with the same `uuid`, are one answer."""
         key = known_text(line.value.get("uuid")) or f"line {line.number}"
         answer = self.by_row.get(key)
-        if answer is None and place.answer is not None and place.since is None and place.answer.error is None:
-            answer = place.answer
+        if answer is None and place.right_above is not None and place.right_above.error is None:
+            answer = place.right_above
         if answer is None:
             answer = self.answer(line, place, "row", line.value.get("model"))
             self.note_compaction(answer)
@@ -171,6 +166,9 @@ class _Transcript(ChatReader):
         answer.fail(event["error_message"], at, http_status(event.get("status_code")),
                     known_text(event.get("error_type")))
         return TreePlace(answer)
+
+
+reader = _Transcript.of
 
 
 def result_of(value: dict[str, Any]) -> ToolResultPart:

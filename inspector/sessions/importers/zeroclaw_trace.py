@@ -12,7 +12,7 @@ from typing import Any
 from inspector.sessions import traffic
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import Options
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
@@ -37,11 +37,6 @@ def sniff(head: bytes, path: str) -> int:
             if {"event_type", "payload", "turn_id"} <= value.keys():
                 return 95
     return 0
-
-
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Trace(path, options)
 
 
 class _Trace(ChatReader):
@@ -111,6 +106,9 @@ class _Trace(ChatReader):
         if error or (_is_failure(value) and not text):
             answer.fail(error or known_text(value.get("message")) or "no message", at)
         return TreePlace(answer)
+
+
+reader = _Trace.of
 
 
 def _add_call(answer: TranscriptAnswer, facts: dict[str, Any], line: TranscriptLine) -> None:

@@ -237,6 +237,11 @@ class TranscriptReader:
         self._speakers: dict[tuple[str, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
         """API and model -> the server's profile and its evidence."""
 
+    @classmethod
+    def of(cls, path: str, options: Options, head: bytes) -> TranscriptReader:
+        """The reader of a file, whatever it begins with (`inspector.sessions.recording.Importer.reader`)."""
+        return cls(path, options)
+
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Reads every answer in a file of lines."""
         return self.read_rows(self.lines(data))

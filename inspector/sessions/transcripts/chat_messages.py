@@ -174,6 +174,12 @@ class ChatReader(TranscriptReader):
         answer.recorded_place = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
         return answer
 
+    def stream_answer(self, line: TranscriptLine, place: TreePlace, name: str) -> TranscriptAnswer:
+        """The answer that an event of a stream belongs to, with its row: a new one after any other row."""
+        answer = place.right_above or self.answer(line, place, name)
+        answer.word_at = answer.take(line)
+        return answer
+
     def say(
         self, line: TranscriptLine, place: TreePlace, text: str, results: tuple[ToolResultPart, ...] = (), *,
         own: bool = False, mark: str | None = None,
