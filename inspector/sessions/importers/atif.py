@@ -81,7 +81,6 @@ class _Trajectory(ChatReader):
                 yield number, piece, last
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A step of the user, of the agent, or of the system around it."""
         value, source = line.value, line.value.get("source")
         # The steps of all trajectories are numbered in one sequence, so the first of each begins a new conversation.
         if line.number in self.heads:

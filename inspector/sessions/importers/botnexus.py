@@ -79,12 +79,10 @@ class _Reader(DialogueReader):
         """Session -> the row of a crash sentinel in the current turn, and the last answer before it."""
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a row."""
         key = value.get("session_id")
         return key if isinstance(key, str) else self.session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a message, the start or the result of a call, or a crash sentinel."""
         value = line.value
         # the file store's names become the columns'
         value.update({column: value[name] for name, column in _LINES.items() if name in value})
@@ -153,7 +151,6 @@ class _Reader(DialogueReader):
         answer.parts.append(ToolCall(key, name or "", given, True, CallKind.FUNCTION, ArgsForm.STRING, at=at))
 
     def _is_result(self, value: dict[str, Any]) -> bool:
-        """Whether a row of a tool is a result."""
         key = known_text(value.get("tool_call_id"))
         return (value.get("message_kind") == "tool-result" or key is None or (self.session, key) in self.calls
                 or known_text(value.get("tool_args")) is None)

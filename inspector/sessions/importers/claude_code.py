@@ -165,7 +165,6 @@ class _Session(TranscriptReader):
         return frozenset(self.caps)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A row of the user, of the model, or of the agent itself."""
         kind = line.value.get("type")
         if kind == "user":
             return self._user(line, place)
@@ -334,7 +333,6 @@ class _Session(TranscriptReader):
         return TreePlace(answer)
 
     def summarise(self) -> None:
-        """The notice about inferred ends, and what is known of the session."""
         reading = self.reading
         null = sum(answer.word is None and answer.error is None for answer in self.answers)
         if null:
@@ -352,8 +350,7 @@ class _Session(TranscriptReader):
 
 def _caller(value: dict[str, Any]) -> str | None:
     """The call whose subagent wrote a row of the stream."""
-    call = value.get("parent_tool_use_id")
-    return call if isinstance(call, str) else None
+    return text_or_none(value.get("parent_tool_use_id"))
 
 
 def _strip_signatures(part: ResponsePart) -> ResponsePart:

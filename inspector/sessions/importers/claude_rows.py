@@ -81,7 +81,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, path: st
     grow.
     """
     word = message.get("stop_reason")
-    pointer = At(at.part, at.start, at.end, f"{path}/stop_reason")
+    pointer = at._replace(pointer=f"{path}/stop_reason")
     if isinstance(word, str) and word and answer.word not in _LASTING:
         answer.word, answer.word_at = word, pointer
     elif answer.word is None:
@@ -137,7 +137,7 @@ def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall] = ()) -> tuple[
             key = block.get("tool_use_id")
             key = next((call.id for call in calls if call.id == key), key)
             text = text_of(block.get("content"))
-            part = ToolResultPart(key if isinstance(key, str) else None, None, text, block.get("is_error") is True)
+            part = ToolResultPart(text_or_none(key), None, text, block.get("is_error") is True)
             results.append(store_result(part, line, number, result_text))
         elif isinstance(block, dict):
             texts.append(block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]")

@@ -33,7 +33,7 @@ from inspector.sessions.recording import FileReading, Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, text_or_none
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
 
 API = "openai_responses"
@@ -105,7 +105,6 @@ class _Rollout(ChatReader):
         return not (self.counted and self.uncounted) and self.alone.isdisjoint(self.texts)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An item of an answer or of a request, or an event of the agent."""
         kind, payload = item_of(line.value)
         word = payload.get("type")
         copied = is_copied_turn(kind, payload, self.thread) if self.parent_id else None
@@ -138,7 +137,7 @@ class _Rollout(ChatReader):
             if key != self.thread:
                 self.remarks["are headers of another thread, whose history this one begins with"] += 1
             return
-        self.thread = key if isinstance(key, str) else ""
+        self.thread = text_or_none(key) or ""
         source = object_of(payload.get("source"))
         begun = object_of(object_of(source.get("subagent")).get("thread_spawn"))
         parent = known_text(payload.get("parent_thread_id", begun.get("parent_thread_id")))
@@ -203,9 +202,8 @@ class _Rollout(ChatReader):
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         given = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
-        key = payload.get("call_id")
-        failed = isinstance(given, dict) and given.get("success") is False
-        part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
+        failed = object_of(given).get("success") is False
+        part = ToolResultPart(text_or_none(payload.get("call_id")), None, text_of(given), failed)
         if not self.counted:
             self.open, self.uncounted = None, True
         return place.after(InterimRow(line.number, "", (part,)))
@@ -358,12 +356,10 @@ class _Rollout(ChatReader):
     # -- the whole file ----------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """First ends the last turn."""
         self._overdue(self.last)
         super().settle()
 
     def summarise(self) -> None:
-        """The notice that the format keeps no stop reason, and the session's title and parent."""
         if self.answers:
             self.reading.notices.insert(0, (
                 "Codex keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, "

@@ -57,7 +57,6 @@ class _Stream(ChatReader):
         """Items of tools that have begun in this turn."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An item, or the beginning or end of a turn."""
         value, kind = line.value, line.value.get("type")
         item = object_of(value.get("item"))
         if kind == "turn.started":
@@ -114,7 +113,6 @@ class _Stream(ChatReader):
         return self.say(line, place, "", (ToolResultPart(key, None, text, failed),))
 
     def _failure(self, line: TranscriptLine, error: dict[str, Any], place: TreePlace) -> TreePlace:
-        """The error that ended a turn."""
         text = known_text(error.get("message")) or "no message"
         answer = self.stream_answer(line, place, "item")
         at = pointer_at(answer.word_at, "error", "message")

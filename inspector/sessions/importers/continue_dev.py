@@ -58,7 +58,6 @@ class _Session(ChatReader):
         """Ids of calls whose result was in the item of their answer; a tool message that repeats it is skipped."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An item of the history."""
         message = object_of(line.value.get("message"))
         role, text = message.get("role"), text_of(message.get("content"))
         if role == "assistant":

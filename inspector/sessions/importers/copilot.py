@@ -108,7 +108,6 @@ class _Session(ChatReader):
         return known_text(object_of(value.get("data")).get("parentToolCallId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a message, a result, or another event of Copilot."""
         data, kind = object_of(line.value.get("data")), line.value.get("type")
         if kind == "user.message":
             self.resumed = False
@@ -148,7 +147,6 @@ class _Session(ChatReader):
             self.subagents[call] = name if name not in self.subagents.values() else f"{name} ({call[-8:]})"
 
     def _session_of(self, line: TranscriptLine) -> str:
-        """The session of an event."""
         call = self.lane(line.value)
         self._name_subagent(call, {})  # a file whose beginning is gone has answers of subagents that it never named
         return self.subagents[call]
@@ -191,7 +189,6 @@ class _Session(ChatReader):
         return self.say(line, place, "", (part,))
 
     def _failure(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
-        """A request that failed."""
         text = known_text(data.get("message")) or "no message"
         answer = self.answer(line, place, "failure")
         answer.session = self._session_of(line)

@@ -61,7 +61,6 @@ class _Session(ChatReader):
         self.parent_id = os.path.basename(os.path.dirname(folder)) if os.path.basename(folder) == "subagents" else ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message, or the end of a turn."""
         value, role = line.value, line.value.get("role")
         content = object_of(value.get("message")).get("content")
         if role == "assistant":

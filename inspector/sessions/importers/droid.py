@@ -93,7 +93,6 @@ class _Session(ChatReader):
         return known_text(self._settings().get("model")) == self.set_model
 
     def summarise(self) -> None:
-        """Adds a notice with the counts of the whole session."""
         counts = [number_of(object_of(self._settings().get("tokenUsage")).get(name)) for name in COUNTS]
         if any(counts):
             said, made = counts[0] or 0, counts[1] or 0
@@ -115,7 +114,6 @@ class _Session(ChatReader):
             self.places[key] = place
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message of the session, or a line of the stream."""
         value, kind = line.value, line.value.get("type")
         if kind == "message":
             message = object_of(value.get("message")) or {"role": value.get("role"),

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in
+from inspector.sessions.importers.records import Piece, elements, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -53,8 +53,8 @@ NOTES = frozenset({"info", "error", "warning"})
 """Types of rows that were only shown on the screen."""
 OPEN = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
 """States of a call that has no result yet."""
-Order = list[tuple[str | None, bytes, bool]]
-"""Records: the id of a message, its JSON, and whether a cut file may end in it."""
+Order = list[tuple[bytes, bool]]
+"""Records: the JSON of each, and whether a cut file may end in it."""
 FIELDS: Fields = {
     "": {
         "id": (str,), "type": (str,), "role": (str,), "timestamp": (str,), "content": (str, list, dict),
@@ -101,7 +101,6 @@ class _Chat(ChatReader):
         """A note about the end of an answer whose message is still to come: its row and text."""
 
     def header(self, value: dict[str, Any]) -> None:
-        """Reads the header, which concerns the whole chat."""
         self.model = known_text(object_of(value.get("meta")).get("model")) or self.model
         self.title = known_text(value.get("summary")) or self.title
         self.session_id = known_text(value.get("sessionId")) or self.session_id
@@ -110,7 +109,6 @@ class _Chat(ChatReader):
             self.parent_id = os.path.basename(os.path.dirname(self.path))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message of the user or of the model, a row of the screen, or a step back."""
         value = line.value
         if isinstance(value.get("$rewindTo"), str):
             self.remarks["go back to before a message of the user"] += 1
@@ -221,34 +219,29 @@ class _Lines(_Chat):
             value = object_in(piece)
             changed = object_of(value.get("$set"))
             if "$rewindTo" in value:
-                order.append((None, piece, last))
+                order.append((piece, last))
                 # After a rewind the same id may be written again as another message, on another branch.
                 live.clear()
             elif "$set" in value:
                 self.header(changed)
-                if isinstance(changed.get("messages"), list):
-                    self._replace(order, live, [held for _, held, _ in list_pieces(piece, "$set", "messages")])
+                # known ids get the new version, others are appended
+                for held in elements(piece, "$set", "messages"):
+                    _place(order, live, object_in(held).get("id"), held, False)
             elif "projectHash" in value and "sessionId" in value:
                 self.header(value)
             else:
                 _place(order, live, value.get("id"), piece, last)
-        for number, (_, piece, last) in enumerate(order, 1):
+        for number, (piece, last) in enumerate(order, 1):
             yield number, piece, last
-
-    def _replace(self, order: Order, live: dict[str, int], pieces: list[bytes]) -> None:
-        """Applies a `$set` of all messages: known ids get the new version, others are appended."""
-        for piece in pieces:
-            _place(order, live, object_in(piece).get("id"), piece, False)
 
 
 def _place(order: Order, live: dict[str, int], key: Any, piece: bytes, last: bool) -> None:
-    at = live.get(key) if isinstance(key, str) else None
-    if at is None:
-        if isinstance(key, str):
-            live[key] = len(order)
-        order.append((key if isinstance(key, str) else None, piece, last))
-    else:
-        order[at] = (key, piece, last)
+    if isinstance(key, str) and key in live:
+        order[live[key]] = piece, last
+        return
+    if isinstance(key, str):
+        live[key] = len(order)
+    order.append((piece, last))
 
 
 def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:

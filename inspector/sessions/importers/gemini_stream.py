@@ -51,7 +51,6 @@ class _Stream(ChatReader):
     several_apis = False
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A piece of text, a call, a result, or the outcome."""
         value, kind = line.value, line.value.get("type")
         if kind == "message" and value.get("role") == "assistant":
             return self._text(line, place)

@@ -27,7 +27,8 @@ from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.chat_messages import pointer_at
+from inspector.sessions.transcripts.member_values import object_of, text_or_none
 from loop_core.values import (
     ArgsForm,
     At,
@@ -131,20 +132,18 @@ class _Reader(ChatTableReader):
         """When the last row of an answer was written."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A row; the first line of an older file is its session."""
+        # the first line of an older file is its session
         if "role" not in line.value and TABLE not in line.value and (
                 "working_dir" in line.value or "message_count" in line.value):
             line.value[TABLE] = "sessions"
         return super().take(line, lines, place)
 
     def open_session(self, value: dict[str, Any]) -> None:
-        """The model of the session, for messages that name none."""
-        model = object_of(value.get("model_config_json") or value.get("model_config")).get("model_name")
-        self.model = model if isinstance(model, str) else None
+        config = object_of(value.get("model_config_json") or value.get("model_config"))
+        self.model = text_or_none(config.get("model_name"))
         self.written = None
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """A message of the user, with the results of tools, or of the model."""
         value = line.value
         column = "content_json" if "content_json" in value else "content"
         given = value.get(column)
@@ -178,7 +177,7 @@ class _Reader(ChatTableReader):
         at = answer.take(line)
         answer.word_at = answer.word_at if len(answer.lines) > 1 else at
         for path, block in blocks:
-            here = At(at.part, at.start, at.end, "".join(f"/{step}" for step in (column, *path)))
+            here = pointer_at(at, column, *path)
             kind = block.get("type")
             if kind == "text" and isinstance(block.get("text"), str):
                 answer.parts.append(TextPart(block["text"]))
@@ -210,7 +209,7 @@ class _Reader(ChatTableReader):
         self, answer: TranscriptAnswer, block: dict[str, Any], call: dict[str, Any], at: At, slice_at: Any
     ) -> None:
         """A call; one that Goose could not read holds its error instead."""
-        key = block.get("id") if isinstance(block.get("id"), str) else None
+        key = text_or_none(block.get("id"))
         # A call is {"status", "value"}; where serde wrote it, Rust's own {"Ok": …} or {"Err": …}.
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
         made = object_of(call.get(inner))
@@ -243,7 +242,6 @@ def _message(error: Any) -> str:
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
     """The result of a tool; a failure holds an error."""
-    key = block.get("id")
     result = object_of(block.get("toolResult", block.get("tool_result")))
     value = result.get("value", result.get("Ok"))  # as in `_call`: Goose's own form, or serde's
     content = object_of(value).get("content") if isinstance(value, dict) else value
@@ -253,7 +251,7 @@ def _result(block: dict[str, Any]) -> ToolResultPart:
     said = "\n".join(text for text in texts if isinstance(text, str)) or _message(error)
     said = said or ("" if given is None else compact_json(given).decode())
     failed = error is not None or object_of(value).get("isError") is True
-    return ToolResultPart(key if isinstance(key, str) else None, None, said, failed)
+    return ToolResultPart(text_or_none(block.get("id")), None, said, failed)
 
 
 def _text(content: dict[str, Any]) -> Any:

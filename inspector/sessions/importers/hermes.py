@@ -24,8 +24,9 @@ from inspector.sessions.importers.records import (
 from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptLine, content_text
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.answer import TranscriptLine
+from inspector.sessions.transcripts.chat_messages import pointer_at, text_of
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
 
@@ -116,7 +117,7 @@ def _with_calls(message: bytes) -> bytes:
         if not isinstance(value.get("tool_calls"), str):
             return message
         return compact_json({**value, "tool_calls": traffic.loads(value["tool_calls"] or "null")})
-    except (ValueError, RecursionError):
+    except ValueError:
         return message
 
 
@@ -131,11 +132,9 @@ class _Reader(ChatTableReader):
         self.model: str | None = None
 
     def open_session(self, value: dict[str, Any]) -> None:
-        """Reads the model, which messages do not state."""
-        self.model = value["model"] if isinstance(value.get("model"), str) else None
+        self.model = text_or_none(value.get("model"))
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """A message of the user, of the model, or of a tool."""
         value, role = line.value, line.value.get("role")
         # A compaction sets `active` to 0 as well; only an undo by the user leaves `compacted` at 0.
         if value.get("active") == 0 and value.get("compacted") != 1:
@@ -149,10 +148,8 @@ class _Reader(ChatTableReader):
         elif role == "assistant":
             self._answer(line, text)
         elif role == "tool":
-            key, name = value.get("tool_call_id"), value.get("tool_name")
-            error = value.get("finish_reason") == "error"
-            self.results(line.number, ToolResultPart(key if isinstance(key, str) else None,
-                                                     name if isinstance(name, str) else None, text, error))
+            key, name = text_or_none(value.get("tool_call_id")), text_or_none(value.get("tool_name"))
+            self.results(line.number, ToolResultPart(key, name, text, value.get("finish_reason") == "error"))
         else:
             if role == META:
                 self.open_session(value)
@@ -175,18 +172,18 @@ class _Reader(ChatTableReader):
         value = line.value
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, self.model, value.get("timestamp"))
         at = answer.take(line)
-        thought = value.get("reasoning_content") or value.get("reasoning")
-        if isinstance(thought, str) and thought:
-            answer.parts.append(ReasoningPart(thought, None))
+        thought = known_text(value.get("reasoning_content") or value.get("reasoning"))
+        if thought:
+            answer.parts.append(ReasoningPart(thought))
         if text:
             answer.parts.append(TextPart(text))
         calls = value.get("tool_calls")
         for number, call in enumerate(calls if isinstance(calls, list) else ()):
             answer.parts.append(_call(object_of(call), line, number, at))
-        word = value.get("finish_reason")
-        answer.word_at = place = At(at.part, at.start, at.end, "/finish_reason")
-        if isinstance(word, str) and word:
-            answer.stop = table_reason(word, STOPS, place, "hermes.finish_reasons")
+        word = known_text(value.get("finish_reason"))
+        answer.word_at = pointer_at(at, "finish_reason")
+        if word:
+            answer.stop = table_reason(word, STOPS, answer.word_at, "hermes.finish_reasons")
 
 
 def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> ToolCall:
@@ -194,9 +191,8 @@ def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> To
     key, given = call.get("id") or call.get("call_id"), function.get("arguments")
     text = isinstance(given, str)
     arguments = given if text else slice_of(line.data, "tool_calls", number, "function", "arguments")
-    return ToolCall(key if isinstance(key, str) else None, str(function.get("name") or ""), arguments, True,
-                    CallKind.FUNCTION, ArgsForm.STRING if text else ArgsForm.OBJECT,
-                    at=At(at.part, at.start, at.end, f"/tool_calls/{number}"))
+    return ToolCall(text_or_none(key), str(function.get("name") or ""), arguments, True, CallKind.FUNCTION,
+                    ArgsForm.STRING if text else ArgsForm.OBJECT, at=pointer_at(at, "tool_calls", number))
 
 
 def _text(content: Any) -> str:
@@ -204,6 +200,6 @@ def _text(content: Any) -> str:
     if isinstance(content, str) and content.startswith(_JSON_TEXT):
         try:
             content = traffic.loads(content.removeprefix(_JSON_TEXT))
-        except (ValueError, RecursionError):
+        except ValueError:
             return str(content)
-    return content if isinstance(content, str) else content_text(content)
+    return text_of(content)

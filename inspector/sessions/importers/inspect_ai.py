@@ -139,14 +139,12 @@ class _Log(DialogueReader):
     # -- records ---------------------------------------------------------------------------------------------------
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The sample of a record."""
         session = known_text(value.get("session")) or ""
         if session not in self.titles:
             self.titles[session], self.given = session, set()
         return session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An answer, a result, words of the user, or the end of the sample."""
         value = line.value
         kind = value.get("event") or value.get("role")
         if kind in ("model", "assistant"):
@@ -204,7 +202,6 @@ class _Log(DialogueReader):
         answer.stop = table_reason(word, STOPS, answer.word_at, "inspect.stop_reasons")
 
     def summarise(self) -> None:
-        """Adds notices about the samples, and about the source of the stop words."""
         super().summarise()
         own = sum(answer.word is None and answer.stop is not None for answer in self.answers)
         if own:

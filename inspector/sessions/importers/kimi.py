@@ -28,8 +28,8 @@ from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, sli
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
-from loop_core.values import ArgsForm, At, OpaquePart, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of, text_or_none
+from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire import wire
 from loop_core.wire.failures import StopRow
 
@@ -151,7 +151,6 @@ class _Session(KimiReader):
         """The last message of the user."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message, a request, or an event of the loop."""
         value, kind = line.value, line.value.get("type")
         event = value.get("event")
         if kind == "context.append_loop_event" and isinstance(event, dict):
@@ -224,9 +223,8 @@ class _Session(KimiReader):
         kind = event.get("type")
         if kind == "tool.result":
             result = event.get("result")
-            failed = isinstance(result, dict) and result.get("isError") is True
-            key = event.get("toolCallId")
-            part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(result), failed)
+            failed = object_of(result).get("isError") is True
+            part = ToolResultPart(text_or_none(event.get("toolCallId")), None, text_of(result), failed)
             return place.after(InterimRow(line.number, "", (part,)))
         if kind == "step.begin" and isinstance(event.get("uuid"), str):
             place = self._empty_step(place)
@@ -254,7 +252,6 @@ class _Session(KimiReader):
         return TreePlace(answer, place.since) if place.answer is before.answer else place
 
     def settle(self) -> None:
-        """The last step may have no output either."""
         self._empty_step(self.last)
         super().settle()
 
@@ -279,13 +276,9 @@ class _Session(KimiReader):
         slice_at = partial(slice_of, line.data, "event")
         part = event.get("part")
         if event.get("type") == "tool.call":
-            given = event.get("args")
-            form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
-            key, name = (event.get(each) if isinstance(event.get(each), str) else None
-                         for each in ("toolCallId", "name"))
-            arguments = given if isinstance(given, str) else None if given is None else slice_at("args")
-            answer.parts.append(ToolCall(key, name or "", arguments, True, form=form,
-                                         at=At(at.part, at.start, at.end, "/event")))
+            call = call_of(event.get("toolCallId"), event.get("name"), event.get("args"), slice_at, "args",
+                           pointer_at(at, "event"))
+            answer.parts.append(call._replace(id=text_or_none(event.get("toolCallId"))))
         else:
             _content(answer, part, partial(slice_at, "part"))
 
@@ -314,7 +307,6 @@ class _Session(KimiReader):
             return
 
     def summarise(self) -> None:
-        """The notice about steps without the provider's word, and the session's title and parent."""
         title = title_of(self.path)
         # every agent of a session has a folder; `main` began the others
         session, _, agent = os.path.dirname(self.path).rpartition("/agents/")

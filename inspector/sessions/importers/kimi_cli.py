@@ -18,9 +18,9 @@ from inspector.sessions.importers.records import object_beside
 from inspector.sessions.recording import Options, SessionAbout, below_file
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
-from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, text_or_none
 from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ROWS = frozenset({
@@ -157,8 +157,7 @@ class KimiCliSession(KimiReader):
         if kind == "StatusUpdate" and isinstance(payload.get("token_usage"), dict):
             answer = self._answer(line, place)
             answer.usage = usage_of(payload["token_usage"]) or answer.usage
-            key = payload.get("message_id")
-            answer.id = key if isinstance(key, str) and key else answer.id
+            answer.id = known_text(payload.get("message_id")) or answer.id
             return place if place.answer is answer else TreePlace(answer)
         if kind == "StepBegin":
             self.open.pop(self.sender, None)
@@ -201,9 +200,8 @@ class KimiCliSession(KimiReader):
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         given = payload.get("return_value", payload.get("result", payload))
-        failed = isinstance(given, dict) and given.get("is_error") is True
-        key = payload.get("tool_call_id", payload.get("id"))
-        part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
+        key = text_or_none(payload.get("tool_call_id", payload.get("id")))
+        part = ToolResultPart(key, None, text_of(given), object_of(given).get("is_error") is True)
         return place.after(InterimRow(line.number, "", (part,)))
 
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
@@ -213,11 +211,10 @@ class KimiCliSession(KimiReader):
         at = At(ExchangePart.BODY, 0, answer.size) if fresh else answer.take(line)
         function = payload.get("function")
         if kind == "ToolCall" and isinstance(function, dict):
-            key, name, given = payload.get("id"), function.get("name"), function.get("arguments")
             answer.parts.append(ToolCall(
-                key if isinstance(key, str) else None, name if isinstance(name, str) else "",
-                given if isinstance(given, str) else None, True, form=ArgsForm.STRING,
-                at=At(at.part, at.start, at.end, "/message/payload")))
+                text_or_none(payload.get("id")), text_or_none(function.get("name")) or "",
+                text_or_none(function.get("arguments")), True, form=ArgsForm.STRING,
+                at=pointer_at(at, "message", "payload")))
         elif payload.get("type") == "think":
             answer.parts.append(ReasoningPart(text_of(payload.get("think"))))
         else:

@@ -310,7 +310,6 @@ class _Trace(ChatReader):
             take_word(answer, word, at, rule, empty=value.get("output") in (None, ""))
 
     def summarise(self) -> None:
-        """Adds the title of the trace."""
         super().summarise()
         if self.title:
             self.reading.about = SessionAbout(title=self.title)

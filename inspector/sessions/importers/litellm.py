@@ -96,11 +96,9 @@ class _Log(DialogueReader):
     row_word = ("a payload", "payloads")
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The trace of a call."""
         return known_text(value.get("session_id")) or known_text(value.get("trace_id")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """What is new in its messages, and its answer."""
         value, kind = line.value, known_text(line.value.get("call_type"))
         if kind is not None and not _ANSWERS.search(kind):
             lines.count(kind, frozenset({kind}))

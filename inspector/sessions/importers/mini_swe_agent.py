@@ -98,7 +98,6 @@ class _Trajectory(ChatReader):
                                         "its outcome, not a stop reason")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message of the model, of the agent, or of the user."""
         value, extra = line.value, object_of(line.value.get("extra"))
         role = value.get("role")
         if role == "assistant" or value.get("object") == "response":

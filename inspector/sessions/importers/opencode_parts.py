@@ -12,7 +12,7 @@ from typing import Any
 from inspector.sessions.reasons import PROVIDER, error_in_text, error_reason, recorder_reason, table_reason
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.transcripts.chat_messages import pointer_at
-from inspector.sessions.transcripts.member_values import input_count, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import input_count, number_of, object_of, objects_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -40,8 +40,7 @@ _TOOL = "invalid"
 def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) -> ToolCall:
     """A call. Its arguments are the JSON of the record; the received text is lost, unless an error quotes it."""
     state = object_of(block.get("state"))
-    key = block.get("callID") or block.get("id")
-    call_id = key if isinstance(key, str) else None
+    call_id = text_or_none(block.get("callID") or block.get("id"))
     name = block.get("tool") or block.get("name")
     given = state.get("input")
     # Such a call was never parsed: `raw` has the text received so far (`ToolStatePending`).
@@ -90,8 +89,7 @@ def usage_of(tokens: Any, api: str) -> Usage | None:
 
 def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: At, pointer: str) -> None:
     """The stop reason of an answer by the recorder's word; with the provider's word, if it was recorded."""
-    place = At(at.part, at.start, at.end, pointer)
-    answer.word_at = place
+    answer.word_at = place = at._replace(pointer=pointer)
     if not isinstance(word, str) or not word:
         return
     answer.stop = stop = table_reason(word, STOPS, place, "opencode.stop_reasons")
@@ -105,8 +103,7 @@ def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> Non
     """The stop reason of an answer by the error recorded with it."""
     name = error.get("name") or error.get("type")
     word = name if isinstance(name, str) and name else "error"
-    place = At(at.part, at.start, at.end, "/error")
-    answer.word_at = place
+    answer.word_at = place = pointer_at(at, "error")
     data = object_of(error.get("data"))
     status = data.get("statusCode") or error.get("status")
     row = ERRORS.get(word)
@@ -122,5 +119,5 @@ def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> Non
 
 
 def _message_of(error: dict[str, Any]) -> str:
-    said = object_of(error.get("data")).get("message") or error.get("message") or error.get("name") or ""
-    return said if isinstance(said, str) else ""
+    data = object_of(error.get("data"))
+    return text_or_none(data.get("message") or error.get("message") or error.get("name")) or ""

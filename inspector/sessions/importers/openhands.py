@@ -196,7 +196,6 @@ class _Events(ChatReader):
         self.error = self.failure = ""
 
     def settle(self) -> None:
-        """First ends the last run."""
         self.close_run()
         super().settle()
 
@@ -211,7 +210,6 @@ class _Events(ChatReader):
                 self.usages[str(usage.get("response_id"))] = usage
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An event of either version."""
         value = line.value
         if self.begins(line):
             self.close_run()

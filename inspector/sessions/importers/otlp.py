@@ -298,7 +298,6 @@ class _Traces(ChatReader):
         return str(conversation or span.trace), str(agent or "")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """One answer, below the one before it in its conversation."""
         span = self.spans[line.number]
         attributes, group = span.attributes, self._group(span)
         asked = inputs_of(attributes)

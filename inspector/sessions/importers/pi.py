@@ -18,20 +18,17 @@ from inspector.sessions.reasons import error_reason, table_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
-from inspector.sessions.transcripts.chat_messages import text_of
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import input_count, known_text
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
-    ArgsForm,
     At,
-    CallKind,
     OpaquePart,
     ProviderError,
     ReasoningPart,
     Stop,
     TextPart,
-    ToolCall,
     ToolResultPart,
     Usage,
 )
@@ -63,14 +60,8 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
         elif kind == "thinking" and isinstance(block.get("thinking"), str):
             answer.parts.append(ReasoningPart(block["thinking"], known_text(block.get("thinkingSignature"))))
         elif kind == "toolCall":
-            given = block.get("arguments")
-            arguments = given if isinstance(given, str) else None if given is None else slice_at("arguments")
-            form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
-            here = At(at.part, at.start, at.end, f"/{'/'.join(path)}/{number}")
-            answer.parts.append(
-                ToolCall(known_text(block.get("id")), known_text(block.get("name")) or "", arguments, True,
-                         CallKind.FUNCTION, form, at=here)
-            )
+            answer.parts.append(call_of(block.get("id"), block.get("name"), block.get("arguments"), slice_at,
+                                        "arguments", pointer_at(at, *path, number)))
         else:
             answer.parts.append(OpaquePart(str(kind), slice_at() or "{}"))
 
@@ -78,8 +69,7 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
     """Reads the recorder's stop word."""
     word = message.get("stopReason")
-    place = At(at.part, at.start, at.end, "/message/stopReason")
-    answer.word_at = place
+    answer.word_at = place = pointer_at(at, "message", "stopReason")
     if not isinstance(word, str) or not word:
         return  # inferred later, from the rows that follow
     row = STOPS.get(word)
@@ -199,7 +189,6 @@ class _Session(TranscriptReader):
             self.writer = "openclaw"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message, or an entry that no request carried."""
         if line.value.get("type") in ("message", "custom_message"):
             return self._message(line, line.value, place)
         lines.count(line.value.get("type"), PASSED)
@@ -278,7 +267,6 @@ class _Session(TranscriptReader):
         return TreePlace(self.add(answer))
 
     def summarise(self) -> None:
-        """Adds notices about the source of the stop words, assumptions and labels, and the session's title."""
         notices = self.reading.notices
         if self.answers:
             notices.insert(0, "stop reasons are pi's own words for the providers', which are not in the file")

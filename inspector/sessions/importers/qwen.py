@@ -72,7 +72,6 @@ class _Transcript(ChatReader):
         self.by_row: dict[str, TranscriptAnswer] = {}
 
     def lines(self, data: bytes | IO[bytes]) -> TranscriptLines:
-        """The records of a file."""
         lines = _Records(data, self.fields)
         lines.path = None  # a record may begin within a line, so rows cannot be read again by line
         return lines
@@ -92,7 +91,6 @@ class _Transcript(ChatReader):
             self.places[key] = place
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A row of the user, of the model, of a tool, or of Qwen Code itself."""
         value, kind = line.value, line.value.get("type")
         parts = objects_of(object_of(value.get("message")).get("parts"))
         if kind == "assistant":
@@ -160,7 +158,6 @@ class _Transcript(ChatReader):
         return place
 
     def _failure(self, line: TranscriptLine, event: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Adds a failed request from its row of telemetry."""
         answer = self.answer(line, place, "failure", event.get("model"))
         at = answer.take(line)
         answer.fail(event["error_message"], at, http_status(event.get("status_code")),

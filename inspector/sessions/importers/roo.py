@@ -149,11 +149,9 @@ class _Reader(DialogueReader):
         return self.read_records(number_records(_spoken(screen), cut=True))
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a file, which is its task."""
         return self.session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A request, or a message."""
         value, role, self.number = line.value, line.value.get("role"), line.number
         if role == "request":
             self._add_empty_answer(line.number)
@@ -308,14 +306,12 @@ def _complete(answer: TranscriptAnswer) -> None:
 
 
 def _words(content: Any) -> str:
-    """The text blocks of a message."""
     texts = [block if isinstance(block, str) else block.get("text") for block in blocks_of(content)
              if isinstance(block, (str, dict))]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _model_at(models: list[tuple[float, str]], at: Any) -> str | None:
-    """The model in use at a time."""
     if type(at) not in (int, float):
         return None
     return next((model for since, model in reversed(models) if since <= at), None)

@@ -157,7 +157,6 @@ class _Trajectory(ChatReader):
                                         f"{len(self.answers):,} of them")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message of the history, or a step of the trajectory."""
         value = line.value
         place = TreePlace(None) if self.begins(line) else place
         role = value.get("role")
@@ -243,5 +242,4 @@ def last_action(answer: TranscriptAnswer) -> str | None:
 
 
 def _replay(value: Any) -> dict[str, Any]:
-    """The settings of the run: an object, or the text of one."""
     return object_in(value) if isinstance(value, str) else object_of(value)

@@ -142,7 +142,6 @@ class _Document:
         """The open lists and mappings, each mapping with the key that waits for its value."""
 
     def add(self, value: Any, anchor: str | None) -> None:
-        """Adds a value, or a key of a mapping."""
         if anchor is not None:
             self.anchors[anchor] = value
         if not self._open:
@@ -157,7 +156,6 @@ class _Document:
             key.append(value if isinstance(value, str) else "")
 
     def open(self, value: Any, anchor: str | None, line: int) -> None:
-        """Opens a list or a mapping."""
         self.line = line
         if len(self._open) >= _DEPTH:
             raise ValueError("nested too deep")
@@ -165,7 +163,6 @@ class _Document:
         self._open.append((value, []))
 
     def close(self) -> None:
-        """Closes the innermost list or mapping."""
         self._open.pop()
 
 

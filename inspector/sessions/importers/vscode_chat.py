@@ -148,7 +148,6 @@ class _Chat(ChatReader):
     unit, key, row_word = "request", "requestId", ("a request", "requests")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a request: the user's message, the rounds of answers, and how it ended."""
         value, message = line.value, line.value.get("message")
         text = message if isinstance(message, str) else known_text(object_of(message).get("text")) or ""
         result = object_of(value.get("result"))
@@ -260,7 +259,6 @@ def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolR
 
 
 def _write_json(value: Any) -> Any:
-    """Writes arguments that are not a string as JSON."""
     return lambda member: compact_json(value).decode()
 
 

@@ -87,12 +87,10 @@ class _Reader(DialogueReader):
         """Session -> whether its last user message contains tool results."""
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a row."""
         key = value.get("session_key")
         return key if isinstance(key, str) else self.session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """The state of a session, or a message."""
         value, role = line.value, line.value.get("role")
         text = value["content"] if isinstance(value.get("content"), str) else ""
         inner = object_in(text) if text.startswith("{") else {}

@@ -55,7 +55,6 @@ class _Trace(ChatReader):
         return known_text(object_of(value.get("zeroclaw")).get("session_key")) or _turn_id(value, _facts(value))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a request, an answer, or the result of a call."""
         facts, event = _facts(line.value), _event(line.value)
         if event in ("llm_request", "llm_response"):
             place = self._turn(line, facts, place)
@@ -132,7 +131,7 @@ def _messages(value: Any) -> list[dict[str, Any]]:
     """The messages of a request: JSON in a string, which ZeroClaw truncates if it is long."""
     try:
         return objects_of(traffic.loads(value.encode()) if isinstance(value, str) else value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return []
 
 

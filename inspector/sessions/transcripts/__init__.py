@@ -20,7 +20,7 @@ from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
 from inspector.sessions.stored_rows import RecordPiece, UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.member_values import is_mask
+from inspector.sessions.transcripts.member_values import is_mask, text_or_none
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json_rows
 from loop_core.values import At, Evidence, Finding, Severity
@@ -357,9 +357,8 @@ class TranscriptReader:
 
     def begin(self, name: str, api: str, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
         """Starts an answer at a row; `add` puts it among those of the file."""
-        started = line.value.get("timestamp")
         return TranscriptAnswer(name, api, intern(model) if isinstance(model, str) else None, place, line.number,
-                                started if isinstance(started, str) else None)
+                                text_or_none(line.value.get("timestamp")))
 
     def add(self, answer: TranscriptAnswer) -> TranscriptAnswer:
         """Adds an answer to the file, below the answer that it follows."""

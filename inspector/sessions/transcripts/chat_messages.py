@@ -88,7 +88,7 @@ def command_call(command: str, name: str, at: At) -> ToolCall:
 
 def pointer_at(at: At, *path: str | int) -> At:
     """A place within a row."""
-    return At(at.part, at.start, at.end, "".join(f"/{step}" for step in path))
+    return at._replace(pointer="".join([f"/{step}" for step in path]))
 
 
 def usage_of(usage: Any) -> Usage | None:
