@@ -18,7 +18,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
-from inspector.sessions.transcripts.member_values import input_count, number_of, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import counts_of, input_count, number_of, object_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -124,7 +124,7 @@ class _Reader(DialogueReader):
 
 def usage_of(usage: dict[str, Any], api: str) -> Usage:
     """The token counts of an answer."""
-    fresh, read, written = (number_of(usage.get(name)) for name in INPUTS)
+    fresh, read, written = counts_of(usage, *INPUTS)
     total, cache = number_of(usage.get("totalInputTokens")), (read or 0) + (written or 0)
     if total is not None and total >= cache:  # some threads state the fresh input only as part of the total
         fresh = total - cache

@@ -18,7 +18,7 @@ from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -36,6 +36,7 @@ CUTS: Mapping[str, StopRow] = {
     "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, "OpenAI Responses, incomplete_details.reason"),
 }
 """Reason in the error for an incomplete response -> its meaning; any other reason is an ordinary failure."""
+COUNTS = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
 FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
 _FAILED = frozenset({"failed", "declined"})
 
@@ -67,7 +68,7 @@ class _Stream(ChatReader):
         if kind in ("item.started", "item.completed"):
             return self._item(line, lines, item, place)
         if kind == "turn.completed" and len(self.answers) == 1:  # the counts are those of the whole thread
-            self.answers[0].usage = _usage(object_of(value.get("usage")))
+            self.answers[0].usage = Usage(*counts_of(object_of(value.get("usage")), *COUNTS))
         lines.count(kind, EVENTS | {"error"})
         return place
 
@@ -126,8 +127,3 @@ class _Stream(ChatReader):
 
 
 reader = _Stream.of
-
-
-def _usage(counts: dict[str, Any]) -> Usage:
-    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
-    return Usage(*(number_of(counts.get(name)) for name in names))

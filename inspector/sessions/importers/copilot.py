@@ -21,7 +21,14 @@ from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, call_of, pointer_at, text_of
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    first_text,
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
+)
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -132,8 +139,7 @@ class _Session(ChatReader):
         elif kind == "session.resume":
             self.resumed = True
         elif kind in ("session.start", "session.model_change"):
-            model = known_text(data.get("newModel")) or known_text(data.get("selectedModel"))
-            self.model = model or self.model
+            self.model = first_text(data.get("newModel"), data.get("selectedModel")) or self.model
         elif kind == "assistant.turn_end" and _ends_loop(place):
             place = self.say(line, place, kind, mark="ended")
         lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.startswith(BEGINS) else frozenset())
@@ -142,7 +148,7 @@ class _Session(ChatReader):
     def _name_subagent(self, call: str, data: dict[str, Any]) -> None:
         """Names the session of a call's subagent, which keeps its first name; each name stands for one call."""
         if call not in self.subagents:
-            title = known_text(data.get("agentDisplayName")) or known_text(data.get("agentName")) or "subagent"
+            title = first_text(data.get("agentDisplayName"), data.get("agentName"), "subagent")
             name = below_file(redact.text(title)[:80])
             self.subagents[call] = name if name not in self.subagents.values() else f"{name} ({call[-8:]})"
 
@@ -152,7 +158,7 @@ class _Session(ChatReader):
         return self.subagents[call]
 
     def _message(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
-        key = known_text(data.get("apiCallId")) or known_text(data.get("messageId")) or f"line {line.number}"
+        key = first_text(data.get("apiCallId"), data.get("messageId"), f"line {line.number}")
         answer = self.open.get(key)
         # A message may come in pieces with one `apiCallId`; after a result the id belongs to a retried request.
         if answer is None or answer is not place.answer or place.since is not None:
@@ -206,9 +212,8 @@ def _ends_loop(place: TreePlace) -> bool:
 def _take_usage(answer: TranscriptAnswer, line: TranscriptLine) -> None:
     """The counts, the cap and the stop word of a request, in the event that is not stored with a session."""
     data, at = object_of(line.value.get("data")), answer.take(line)
-    sent, made, thought, cached = (number_of(data.get(name)) for name in (
-        "inputTokens", "outputTokens", "reasoningTokens", "cacheReadTokens"))
-    answer.usage = Usage(sent, made, thought, cached) if sent is not None else answer.usage
+    counts = counts_of(data, "inputTokens", "outputTokens", "reasoningTokens", "cacheReadTokens")
+    answer.usage = Usage(*counts) if counts[0] is not None else answer.usage
     answer.cap = number_of(data.get("maxOutputTokens")) or answer.cap
     word = known_text(data.get("finishReason"))
     if word:

@@ -25,7 +25,7 @@ from inspector.sessions.transcripts.chat_messages import (
     take_blocks,
     words_of,
 )
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
@@ -93,7 +93,7 @@ class _Session(ChatReader):
         return known_text(self._settings().get("model")) == self.set_model
 
     def summarise(self) -> None:
-        counts = [number_of(object_of(self._settings().get("tokenUsage")).get(name)) for name in COUNTS]
+        counts = counts_of(object_of(self._settings().get("tokenUsage")), *COUNTS)
         if any(counts):
             said, made = counts[0] or 0, counts[1] or 0
             self.reading.notices.insert(
@@ -185,16 +185,11 @@ class _Session(ChatReader):
             answer.parts.append(TextPart(text))
         usage = object_of(line.value.get("usage"))
         if usage and len(self.answers) == 1:  # the counts are those of the whole run
-            answer.usage = usage_of(usage)
+            given, made, cached = counts_of(usage, "input_tokens", "output_tokens", "cache_read_input_tokens")
+            answer.usage = Usage(given, made, None, cached)
         return self.say(line, TreePlace(answer), "completion", mark="ended")
 
 
 reader = _Session.of
-
-
-def usage_of(usage: dict[str, Any]) -> Usage:
-    """The token counts of a run, which are those of its answer if it has only one."""
-    return Usage(number_of(usage.get("input_tokens")), number_of(usage.get("output_tokens")), None,
-                 number_of(usage.get("cache_read_input_tokens")))
 
 

@@ -17,7 +17,7 @@ from inspector.sessions.recording import Skipped
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, any_text, call_of, pointer_at
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
 from loop_core.values import TextPart, ToolResultPart, Usage
 from loop_core.wire.gemini_generate.table import API
 
@@ -92,8 +92,8 @@ class _Stream(ChatReader):
         """How the run ended: by itself, or by an error."""
         value, stats = line.value, object_of(line.value.get("stats"))
         if len(self.answers) == 1:  # the counts are those of the whole run
-            names = ("input_tokens", "output_tokens", "reasoning_tokens", "cached")
-            self.answers[0].usage = Usage(*(number_of(stats.get(name)) for name in names))
+            counts = counts_of(stats, "input_tokens", "output_tokens", "reasoning_tokens", "cached")
+            self.answers[0].usage = Usage(*counts)
         error = object_of(value.get("error"))
         if value.get("status") != "error":
             return self.say(line, place, "success", mark="ended") if value.get("status") == "success" else place

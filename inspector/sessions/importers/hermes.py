@@ -26,7 +26,14 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of, text_or_none
+from inspector.sessions.transcripts.member_values import (
+    CAPS,
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
+    text_or_none,
+)
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
 
@@ -53,8 +60,6 @@ OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "sess
 """The members of a snapshot, of an exported session, and of a request that failed (`request_dump_….json`)."""
 FAILED = "failed request"
 """The role that we give to the record of a failed request."""
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""The names of the output cap in a request."""
 _JSON_TEXT = "\0json:"
 """The prefix with which Hermes stores a list of blocks in the text column `content`."""
 

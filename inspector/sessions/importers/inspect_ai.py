@@ -23,7 +23,14 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import (
+    CAPS,
+    cap_of,
+    counts_of,
+    known_text,
+    object_of,
+    objects_of,
+)
 from loop_core.values import (
     At,
     Evidence,
@@ -49,8 +56,6 @@ STOPS: Mapping[str, StopRow] = {
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SOURCE),
 }
 """Inspect's words; `unknown` has no meaning."""
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Names of the output cap in a request."""
 KEPT = ("event", "timestamp", "model", "output", "error", "pending", "config")
 """Members of a model event that are shown as its row; its input is shown by the events before it."""
 WITHOUT_ANSWER = frozenset({
@@ -182,8 +187,7 @@ class _Log(DialogueReader):
         path: tuple[str | int, ...] = ("output", "choices", 0, "message")
         _take_parts(answer, object_of(choice.get("message")), line, at, path)
         answer.usage = usage_of(output.get("usage"))
-        answer.cap = next((cap for holder in (object_of(value.get("config")), asked) for cap_name in CAPS
-                           if (cap := number_of(holder.get(cap_name)))), None)
+        answer.cap = cap_of(object_of(value.get("config")), asked)
         self._end(answer, value, choice, given, at)
         return self.here
 
@@ -238,8 +242,7 @@ def usage_of(usage: Any) -> Usage | None:
     """Token counts in Inspect's names."""
     if not isinstance(usage, dict):
         return None
-    return Usage(number_of(usage.get("input_tokens")), number_of(usage.get("output_tokens")),
-                 number_of(usage.get("reasoning_tokens")), number_of(usage.get("input_tokens_cache_read")))
+    return Usage(*counts_of(usage, "input_tokens", "output_tokens", "reasoning_tokens", "input_tokens_cache_read"))
 
 
 # -- A sample as records -----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import known_text, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import first_text, known_text, object_of, text_or_none
 from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ROWS = frozenset({
@@ -95,10 +95,10 @@ def event_of(value: dict[str, Any]) -> WireEvent:
     event, agent, title = object_of(value.get("message", value.get("params"))), "", ""
     while event.get("type") == "SubagentEvent":  # subagents may begin subagents
         payload = object_of(event.get("payload"))
-        names = (known_text(payload.get(name)) for name in ("agent_id", "parent_tool_call_id", "task_tool_call_id"))
         # Newer releases name the agent, older ones only the call that began it.
-        name, inner = next(filter(None, names), None), object_of(payload.get("event"))
-        if name is None or not inner:
+        name = first_text(*map(payload.get, ("agent_id", "parent_tool_call_id", "task_tool_call_id")))
+        inner = object_of(payload.get("event"))
+        if not name or not inner:
             break
         event, agent, title = inner, name, known_text(payload.get("subagent_type")) or "subagent"
     return WireEvent(event.get("type"), object_of(event.get("payload")), agent, title)

@@ -6,8 +6,8 @@ The module also writes the message about a file that no importer accepts, and th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, AgentFolder, FileFormat
@@ -16,28 +16,16 @@ from inspector.sessions.recording import NOT_READ, FileReading, Options, Unreada
 from inspector.sessions.transcripts.member_values import objects_of
 from loop_core.wire import FORMATS
 
-
-class KnownFormat(NamedTuple):
-    """A format that cannot be read yet: its name, and a test of a file's first JSON values."""
-
-    name: str
-    test: Callable[[dict[str, Any]], bool]
-
-
-def _has(*keys: str) -> Callable[[dict[str, Any]], bool]:
-    return lambda value: all(key in value for key in keys)
-
-
-JSON: tuple[KnownFormat, ...] = (
-    KnownFormat("LangSmith runs", _has("run_type", "inputs")),
-    KnownFormat("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
-)
-"""A row is removed when a reader of its format is added."""
+JSON: Mapping[str, frozenset[str]] = {
+    "LangSmith runs": frozenset({"run_type", "inputs"}),
+    "OpenTelemetry logs (OTLP)": frozenset({"resourceLogs"}),
+}
+"""Formats that cannot be read yet -> the members of their first values. A row is removed when its reader is added."""
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a file of a row of the table."""
-    return 95 if name_of(head, path) is not None else 0
+    return 95 if name_of(head) is not None else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -46,18 +34,14 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     Raises:
         UnreadableError: always; the line names the format.
     """
-    _refuse(name_of(data[:HEAD], path) or "known format")
+    raise UnreadableError(f"{name_of(data[:HEAD]) or 'known format'}{NOT_READ}")
 
 
-def _refuse(name: str) -> NoReturn:
-    raise UnreadableError(f"{name}{NOT_READ}")
-
-
-def name_of(head: bytes, path: str) -> str | None:
+def name_of(head: bytes) -> str | None:
     """The name of a file's transcript format; None if the table does not know it."""
     seen = first_look(head)
     values = (*objects_of(seen.first)[:4], *seen.objects)
-    found = next((row.name for row in JSON if any(map(row.test, values))), None)
+    found = next((name for name, members in JSON.items() if any(members <= value.keys() for value in values)), None)
     return found or ("ZIP archive" if head.startswith(b"PK\x03\x04") else None)
 
 

@@ -24,11 +24,9 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, Tr
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.litellm_answers import take_litellm
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from loop_core.values import TextPart, ToolResultPart, Usage
 
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Names of the output cap among the parameters."""
 PACKED = ("messages", "response", "proxy_server_request")
 """Members that a row of the spend table has as JSON in a string; `{}` unless `store_prompts_in_spend_logs` is set."""
 _ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
@@ -126,9 +124,9 @@ class _Log(DialogueReader):
             told = known_text(next(iter(objects_of(given.get("choices"))), {}).get("text"))
             answer.parts += [TextPart(told)] if told else []
         if answer.usage is None:
-            answer.usage = Usage(number_of(value.get("prompt_tokens")), number_of(value.get("completion_tokens")))
+            answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))
         held = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
-        answer.cap = next((cap for each in CAPS if (cap := number_of(held.get(each)))), None)
+        answer.cap = cap_of(held)
         failed = known_text(value.get("error_str"))
         if value.get("status") == "failure" or failed is not None:
             # A row of the table of spend has it among its metadata.

@@ -26,7 +26,7 @@ from inspector.sessions.transcripts.chat_messages import (
     unanswered_call,
 )
 from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import cap_of, known_text, number_of, object_of, objects_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
@@ -89,8 +89,7 @@ class _Trajectory(ChatReader):
         model = object_of(object_of(info.get("config")).get("model"))
         given = object_of(model.get("model_kwargs"))
         self.model = known_text(model.get("model_name"))
-        self.cap = next((cap for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")
-                         if (cap := number_of(given.get(name)))), None)
+        self.cap = cap_of(given)
         self.requests = number_of(object_of(info.get("model_stats")).get("api_calls")) or 0
         status = known_text(info.get("exit_status"))
         if status is not None:

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers import opencode_store as store
+from inspector.sessions.importers import opencode_records as store
 from inspector.sessions.importers.database import schema
-from inspector.sessions.importers.opencode_parts import call_of, end_by_error, end_by_word, result_of, usage_of
+from inspector.sessions.importers.opencode_records import call_of, end_by_error, end_by_word, result_of, usage_of
 from inspector.sessions.importers.records import FileHead, first_look, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of

@@ -46,7 +46,7 @@ from inspector.sessions.transcripts.chat_messages import (
     unanswered_call,
 )
 from inspector.sessions.transcripts.litellm_answers import take_litellm
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 FIELDS: Fields = {
@@ -235,9 +235,7 @@ class _Events(ChatReader):
         return self._action(line, place, meta, kind)
 
     def _text_of_event(self, value: dict[str, Any]) -> str:
-        args = object_of(value.get("args"))
-        return known_text(args.get("content")) or known_text(value.get("message")) or known_text(
-            value.get("content")) or ""
+        return first_text(object_of(value.get("args")).get("content"), value.get("message"), value.get("content"))
 
     # -- version 0 ---------------------------------------------------------------------------------------------------
 
@@ -304,7 +302,7 @@ class _Events(ChatReader):
             return place
         cause = value.get("cause")
         key = known_text(meta.get("tool_call_id")) or (self.calls.get(cause) if type(cause) is int else None)
-        said = known_text(value.get("content")) or known_text(value.get("message")) or ""
+        said = first_text(value.get("content"), value.get("message"))
         if is_bare(value) and unanswered_call(place) is not None:
             return self.say(line, place, "", (ToolResultPart(None, kind, said, kind == "error"),))
         # An observation without a cause is OpenHands' own, such as a change of its state.
@@ -337,7 +335,7 @@ class _Events(ChatReader):
         if kind == "InterruptEvent":
             return self.say(line, place, "", mark="interrupted")
         if kind == "ConversationErrorEvent":
-            why = known_text(value.get("detail")) or known_text(value.get("code")) or "no reason given"
+            why = first_text(value.get("detail"), value.get("code"), "no reason given")
             self.failure = f"the conversation failed: {why[:200]}"
             self.reading.skipped.append(Skipped(line.number - 1, self.failure))
             return place

@@ -18,7 +18,7 @@ from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import At, OpaquePart, ReasoningPart, TextPart, ToolResultPart, Usage
 from loop_core.wire.gemini_generate.table import API
 
@@ -191,8 +191,8 @@ def usage_of(counts: Any) -> Usage | None:
     """Token counts in Gemini's names; reasoning is part of the output, unless the total shows that it is separate."""
     if not isinstance(counts, dict):
         return None
-    names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
-    given, made, thought, cached = (number_of(counts.get(name)) for name in names)
+    given, made, thought, cached = counts_of(
+        counts, "promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
     if made is not None and thought:
         beside = number_of(counts.get("totalTokenCount")) == (given or 0) + made + thought
         made += thought if beside or thought > made else 0  # more thinking than output cannot be part of the output

@@ -27,7 +27,7 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLi
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.ending_rules import call_cut
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
 from loop_core.values import OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -190,8 +190,7 @@ class _Chat(ChatReader):
     def _begin(self, line: TranscriptLine, place: TreePlace, name: str, turn: Any = None) -> TranscriptAnswer:
         row = object_of(turn)
         metadata = object_of(object_of(line.value.get("result")).get("metadata"))
-        model = next(filter(None, map(known_text, (
-            row.get("modelId"), metadata.get("resolvedModel"), line.value.get("modelId")))), None)
+        model = first_text(row.get("modelId"), metadata.get("resolvedModel"), line.value.get("modelId"))
         answer = self.answer(line, place, name, model)
         answer.started = moment_text(row.get("timestamp") or line.value.get("timestamp"))
         answer.word_at = answer.take(line)

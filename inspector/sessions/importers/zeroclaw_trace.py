@@ -15,7 +15,13 @@ from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    first_text,
+    known_text,
+    object_of,
+    objects_of,
+)
 from loop_core.values import ArgsForm, CallKind, Finding, Severity, TextPart, ToolCall, ToolResultPart, Usage
 
 FIELDS: Fields = {
@@ -52,7 +58,7 @@ class _Trace(ChatReader):
 
     def lane(self, value: dict[str, Any]) -> str:
         """The session of an event, else its turn."""
-        return known_text(object_of(value.get("zeroclaw")).get("session_key")) or _turn_id(value, _facts(value))
+        return first_text(object_of(value.get("zeroclaw")).get("session_key"), _turn_id(value, _facts(value)))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         facts, event = _facts(line.value), _event(line.value)
@@ -65,8 +71,8 @@ class _Trace(ChatReader):
         elif event == "tool_call_result":
             if facts.get("deduplicated") is True and place.answer is not None:
                 _add_call(place.answer, facts, line)  # ZeroClaw skipped the call, so it never started
-            text = next(filter(None, map(known_text, (
-                facts.get("output"), facts.get("result"), facts.get("error_reason"), line.value.get("message")))), "")
+            text = first_text(facts.get("output"), facts.get("result"), facts.get("error_reason"),
+                              line.value.get("message"))
             # Events have no ids of calls; results follow the calls in order.
             result = ToolResultPart(None, known_text(facts.get("tool")), text, _is_failure(line.value))
             return self.say(line, place, "", (result,))
@@ -87,8 +93,7 @@ class _Trace(ChatReader):
 
     def _answer(self, line: TranscriptLine, facts: dict[str, Any], place: TreePlace) -> TreePlace:
         value = line.value
-        model = next(filter(None, map(known_text, (
-            facts.get("model"), object_of(value.get("zeroclaw")).get("model"), value.get("model")))), None)
+        model = first_text(facts.get("model"), object_of(value.get("zeroclaw")).get("model"), value.get("model"))
         answer = self.answer(line, place, "event", model)
         answer.session = self.lane(value)
         answer.started = known_text(value.get("@timestamp")) or answer.started
@@ -96,14 +101,14 @@ class _Trace(ChatReader):
         text, error = known_text(facts.get("raw_response")), known_text(facts.get("error"))
         if text:
             answer.parts.append(TextPart(text))
-        counts = number_of(facts.get("input_tokens")), number_of(facts.get("output_tokens"))
+        counts = counts_of(facts, "input_tokens", "output_tokens")
         answer.usage = Usage(*counts) if counts != (None, None) else None
-        native, parsed = number_of(facts.get("native_tool_calls")), number_of(facts.get("parsed_tool_calls"))
+        native, parsed = counts_of(facts, "native_tool_calls", "parsed_tool_calls")
         if native is not None and parsed is not None and native > parsed:
             answer.findings.append(Finding("transcript.calls_not_parsed", Severity.WARNING, (
                 f"line {line.number}: ZeroClaw parsed {parsed:,} of {native:,} native calls")))
         if error or (_is_failure(value) and not text):
-            answer.fail(error or known_text(value.get("message")) or "no message", at)
+            answer.fail(error or first_text(value.get("message"), "no message"), at)
         return TreePlace(answer)
 
 
@@ -140,5 +145,4 @@ def _is_failure(value: dict[str, Any]) -> bool:
 
 
 def _turn_id(value: dict[str, Any], facts: dict[str, Any]) -> str:
-    return next(filter(None, map(known_text, (
-        value.get("trace_id"), value.get("turn_id"), facts.get("trace_id")))), "")
+    return first_text(value.get("trace_id"), value.get("turn_id"), facts.get("trace_id"))

@@ -18,7 +18,7 @@ from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPla
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import infer
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import (
     ArgsForm,
     At,
@@ -97,8 +97,8 @@ def usage_of(usage: Any) -> Usage | None:
         return None
     cached = object_of(usage.get("prompt_tokens_details")).get("cached_tokens")
     thought = object_of(usage.get("completion_tokens_details")).get("reasoning_tokens")
-    return Usage(number_of(usage.get("prompt_tokens")), number_of(usage.get("completion_tokens")),
-                 number_of(thought), number_of(cached))
+    given, made = counts_of(usage, "prompt_tokens", "completion_tokens")
+    return Usage(given, made, number_of(thought), number_of(cached))
 
 
 # -- The reader of a list ---------------------------------------------------------------------------------------------
