@@ -29,7 +29,7 @@ from inspector.sessions.importers.codex_items import (
 )
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import INFERRED, RECORDER
-from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
@@ -60,6 +60,8 @@ class _Rollout(ChatReader):
     name, agent, fields = "codex", "Codex CLI", FIELDS
     unit, row_word = "line", ("a line", "lines")
     several_apis, steered, reread = False, True, 16
+    words = ("Codex keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, and "
+             "says so")
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -84,7 +86,6 @@ class _Rollout(ChatReader):
         """The answer to which the next item belongs."""
         self.starts: list[TreePlace] = []
         """The place of each message of the user, for rollbacks."""
-        self.thread: str | None = None
         self.copied = False
         """Whether the current rows belong to a turn that was copied from the parent thread."""
 
@@ -107,7 +108,7 @@ class _Rollout(ChatReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         kind, payload = item_of(line.value)
         word = payload.get("type")
-        copied = is_copied_turn(kind, payload, self.thread) if self.parent_id else None
+        copied = is_copied_turn(kind, payload, self.session_id) if self.parent_id else None
         if copied and not self.copied:  # the records right before a copied turn belong to it
             self.open, self.ahead, self.compacted, self.starts, self.awaited = None, None, "", [], []
             place = TreePlace(None)
@@ -133,17 +134,17 @@ class _Rollout(ChatReader):
         """The first header is that of this thread; a fork copies the headers of its parents after it."""
         key = payload.get("id")
         self.threads += 1
-        if self.thread is not None:
-            if key != self.thread:
+        if self.threads > 1:
+            if key != self.session_id:
                 self.remarks["are headers of another thread, whose history this one begins with"] += 1
             return
-        self.thread = text_or_none(key) or ""
+        self.session_id = text_or_none(key) or ""
         source = object_of(payload.get("source"))
         begun = object_of(object_of(source.get("subagent")).get("thread_spawn"))
         parent = known_text(payload.get("parent_thread_id", begun.get("parent_thread_id")))
         self.parent_id = parent or known_text(payload.get("forked_from_id")) or ""
-        if parent or "subagent" in source:
-            self.title = f"subagent {self.thread[-12:]}"
+        if self.session_id and (parent or "subagent" in source):
+            self.title = f"subagent {self.session_id[-12:]}"
 
     # -- items -------------------------------------------------------------------------------------------------------
 
@@ -359,13 +360,6 @@ class _Rollout(ChatReader):
         self._overdue(self.last)
         super().settle()
 
-    def summarise(self) -> None:
-        if self.answers:
-            self.reading.notices.insert(0, (
-                "Codex keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, "
-                "and says so"))
-        if self.thread:
-            self.reading.about = SessionAbout(self.title, id=self.thread, parent=self.parent_id)
 
 
 reader = _Rollout.of

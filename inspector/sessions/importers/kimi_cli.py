@@ -108,6 +108,8 @@ class KimiCliSession(KimiReader):
     """A file of the Kimi CLI in Python: events of its wire, without stop words and caps."""
 
     agent = "Kimi CLI"
+    words = ("Kimi CLI keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, "
+             "and says so")
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -222,15 +224,13 @@ class KimiCliSession(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def summarise(self) -> None:
-        """Reports that the file has no stop reasons, and which session it belongs to."""
+        """Also says which session the file belongs to."""
+        super().summarise()
         folder = os.path.dirname(self.path)
         session = folder.rpartition("/subagents/")[0]
         # the task of a subagent
         title = known_text(object_beside(self.path, "meta.json").get("description")) if session else None
         self.reading.about = SessionAbout(title or "", id=folder, parent=session)
-        if self.answers:
-            self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
-                                        "of its answers is inferred, and says so")
 
 
 MARKS = frozenset({"_checkpoint", "_usage", "_system_prompt"})

@@ -161,8 +161,10 @@ def formats_text() -> str:
                                         ("the provider's bytes", row.keeps.wire)) if held]
         lines.append(f"  also keeps     {', '.join(kept) or 'none of cap, usage, bytes'}")
         lines.append(f"  as it grows    {'what was added is read' if row.grows else 'the whole file is read again'}")
-        for at, place in enumerate(_folders_of(row)):
-            lines.append(f"  {'written to' if not at else '          '}     {place}")
+        for at, place in enumerate(row.folders):
+            variable = f" ({place.variable})" if place.variable else ""
+            begins = "  written to     " if not at else " " * 17
+            lines.append(f"{begins}{place.agent}: {_folder_path(place)}{variable}")
         lines.append("")
     return "\n".join([*lines, "Wire formats:", "", *(f"  {name}" for name in FORMATS)]) + "\n"
 
@@ -181,12 +183,6 @@ def _format_values(name: str, row: FileFormat) -> dict[str, Any]:
         **({"folders": [{"agent": each.agent, "variable": each.variable, "path": _folder_path(each)}
                         for each in row.folders]} if row.folders else {}),
     }
-
-
-def _folders_of(row: FileFormat) -> Iterator[str]:
-    for each in row.folders:
-        variable = f" ({each.variable})" if each.variable else ""
-        yield f"{each.agent}: {_folder_path(each)}{variable}"
 
 
 def _folder_path(each: AgentFolder) -> str:

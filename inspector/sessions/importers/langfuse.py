@@ -180,7 +180,7 @@ class _Trace(ChatReader):
         """The messages of the last input."""
         self.tools: list[ToolRun] = []
         """Runs of tools that are no call's result yet."""
-        self.words: dict[MessageKey, tuple[TranscriptLine, str]] = {}
+        self.known_words: dict[MessageKey, tuple[TranscriptLine, str]] = {}
         """Message -> the observation around its generation with its stop word."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -216,7 +216,7 @@ class _Trace(ChatReader):
             for message, word in _worded(parse_nested(line.value.get("output"))):
                 key = _key(message)
                 if key is not None:
-                    self.words[key] = (line, word)
+                    self.known_words[key] = (line, word)
 
     def _input(self, line: TranscriptLine, value: Any, place: TreePlace) -> TreePlace:
         """Reads the messages of an input that the input before did not have, and the results of tools before it."""
@@ -302,8 +302,8 @@ class _Trace(ChatReader):
         dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
         word = known_text(body.get("finish_reason")) or dumped or word_of(_attributes_of(value))
         key = _key(message_of(body)) if word is None else None
-        if key in self.words:
-            around, word = self.words[key]
+        if key in self.known_words:
+            around, word = self.known_words[key]
             at = answer.word_at = pointer_at(answer.take(around), "output")
         if word is not None:
             rule = "unknown_word" if row_of(word).stop is Stop.UNKNOWN else "langfuse.finish_reasons"

@@ -159,8 +159,7 @@ def _of_session(path: str, session: str, flat: dict[str, list[bytes]]) -> Iterat
 
 
 def _creation(value: dict[str, Any]) -> tuple[float, str]:
-    time = value.get("time")
-    at = time.get("created") if isinstance(time, dict) else None
+    at = object_of(value.get("time")).get("created")
     return (float(at) if isinstance(at, (int, float)) else 0.0, str(value.get("id")))
 
 

@@ -64,8 +64,7 @@ def sniff(head: bytes, path: str) -> int:
     look = first_look(head)
     if isinstance(look.first, list):
         return 100 if any(is_event(value) for value in look.first[:4]) else 0
-    objects = [value for value in (look.first, *look.lines[1:]) if isinstance(value, dict)]
-    return max((*map(_sniff_run, objects), 95 if is_state(look.first) or is_event(look.first) else 0))
+    return max((*map(_sniff_run, look.objects), 95 if is_state(look.first) or is_event(look.first) else 0))
 
 
 def _sniff_run(value: dict[str, Any]) -> int:
@@ -173,17 +172,13 @@ class _Events(ChatReader):
         self.at = 0
         """The number of the last event."""
 
-    def run_of(self, line: bytes, number: int) -> str:
-        """The name of an evaluation's run: its task, else its line."""
-        return _text_at(line, "instance_id") or f"line {number}"
-
     def runs_of(self, lines: list[bytes], name: str) -> Iterator[tuple[str, Iterator[Piece]]]:
-        """The runs of an evaluation; the error of each that has events is noted."""
+        """The runs of an evaluation, named by their tasks or lines; the error of each that has events is noted."""
         for number, line in enumerate(lines, 1):
             pieces = list(_events(line, name))
             if pieces:
                 self.errors.append(_text_at(line, "error") or "")
-            yield self.run_of(line, number), iter(pieces)
+            yield _text_at(line, "instance_id") or f"line {number}", iter(pieces)
 
     def close_run(self) -> None:
         """Marks the last answer of a run that failed: it is not the end of a finished turn."""

@@ -71,11 +71,8 @@ def last_words(value: dict[str, Any]) -> str:
 
 def sdk_text(record: dict[str, Any]) -> str:
     """The text of an observation of version 1, from any tool."""
-    for name in ("content", "output", "message", "result"):
-        text = text_of(record.get(name))
-        if text:
-            return text
-    return "" if not record else json.dumps(record, ensure_ascii=False)
+    texts = map(text_of, map(record.get, ("content", "output", "message", "result")))
+    return next(filter(None, texts), json.dumps(record, ensure_ascii=False) if record else "")
 
 
 def sdk_usage(usage: dict[str, Any]) -> Usage:

@@ -173,6 +173,7 @@ OPENCLAW_FOLDER = ".openclaw"
 
 class _Session(TranscriptReader):
     name, agent, fields = "pi", "pi", FIELDS
+    words = "stop reasons are pi's own words for the providers', which are not in the file"
     several_apis = steered = True
 
     def __init__(self, path: str, options: Options) -> None:
@@ -217,13 +218,10 @@ class _Session(TranscriptReader):
             return TreePlace(None)
         if parent == self.header:
             self.writer = "openclaw"  # pi's first entries have no parent
-        if parent not in self.places and parent in self._calls_of_last():
+        calls = self.last.answer.calls if self.last.answer is not None else ()
+        if parent not in self.places and any(call.id == parent for call in calls):
             return self.last  # OpenClaw: a result names its call
         return self.parent(parent) or TreePlace(None)
-
-    def _calls_of_last(self) -> set[str | None]:
-        answer = self.last.answer
-        return {call.id for call in answer.calls} if answer is not None else set()
 
     def _other(self, line: TranscriptLine, value: dict[str, Any]) -> None:
         kind = value.get("type")
@@ -267,9 +265,8 @@ class _Session(TranscriptReader):
         return TreePlace(self.add(answer))
 
     def summarise(self) -> None:
+        super().summarise()
         notices = self.reading.notices
-        if self.answers:
-            notices.insert(0, "stop reasons are pi's own words for the providers', which are not in the file")
         if self.assumed:
             taken = self.options.api or ASSUMED
             notices.append(f"answers that do not name their API, taken for {taken}: {self.assumed:,}")

@@ -101,7 +101,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if _is_screen(first):
         history = next((found for found in (sibling(path, name) for name in HISTORIES) if found), None)
         if history is None:
-            return reader.read_screen(data)
+            reader.reading.notices.append(
+                f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
+            return reader.read_records(number_records(_spoken(data), cut=True))
         return reader.read_task([*elements(history)], data)
     return reader.read_task([*elements(data)], sibling(path, SCREEN))
 
@@ -142,11 +144,6 @@ class _Reader(DialogueReader):
         if isinstance(item.get("parentTaskId"), str):
             self.parents[self.session] = item["parentTaskId"]
         return self.read_records(number_records(merged, cut=True))
-
-    def read_screen(self, screen: bytes) -> FileReading:
-        """The rows of the screen alone, as text."""
-        self.reading.notices.append(f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
-        return self.read_records(number_records(_spoken(screen), cut=True))
 
     def session_of(self, value: dict[str, Any]) -> str:
         return self.session

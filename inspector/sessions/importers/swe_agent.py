@@ -18,7 +18,7 @@ from inspector.sessions.reasons import error_in_text, is_unrecorded, recorder_re
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     command_call,
@@ -112,7 +112,9 @@ class _Trajectory(ChatReader):
             return  # cut: its messages are read all the same
         if not any(name in run for name in (*LISTS, "attempts")):
             raise UnreadableError("not a trajectory: expected an object with history or trajectory")
-        model = object_of(object_of(_replay(run.get("replay_config")).get("agent")).get("model"))
+        replay = run.get("replay_config")  # an object, or the text of one
+        agent = (object_in(replay) if isinstance(replay, str) else object_of(replay)).get("agent")
+        model = object_of(object_of(agent).get("model"))
         self.model = known_text(model.get("name"))
         self.cap = number_of(model.get("max_output_tokens")) or None
         info = object_of(run.get("info"))
@@ -134,8 +136,9 @@ class _Trajectory(ChatReader):
         """Adds the result of the last command, which only the steps contain, and the outcome of the run."""
         last = self.last.answer
         call = unanswered_call(self.last)
+        action = object_in(row_bytes(last.rows[-1])).get("action") if last is not None else None
         # An empty output is what the steps have of a command without any result.
-        if last is not None and call is not None and all(self.outcome) and self.outcome[0] == last_action(last):
+        if last is not None and call is not None and all(self.outcome) and self.outcome[0] == action:
             result = ToolResultPart(call.id, None, self.outcome[1])
             last.follow(InterimRow(last.line + 1, "", (result,), unit=self.unit))
         super().settle()
@@ -234,12 +237,3 @@ def given_up(value: dict[str, Any], text: Any) -> re.Match[str] | None:
     if not idle or value.get("tool_calls") or not isinstance(said, str) or text != said:
         return None
     return EXIT.fullmatch(said)
-
-
-def last_action(answer: TranscriptAnswer) -> str | None:
-    """The command in the row of an answer, as SWE-agent extracted it."""
-    return known_text(object_in(row_bytes(answer.rows[-1])).get("action"))
-
-
-def _replay(value: Any) -> dict[str, Any]:
-    return object_in(value) if isinstance(value, str) else object_of(value)

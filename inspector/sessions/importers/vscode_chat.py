@@ -254,17 +254,14 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
 
 def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolResultPart:
     """The result of a call, from its own request or from the next one."""
-    return ToolResultPart(key, name, _text_of_result(results.get(key or "")), False)
+    parts = objects_of(object_of(results.get(key or "")).get("content"))  # those that are not text keep their JSON
+    texts = (part["value"] if isinstance(part.get("value"), str) else compact_json(part.get("value")).decode()
+             for part in parts)
+    return ToolResultPart(key, name, "\n".join(texts), False)
 
 
 def _write_json(value: Any) -> Any:
     return lambda member: compact_json(value).decode()
-
-
-def _text_of_result(value: Any) -> str:
-    """The text of a tool's result; parts that are not text keep their JSON."""
-    return "\n".join(part["value"] if isinstance(part.get("value"), str) else compact_json(part.get("value")).decode()
-                     for part in objects_of(object_of(value).get("content")))
 
 
 def _usage(request: dict[str, Any], metadata: dict[str, Any]) -> Usage | None:

@@ -219,6 +219,8 @@ class TranscriptReader:
     is passed to `TranscriptRows` and to each `InterimRow`."""
     reread: ClassVar[int] = 0
     """The number of last rows of a growing file that are read again, because later rows decide their meaning."""
+    words: ClassVar[str] = ""
+    """The notice about its stop reasons; empty for none."""
     steered: ClassVar[bool] = False
     """Whether a text of the user beside tool results belongs to the current turn."""
 
@@ -330,7 +332,9 @@ class TranscriptReader:
         self.reading.acts += [end for end in ends if end is not None]
 
     def summarise(self) -> None:
-        """Adds the notices about the whole file."""
+        """Adds the notices about the whole file: first, whose stop words it has."""
+        if self.words and self.answers:
+            self.reading.notices.insert(0, self.words)
 
     def look_ahead(self, data: bytes) -> bool:
         """Examines added rows; False if they change the meaning of rows that are not read again."""

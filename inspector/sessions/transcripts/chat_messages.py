@@ -203,10 +203,11 @@ class ChatReader(TranscriptReader):
         super().settle()
 
     def summarise(self) -> None:
-        """Adds the session's title, and the number of answers without a stop word."""
+        """Also the session's title and, where `words` does not speak for all, the number of missing stop words."""
+        super().summarise()
         wordless = sum(answer.word is None and answer.error is None and not is_recorders(answer.stop)
                        for answer in self.answers)
-        if wordless:
+        if wordless and not self.words:
             self.reading.notices.insert(0, (
                 f"{wordless:,} of {len(self.answers):,} answers have no stop reason, as {self.agent} keeps none for "
                 "them: what is shown for those is inferred from other rows, and says so"
