@@ -81,7 +81,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, path: st
     grow.
     """
     word = message.get("stop_reason")
-    pointer = at._replace(pointer=f"{path}/stop_reason")
+    pointer = At(at.part, at.start, at.end, f"{path}/stop_reason")
     if isinstance(word, str) and word and answer.word not in _LASTING:
         answer.word, answer.word_at = word, pointer
     elif answer.word is None:
