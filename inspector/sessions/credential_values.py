@@ -72,7 +72,6 @@ def _is_random(word: str) -> bool:
 
 
 def _turns(word: str) -> int:
-    """The number of changes between capitals and other characters."""
     return sum(a.isupper() != b.isupper() for a, b in pairwise(word))
 
 

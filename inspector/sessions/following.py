@@ -261,7 +261,9 @@ class TranscriptGrowth:
     def take(self, added: bytes) -> None:
         """Reads the whole lines that were added to the file."""
         data = self._rest + added
-        self._whole = not self.reader.look_ahead(data) or self._whole
+        self._whole = self._whole or not self.reader.look_ahead(data)
+        if self._whole:
+            return
         end = _end_of_lines(data, self.reader.reread)
         self._rest = data[end:]
         if end:

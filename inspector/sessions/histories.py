@@ -157,7 +157,6 @@ class HistoryTree:
 
 
 def _leading(messages: tuple[Message, ...]) -> int:
-    """The number of system messages at the beginning."""
     return next((number for number, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
 
 

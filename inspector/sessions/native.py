@@ -74,7 +74,6 @@ class SessionWriter:
     """Appends records to a session file, flushes each one, and masks credentials before writing."""
 
     def __init__(self, path: str | Path, **about: str) -> None:
-        """Opens the file; a new file begins with a header (`title`, `story`, …)."""
         private_file(path)
         self._file: BinaryIO = open(path, "ab")  # noqa: SIM115  # held open until close
         try:
@@ -348,7 +347,6 @@ class _Reader:
         self.reading.acts.append(Act(kind, value, raw.entry if raw else None, optional_text(record, "at")))
 
     def _named(self, record: Mapping[str, Any]) -> RawExchange | None:
-        """The exchange that a record names."""
         return self.raws.get(record.get("request") or "")
 
     def _finish(self, key: str, raw: RawExchange) -> None:

@@ -6,9 +6,11 @@ evidence begins with the rule that says which. An end that no row shows stays `u
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from inspector.sessions.recording import RawExchange
+from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
     At,
     ChatResponse,
@@ -24,7 +26,7 @@ from loop_core.values import (
     shared,
 )
 from loop_core.wire.base import RECORDING_CUT
-from loop_core.wire.failures import StopRow, classify, read_quota
+from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow, classify, read_error, read_quota
 
 PROVIDER = "transcript.provider"
 """The provider's own word, copied into the row."""
@@ -57,6 +59,26 @@ def provider_reason(word: str, at: At, table: Mapping[str, StopRow], name: str) 
 def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str) -> StopReason:
     """The stop reason for the recorder's own word; the provider's word is absent."""
     return StopReason(stop, None, detail, (Evidence(RECORDER, at, word), Evidence(rule, at, word)))
+
+
+def table_reason(word: str, table: Mapping[str, StopRow], at: At, rule: str) -> StopReason:
+    """The stop reason for the recorder's own word, as the table of its words maps it."""
+    row = table.get(word)
+    if row is None:
+        return recorder_reason(Stop.UNKNOWN, None, at, word, "unknown_word")
+    return recorder_reason(row.stop, row.detail, at, word, rule)
+
+
+def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderError:
+    """The error in a text that an agent wrote; the provider's own error if its JSON is in the text."""
+    start = text.find("{")
+    try:
+        body = json.loads(text[start : text.rfind("}") + 1]) if start >= 0 else None
+    except (ValueError, RecursionError):
+        body = None
+    error = read_error(body, status) if isinstance(body, dict) else None
+    retryable = status in RETRYABLE_STATUS or kind in RETRYABLE_WORDS | {"rate_limit"} or connection_lost(text)
+    return error or ProviderError(text, kind, None if status is None else str(status), retryable)
 
 
 def error_reason(error: ProviderError, at: At, word: str) -> StopReason:

@@ -1,8 +1,6 @@
 """The content of recordings: exchanges, their conversations and turns, and the parts that could not be read.
 
 These values do not depend on our machine: a `TurnPlace` says what the recorded agent did. The module opens no file.
-
-The second half defines the result of an importer: exchanges as bytes and text, before anything is decoded.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -298,7 +296,7 @@ class Options(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class RawExchange:
-    """One exchange as stored in a file, credentials included."""
+    """One exchange as stored in a file, credentials included; members without a description are those of `Exchange`."""
 
     entry: int
     url: str = ""
@@ -324,15 +322,10 @@ class RawExchange:
     """Why the recorded body cannot be unpacked; empty if it can, or if there is none."""
     chunks: tuple[Chunk, ...] = ()
     again: bool = False
-    """Whether the recorder says that it repeats the request before, which got no answer."""
     recorded_place: TurnPlace | None = None
-    """The place that the recorder states for the request; None if it states none."""
     simulated: bool = False
-    """Whether the answer was made from a table of dialects and no provider was asked."""
     messages: tuple[int, ...] = ()
-    """The indices of the WebSocket messages in the body."""
     cut_after: bool = False
-    """Whether the recording is cut right after this exchange, so that the next act is unknown."""
     clean: bool = False
     """Whether the importer has checked that the texts contain nothing that `redact` would mask."""
 
@@ -362,6 +355,13 @@ class FileReading:
     answers: list[ToolAnswer] = field(default_factory=list)
     masked: Counter[str] = field(default_factory=Counter)
     """Kind of credential -> how many the importer itself masked."""
+
+    def add(self, entry: int, found: RawExchange | str) -> None:
+        """Adds the exchange of an entry, or the reason why it has none."""
+        if isinstance(found, str):
+            self.skipped.append(Skipped(entry, found))
+        else:
+            self.raws.append(found)
 
 
 def says_enough(status: int | None) -> bool:

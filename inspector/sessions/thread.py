@@ -159,7 +159,6 @@ class _Threader:
         return True
 
     def _unseat(self, one: SeatedExchange) -> None:
-        """Removes the exchange that was assigned last."""
         self.index.remove(one)
         self.seated.pop((one.exchange.path, one.exchange.entry), None)
         turn = self.turns[one.turn]

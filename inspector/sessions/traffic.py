@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -79,6 +79,11 @@ def number(value: Any) -> float | None:
 def http_status(value: Any) -> int | None:
     """A value as an HTTP status; None if it is not a valid one."""
     return value if type(value) is int and 100 <= value < 600 else None
+
+
+def header(pairs: Iterable[tuple[str, str]], name: str) -> str:
+    """The value of the first header with this name, in small letters; empty if there is none."""
+    return next((str(value).strip().lower() for key, value in pairs if str(key).lower() == name), "")
 
 
 BEFORE = ("blocked", "dns", "connect", "send", "wait")

@@ -533,6 +533,17 @@ def test_the_words_of_amp_are_its_own(tmp_path, word, stop):
     assert seen.responses[0].exchange.response.raw_stop_reason is None
 
 
+def test_bytes_of_amp_that_are_no_utf8_are_told_and_a_cut_message_is_counted_in_its_own_bytes(tmp_path):
+    path = tmp_path / "T-1.json"
+    path.write_bytes(thread(amp_user(said("go")), amp(said("h?"))).encode().replace(b"h?", b"h\xff"))
+    loaded = open_paths([str(path)])
+    assert loaded.exchanges[0].response.text == "h\ufffd"
+    assert any("message 3 holds invalid UTF-8, shown as U+FFFD" in told for told in loaded.inputs[0].notices)
+    path.write_bytes(path.read_bytes().partition(b'"h\xff')[0] + b'"\xff')
+    cut = path.read_bytes()[path.read_bytes().rindex(b'{\n      "role"') :]
+    assert any(f"is cut after {len(cut):,} bytes" in told for told in open_paths([str(path)]).inputs[0].notices)
+
+
 @pytest.mark.parametrize(("state", "stop"), [("cancelled", "cancelled"), ("error", "error"), ("streaming", "unknown")])
 def test_the_state_of_a_message_of_amp_says_how_it_ended(tmp_path, state, stop):
     seen = shown(thread(amp_user(said("go")), amp(said("hi"), word=None, state=state)), tmp_path, name="T-1.json")

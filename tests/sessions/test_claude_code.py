@@ -13,7 +13,7 @@ from inspector.report.lines.calls import call as lines_of_call
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.wire import wire
 from inspector.report.turn_rows import rows_of
-from inspector.sessions import open_paths
+from inspector.sessions import intake, open_paths
 from loop_core.turn.limits import Limits
 from loop_core.values import ToolCall
 from tests.scenes.transcripts import (
@@ -106,11 +106,22 @@ def test_a_run_that_did_not_succeed_says_nothing_of_its_last_answer(tmp_path, re
 @pytest.mark.parametrize("space", [None, 2])
 def test_the_stream_is_read_as_one_list_too(tmp_path, space):
     rows = [INIT, streamed(CALL), given_back(), streamed(text("There are two."), "msg_03"), run_result()]
-    for held in (rows, {"loglines": rows}, {"id": "s", "loglines": rows, "title": "count"}):
+    for held in (rows, {"loglines": rows}, {"id": "s", "loglines": rows, "title": "count"},
+                 {"id": "s", "summary": "x" * 9000, "loglines": rows}):
         seen = shown(json.dumps(held, indent=space), tmp_path)
         assert seen.inputs[0].format == "claude-code"
         assert places(seen) == [["request", "tool_result"]]
         assert words(seen) == ["END INFERRED"]
+
+
+def test_a_large_list_is_read_as_one_and_one_within_a_row_is_none(tmp_path):
+    words = text("There are two." * (intake.HEAVY // 14))
+    rows = [INIT, streamed(CALL), given_back(), streamed(words, "msg_03"), run_result()]
+    for held in (rows, {"loglines": rows}):
+        seen = shown(json.dumps(held), tmp_path)
+        assert (seen.inputs[0].format, places(seen)) == ("claude-code", [["request", "tool_result"]])
+    seen = shown(stream({**INIT, "settings": {"loglines": []}}, streamed(text("There are two."))), tmp_path)
+    assert (seen.inputs[0].format, len(seen.responses)) == ("claude-code", 1)
 
 
 def test_runs_that_were_written_into_one_file_are_turns_of_their_own(tmp_path):

@@ -435,8 +435,12 @@ def test_subagents_titles_and_packed_archives(tmp_path):
     child = line("session_meta", id="thread-0000-0002", parent_thread_id="thread-0000-0001")
     seen = shown(rollout(user("go"), said("Fine."), head=(child, CONTEXT)), tmp_path)
     assert seen.inputs[0].about.title == "subagent ad-0000-0002"
-    named = shown(rollout(user("go"), said("Fine."), event("thread_name_updated", thread_name="Tides")), tmp_path)
-    assert named.inputs[0].about.title == "Tides"
+    for head in ((META, CONTEXT), (CONTEXT,)):
+        renamed = event("thread_name_updated", thread_name="Tides")
+        named = shown(rollout(user("go"), said("Fine."), renamed, head=head), tmp_path)
+        assert named.inputs[0].about.title == "Tides"
+    nameless = line("session_meta", parent_thread_id="thread-0000-0001")
+    assert shown(rollout(user("go"), said("Fine."), head=(nameless, CONTEXT)), tmp_path).inputs[0].about is None
     packed = tmp_path / ".codex" / "archived_sessions" / "rollout-2026-03-04.jsonl.zst"
     packed.parent.mkdir(parents=True)
     packed.write_bytes(zstandard.compress(rollout(user("go"), said("Fine.")).encode()))

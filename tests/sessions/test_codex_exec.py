@@ -71,6 +71,17 @@ def test_a_call_that_was_not_completed_has_no_result(tmp_path):
     assert (len(seen.responses), results(seen)) == (1, [])
 
 
+def test_each_row_of_an_answer_is_in_its_body_once(tmp_path):
+    rows = item("reasoning", text="hm"), item("command_execution", event="started", command="ls")
+    (facts,) = read(tmp_path, *rows).responses
+    made = facts.exchange
+    assert (made.lines, made.body) == ((3, 4), "\n".join(map(json.dumps, rows)).encode())
+    at = made.response.tool_calls[0].at
+    assert json.loads(made.body[at.start : at.end]) == rows[1]
+    (facts,) = read(tmp_path, failed("unexpected status 401 Unauthorized")).responses
+    assert (facts.exchange.lines, facts.exchange.body.count(b"401")) == ((3,), 1)
+
+
 def test_ids_begin_anew_with_each_turn(tmp_path):
     call = item("command_execution", command="ls", aggregated_output="a")
     seen = read(tmp_path, call, done(), {"type": "turn.started"}, call, item("agent_message", text="Done."))

@@ -28,7 +28,7 @@ from inspector.report.facts import View
 from inspector.report.followed_view import FollowedView
 from inspector.sessions import following, intake, thread
 from inspector.sessions.following import FollowedFile
-from inspector.sessions.importers import IMPORTERS, importer, opencode_store
+from inspector.sessions.importers import IMPORTERS, importer, opencode_records
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from tests.scenes import transcripts as rows
@@ -253,7 +253,7 @@ def test_what_a_look_reads_judges_and_replays_does_not_grow_with_the_file(tmp_pa
         call = getattr(owner, act)
         monkeypatch.setattr(owner, act, lambda *given, **more: (done.update([act]), call(*given, **more))[1])
 
-    for owner, act in ((TranscriptRows, "_parse"), (opencode_store, "with_ids"), (case, "judge_exchange"),
+    for owner, act in ((TranscriptRows, "_parse"), (opencode_records, "with_ids"), (case, "judge_exchange"),
                        (replay, "run"), (thread, "seat"), (facts, "_turn")):
         counted(owner, act)
     looks = []
@@ -271,8 +271,9 @@ def test_what_a_look_reads_judges_and_replays_does_not_grow_with_the_file(tmp_pa
 
 def test_a_session_that_others_follow_in_its_file_is_read_on_too(tmp_path, monkeypatch) -> None:
     path, made = tmp_path / "opencode.db", list[int]()
-    with_ids = opencode_store.with_ids
-    monkeypatch.setattr(opencode_store, "with_ids", lambda *given, **ids: (made.append(1), with_ids(*given, **ids))[1])
+    with_ids = opencode_records.with_ids
+    monkeypatch.setattr(
+        opencode_records, "with_ids", lambda *given, **ids: (made.append(1), with_ids(*given, **ids))[1])
     followed = FollowedView([str(path)], None, None, Settings())
     for count in (60, 61, 62, 90, 91):
         as_database(path, count, "t", "u")
@@ -334,6 +335,15 @@ def test_a_file_that_is_not_what_it_was_is_read_whole(tmp_path, whole, change) -
         path.write_text(turns(1, 2))
     assert document(followed.read()) == document(rows.viewed(path))
     assert len(whole) == 2
+
+
+def test_a_file_without_rows_is_followed_too(tmp_path) -> None:
+    path = tmp_path / "state.json"
+    followed = FollowedFile(str(path), Options())
+    for title in ("Tides", "Moons"):  # the state of a session of Kimi Code
+        path.write_text(json.dumps({"createdAt": "t", "title": title, "agents": {"main": {}}, "workDir": "/w"}) + "\n")
+        (source, found) = followed.read(intake.Room())
+        assert (source.format, source.error, source.about.title, found) == ("kimi", None, title, [])
 
 
 def test_a_change_far_from_the_ends_of_a_large_file_is_seen_after_some_looks(tmp_path, whole, monkeypatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
-from inspector.sessions.transcripts.chat_messages import list_pieces
+from inspector.sessions.importers.records import list_pieces
 from tests.scenes.shapes import MINI, SWE
 from tests.scenes.transcripts import places, rules, shown, stops, words
 

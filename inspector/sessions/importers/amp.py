@@ -11,20 +11,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers.records import (
-    compact_json,
-    elements,
-    first_look,
-    list_of,
-    number_records,
-    whole_object,
-)
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.importers.records import compact_json, elements, first_look, number_records, whole_object
+from inspector.sessions.reasons import recorder_reason, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
-from inspector.sessions.transcripts.member_values import input_count, number_of, object_of
+from inspector.sessions.transcripts.member_values import counts_of, input_count, number_of, object_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -51,7 +45,6 @@ FIELDS: Fields = {
     "": {"role": (str,), "content": (list, str), "state": (dict,), "usage": (dict,)},
     "state": {"type": (str,), "stopReason": (str,)},
 }
-"""The members of a message that are read, and their possible types."""
 PASSED = frozenset({"thread", "system", "info"})
 """Records that carry nothing of an exchange."""
 
@@ -71,26 +64,21 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _records(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
-    """The thread itself, then its messages."""
     yield compact_json({"id": value.get("id"), "title": value.get("title"), "type": "thread"})
-    yield from elements(list_of(data, "messages"))
+    yield from elements(data, "messages")
 
 
 class _Reader(DialogueReader):
-    """One thread being read."""
-
     name, agent, fields, unit, key = "amp", "Amp", FIELDS, "message", "protocolMessageID"
     words = "stop reasons are those that Amp writes down, in Anthropic's words for every model"
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a file, which is its thread."""
         return self.session or str(value.get("id"))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """The thread, or a message of it."""
         value, role = line.value, line.value.get("role")
         if value.get("type") == "thread" and role is None:
-            self.titles[self.session] = value["title"] if isinstance(value.get("title"), str) else ""
+            self.titles[self.session] = text_or_none(value.get("title")) or ""
             lines.count("thread", PASSED)
         elif role == "assistant":
             self._answer(line)
@@ -114,13 +102,13 @@ class _Reader(DialogueReader):
         value = line.value
         usage = object_of(value.get("usage"))
         model = usage.get("model")
-        key = value.get("protocolMessageID")
+        key = text_or_none(value.get("protocolMessageID"))
         started = object_of(value.get("meta")).get("sentAt") or value.get("createdAt") or usage.get("timestamp")
-        answer = self.answer_of(line, key if isinstance(key, str) else f"message {line.number}", api_of(APIS, model),
-                                model, started)
+        answer = self.answer_of(line, f"message {line.number}" if key is None else key, api_of(APIS, model), model,
+                                started)
         at = answer.take(line)
         for number, block in _blocks(value.get("content")):
-            here = At(at.part, at.start, at.end, f"/content/{number}")
+            here = pointer_at(at, "content", number)
             kind = block.get("type")
             if kind == "text" and isinstance(block.get("text"), str):
                 answer.parts.append(TextPart(block["text"]))
@@ -131,12 +119,12 @@ class _Reader(DialogueReader):
                 answer.parts.append(_call(block, here, partial(slice_of, line.data, "content", number)))
         if usage:
             answer.usage = usage_of(usage, answer.api)
-        _end(answer, object_of(value.get("state")), At(at.part, at.start, at.end, "/state"))
+        _end(answer, object_of(value.get("state")), pointer_at(at, "state"))
 
 
 def usage_of(usage: dict[str, Any], api: str) -> Usage:
     """The token counts of an answer."""
-    fresh, read, written = (number_of(usage.get(name)) for name in INPUTS)
+    fresh, read, written = counts_of(usage, *INPUTS)
     total, cache = number_of(usage.get("totalInputTokens")), (read or 0) + (written or 0)
     if total is not None and total >= cache:  # some threads state the fresh input only as part of the total
         fresh = total - cache
@@ -150,9 +138,7 @@ def _end(answer: TranscriptAnswer, state: dict[str, Any], at: At) -> None:
         stop = Stop.CANCELLED if kind == "cancelled" else Stop.ERROR
         answer.stop = recorder_reason(stop, None if kind == "cancelled" else "fatal", at, kind, "amp.states")
     elif isinstance(word, str) and word:
-        row = STOPS.get(word, StopRow(Stop.UNKNOWN))
-        answer.stop = recorder_reason(row.stop, row.detail, at, word,
-                                      "amp.stop_reasons" if word in STOPS else "unknown_word")
+        answer.stop = table_reason(word, STOPS, at, "amp.stop_reasons")
 
 
 def _blocks(content: Any) -> list[tuple[int, dict[str, Any]]]:
@@ -163,10 +149,9 @@ def _blocks(content: Any) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _call(block: dict[str, Any], at: At, slice_at: Any) -> ToolCall:
-    key = block.get("id")
     # Older threads lack the member: only an explicit False marks a call that was still streaming.
     whole = block.get("complete") is not False
-    return ToolCall(key if isinstance(key, str) else None, str(block.get("name") or ""),
+    return ToolCall(text_or_none(block.get("id")), str(block.get("name") or ""),
                     None if block.get("input") is None else slice_at("input"), whole, CallKind.FUNCTION,
                     ArgsForm.OBJECT, at=at)
 
@@ -183,4 +168,4 @@ def _result(block: dict[str, Any]) -> ToolResultPart:
     failed = status in FAILED or (type(code) is int and code != 0)
     if failed and not said:
         said = str(run.get("reason") or status)
-    return ToolResultPart(key if isinstance(key, str) else None, None, said, failed)
+    return ToolResultPart(text_or_none(key), None, said, failed)

@@ -13,13 +13,12 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
@@ -51,8 +50,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Trajectory(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "atif", "ATIF", FIELDS
     unit = "step"
     row_word = ("a step", "steps")
@@ -65,10 +62,7 @@ class _Trajectory(ChatReader):
 
     def pieces(self, data: bytes) -> Iterator[Piece]:
         """The steps, and after them those of the subagents."""
-        try:
-            run = object_of(loads(data))
-        except ValueError:
-            run = object_of(first_look(data[: 1 << 16]).first)
+        run = object_in(data) or object_of(first_value(data))
         self.title = known_text(object_of(run.get("agent")).get("name")) or ""
         further = run.get("continued_trajectory_ref")
         if isinstance(further, str) and further:
@@ -87,7 +81,6 @@ class _Trajectory(ChatReader):
                 yield number, piece, last
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A step of the user, of the agent, or of the system around it."""
         value, source = line.value, line.value.get("source")
         # The steps of all trajectories are numbered in one sequence, so the first of each begins a new conversation.
         if line.number in self.heads:

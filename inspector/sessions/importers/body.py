@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.sessions import traffic
+from inspector.sessions.importers import HEAD
 from inspector.sessions.importers.known_formats import refusal
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
@@ -41,13 +42,14 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _explain(data: bytes, path: str) -> str:
-    seen = first_look(data[: 1 << 16])
+    head = data[:HEAD]
+    seen = first_look(head)
     if seen.text[:1] not in (b"{", b"["):
         return "server-sent events of no API that is known: expected one of the known APIs, or `--api ID`"
     if len(seen.lines) > 1:
-        return refusal(data[: 1 << 16], path)
+        return refusal(head, path)
     try:
-        return _explain_json(traffic.loads(data)) or refusal(data[: 1 << 16], path)
+        return _explain_json(traffic.loads(data)) or refusal(head, path)
     except ValueError as why:
         return f"not valid JSON ({why}): expected {_ANY}"
 

@@ -25,7 +25,6 @@ from loop_core.values import ArgsForm, CallKind, ReasoningPart, Stop, TextPart, 
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "tool_name": (str,), "tool_call_id": (str,),
                        "tool_args": (str,), "thinking_content": (str,), "timestamp": (str,)}}
-"""The members of a row that are read, and their possible types."""
 COLUMNS = (*FIELDS[""], "session_id", "tool_is_error", "is_compaction_summary", "is_history", "is_crash_sentinel",
            "is_replay_banner", "message_kind")
 _LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "tool_args",
@@ -64,8 +63,6 @@ def _rows(path: str) -> Iterator[UnbuiltRecord]:
 
 
 class _Reader(DialogueReader):
-    """One file being read."""
-
     name, agent, fields = "botnexus", "BotNexus", FIELDS
     words = "BotNexus keeps no stop reason: what is shown is inferred from other rows, and says so"
 
@@ -82,12 +79,10 @@ class _Reader(DialogueReader):
         """Session -> the row of a crash sentinel in the current turn, and the last answer before it."""
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a row."""
         key = value.get("session_id")
         return key if isinstance(key, str) else self.session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a message, the start or the result of a call, or a crash sentinel."""
         value = line.value
         # the file store's names become the columns'
         value.update({column: value[name] for name, column in _LINES.items() if name in value})
@@ -146,9 +141,9 @@ class _Reader(DialogueReader):
             if key is not None and (self.session, key) in self.calls:
                 self.ran[self.session] = self.calls[self.session, key]
             return
-        place = self.here
-        if place.answer is not None and place.since is None:  # no result yet: another call of the same answer
-            answer, at = place.answer, place.answer.take(line)
+        answer = self.here.right_above
+        if answer is not None:  # no result yet: another call of the same answer
+            at = answer.take(line)
         else:
             answer = self._answer(line)
             at = answer.word_at
@@ -156,7 +151,6 @@ class _Reader(DialogueReader):
         answer.parts.append(ToolCall(key, name or "", given, True, CallKind.FUNCTION, ArgsForm.STRING, at=at))
 
     def _is_result(self, value: dict[str, Any]) -> bool:
-        """Whether a row of a tool is a result."""
         key = known_text(value.get("tool_call_id"))
         return (value.get("message_kind") == "tool-result" or key is None or (self.session, key) in self.calls
                 or known_text(value.get("tool_args")) is None)

@@ -30,23 +30,15 @@ from inspector.sessions.importers.claude_rows import (
     take_stream_end,
     text_of,
 )
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import first_look, first_value, list_pieces
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
 from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import (
-    InterimRow,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    early_usage,
-)
-from inspector.sessions.transcripts.chat_messages import list_pieces
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, early_usage
 from inspector.sessions.transcripts.ending_rules import provider_stop
-from inspector.sessions.transcripts.member_values import object_of, text_or_none
+from inspector.sessions.transcripts.member_values import object_of, objects_of, text_or_none
 from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
-from loop_core.wire.failures import classify
 
 SYNTHETIC = "<synthetic>"
 """The model's name on rows that Claude Code wrote itself."""
@@ -69,26 +61,31 @@ FIELDS: Fields = {
     "data": _HOOK,
     "attachment": _HOOK,
 }
-"""The members of a row that are read, and their possible types."""
 WEB = "loglines"
 """The member with the rows of a session that Claude Code's web version gives out as one object."""
-_WEB = re.compile(rb'[{,]\s*"loglines"\s*:\s*\[')
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row of the tree, or a record that only Claude Code writes, among the first lines."""
-    seen = first_look(head)
-    # an object as the web version stores it, or a list as the GitHub action does
-    held = seen.first.get(WEB, seen.first) if isinstance(seen.first, dict) else seen.first
-    rows = held[:8] if isinstance(held, list) else (seen.first, *seen.lines)
+    seen, listed = first_look(head), _path_of_rows(head)
+    rows = seen.objects if listed is None else objects_of((seen.first[WEB] if listed else seen.first)[:8])
     for value in rows:
-        if isinstance(value, dict) and _is_row(value):
+        if _is_row(value):
             qwen = "parts" in object_of(value.get("message")) or "systemPayload" in value
             return 0 if qwen else 100  # Qwen Code's rows are like them
-    if any(isinstance(value, dict) and _is_message(value) for value in rows):
+    if any(map(_is_message, rows)):
         return 80
     return 90 if seen.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
+
+
+def _path_of_rows(data: bytes) -> tuple[str, ...] | None:
+    """The path of the list of rows: a list as the GitHub action stores it, or an object as the web version does. None
+    if the file is one of lines."""
+    first = first_value(data)
+    if isinstance(first, list):
+        return ()
+    return (WEB,) if isinstance(object_of(first).get(WEB), list) else None
 
 
 def _is_row(value: dict[str, Any]) -> bool:
@@ -112,12 +109,12 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """
     if options.api not in (None, API):
         raise UnreadableError(f"its answers are {API}, not {options.api}: expected `--api {API}`, or none")
-    return _Session(path, options)
+    session = _Session(path, options)
+    session.listed = _path_of_rows(head)
+    return session
 
 
 class _Session(TranscriptReader):
-    """One file being read."""
-
     name, agent, fields = "claude-code", "Claude Code", FIELDS
     key, row_word = "uuid", ("a row", "rows")
 
@@ -132,19 +129,21 @@ class _Session(TranscriptReader):
         self.agents: set[str] = set()
         self.session = ""
         """The session that the rows of a subagent belong to."""
+        self.listed: tuple[str, ...] | None = None
+        """The path of the rows in a file that is one list or object; None if it is one of lines."""
         self.over = False
         """Whether the run that the rows belong to has given its result."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Reads every answer in a file of lines, or in one list of the same rows."""
-        if not isinstance(data, bytes) or self.look_ahead(data):
+        if self.listed is None:
             return super().read(data)
         self.unit = "row"
-        return self.read_records(list_pieces(data) if data.lstrip()[:1] == b"[" else list_pieces(data, WEB))
+        return self.read_records(list_pieces(data if isinstance(data, bytes) else data.read(), *self.listed))
 
     def look_ahead(self, data: bytes) -> bool:
         """Whether the file is one of lines, so that what was added can be read alone."""
-        return not data[:64].lstrip().startswith(b"[") and _WEB.search(data[:4096]) is None
+        return _path_of_rows(data) is None
 
     def forget_places(self) -> None:
         """Frees the places of rows, and the answers and names that further rows would be compared with."""
@@ -166,7 +165,6 @@ class _Session(TranscriptReader):
         return frozenset(self.caps)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A row of the user, of the model, or of the agent itself."""
         kind = line.value.get("type")
         if kind == "user":
             return self._user(line, place)
@@ -331,13 +329,10 @@ class _Session(TranscriptReader):
             seen = Evidence(f"{INFERRED}error_row", at, text[:200])
             answer.stop = StopReason(stop, None, None, (row, seen))
         else:
-            answer.error, answer.status = error_of(line.value, text)
-            word, detail, rule = classify(answer.error)
-            answer.stop = StopReason(word, None, detail, (row, Evidence(rule, at)))
+            answer.fail(text, at, *error_of(line.value, text))
         return TreePlace(answer)
 
     def summarise(self) -> None:
-        """The notice about inferred ends, and what is known of the session."""
         reading = self.reading
         null = sum(answer.word is None and answer.error is None for answer in self.answers)
         if null:
@@ -355,8 +350,7 @@ class _Session(TranscriptReader):
 
 def _caller(value: dict[str, Any]) -> str | None:
     """The call whose subagent wrote a row of the stream."""
-    call = value.get("parent_tool_use_id")
-    return call if isinstance(call, str) else None
+    return text_or_none(value.get("parent_tool_use_id"))
 
 
 def _strip_signatures(part: ResponsePart) -> ResponsePart:

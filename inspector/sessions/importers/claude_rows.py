@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from inspector.sessions.traffic import http_status
-from inspector.sessions.transcripts import error_in_text
 from inspector.sessions.transcripts.answer import (
     InterimRow,
     TranscriptAnswer,
@@ -17,9 +16,9 @@ from inspector.sessions.transcripts.answer import (
     early_usage,
     store_result,
 )
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.member_values import object_of, text_or_none
 from inspector.sessions.wordings import interruption, interruption_in
-from loop_core.values import At, ProviderError, ToolCall, ToolResultPart, Usage
+from loop_core.values import At, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS
 from loop_core.wire.failures import PASSING
 
@@ -138,7 +137,7 @@ def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall] = ()) -> tuple[
             key = block.get("tool_use_id")
             key = next((call.id for call in calls if call.id == key), key)
             text = text_of(block.get("content"))
-            part = ToolResultPart(key if isinstance(key, str) else None, None, text, block.get("is_error") is True)
+            part = ToolResultPart(text_or_none(key), None, text, block.get("is_error") is True)
             results.append(store_result(part, line, number, result_text))
         elif isinstance(block, dict):
             texts.append(block["text"] if isinstance(block.get("text"), str) else f"[{block.get('type')}]")
@@ -179,13 +178,12 @@ def text_of(content: Any) -> str:
     return "" if content is None else json.dumps(content, ensure_ascii=False)
 
 
-def error_of(row: dict[str, Any], text: str) -> tuple[ProviderError, int | None]:
-    """The error that a row of the agent reports, with the HTTP status if given."""
+def error_of(row: dict[str, Any], text: str) -> tuple[int | None, str | None]:
+    """The HTTP status and the type of the error that a row of the agent reports."""
     found = _STATUS.search(text)
     status = int(found[1]) if found is not None and found[1] else None
     status = http_status(row.get("apiErrorStatus")) or status  # where a row has it, it is surer than the text
-    word = row.get("error")
-    return error_in_text(text, status, word if isinstance(word, str) else None), status
+    return status, text_or_none(row.get("error"))
 
 
 def retry_note(row: dict[str, Any]) -> str:

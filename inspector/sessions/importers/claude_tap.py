@@ -15,11 +15,10 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE, pairs
 from inspector.sessions.importers.database import has, schema, snapshot
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import elements, first_look
 from inspector.sessions.intake import Room
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, UnreadableError, unusable
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts.chat_messages import list_pieces
 from inspector.sessions.transcripts.member_values import object_of, objects_of
 
 BUNDLE = "__claude_tap_compact_trace__"
@@ -163,14 +162,9 @@ def _of_export(data: bytes) -> Iterator[tuple[bytes, Blobs]]:
         first = loads(data)
     blobs = object_of(object_of(first).get("blobs"))
     bundle = isinstance(first, dict) and BUNDLE in first
-    pieces = (piece for _, piece, _ in list_pieces(data, "records")) if bundle or (first is None and _is_bundle(data)) \
-        else (line for line in data.split(b"\n") if line.strip())
-    for piece in pieces:
+    cut = first is None and BUNDLE.encode() in data[:4096]
+    for piece in elements(data, "records") if bundle or cut else filter(bytes.strip, data.split(b"\n")):
         yield piece, lambda key: blobs[key]["payload"]
-
-
-def _is_bundle(data: bytes) -> bool:
-    return BUNDLE.encode() in data[:4096]
 
 
 def _restore(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:

@@ -28,12 +28,12 @@ from inspector.sessions.importers.codex_items import (
     usage_of,
 )
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import INFERRED, RECORDER, message_reason
-from inspector.sessions.recording import FileReading, Options, SessionAbout
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.reasons import INFERRED, RECORDER
+from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.ending_rules import infer
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.chat_messages import ChatReader
+from inspector.sessions.transcripts.member_values import known_text, object_of, text_or_none
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
 
 API = "openai_responses"
@@ -42,15 +42,12 @@ FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
     "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
 }
-"""The members of a line that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises the header of a session in the first line, or another line that only Codex writes."""
     seen = first_look(head)
-    for value in (seen.first, *seen.lines):
-        if not isinstance(value, dict):
-            continue
+    for value in seen.objects:
         if value.get("type") in ENVELOPES and isinstance(value.get("payload"), dict):
             return 100
         if value.get("record_type") == "state" or ("instructions" in value and "id" in value and "timestamp" in value):
@@ -59,17 +56,12 @@ def sniff(head: bytes, path: str) -> int:
     return 90 if bare and any(isinstance(value, dict) and value.get("type") in ITEMS for value in seen.lines) else 0
 
 
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Rollout(path, options)
-
-
-class _Rollout(TranscriptReader):
-    """One file being read: a line of rows, without a tree."""
-
+class _Rollout(ChatReader):
     name, agent, fields = "codex", "Codex CLI", FIELDS
-    key, row_word = "", ("a line", "lines")
-    steered, reread = True, 16
+    unit, row_word = "line", ("a line", "lines")
+    several_apis, steered, reread = False, True, 16
+    words = ("Codex keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, and "
+             "says so")
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -90,17 +82,12 @@ class _Rollout(TranscriptReader):
         self.awaited: list[tuple[TranscriptLine, str]] = []
         """Texts of events whose items are still to come."""
         self.threads = 0
-        self.place = TreePlace(None)
         self.open: TranscriptAnswer | None = None
         """The answer to which the next item belongs."""
         self.starts: list[TreePlace] = []
         """The place of each message of the user, for rollbacks."""
-        self.model: str | None = None
-        self.thread: str | None = None
-        self.title = self.parent_id = ""
         self.copied = False
         """Whether the current rows belong to a turn that was copied from the parent thread."""
-        self.compacted: str | None = None
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Every answer in the file, once all texts and counts are known."""
@@ -118,21 +105,12 @@ class _Rollout(TranscriptReader):
         self.texts |= texts_of_items(data)
         return not (self.counted and self.uncounted) and self.alone.isdisjoint(self.texts)
 
-    def above(self, value: dict[str, Any]) -> TreePlace:
-        """The last place: a rollout is a line."""
-        return self.place
-
-    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The place of the next row."""
-        self.place = place
-
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An item of an answer or of a request, or an event of the agent."""
         kind, payload = item_of(line.value)
         word = payload.get("type")
-        copied = is_copied_turn(kind, payload, self.thread) if self.parent_id else None
+        copied = is_copied_turn(kind, payload, self.session_id) if self.parent_id else None
         if copied and not self.copied:  # the records right before a copied turn belong to it
-            self.open, self.ahead, self.compacted, self.starts, self.awaited = None, None, None, [], []
+            self.open, self.ahead, self.compacted, self.starts, self.awaited = None, None, "", [], []
             place = TreePlace(None)
         self.copied = self.copied if copied is None else copied
         if self.copied:
@@ -156,17 +134,17 @@ class _Rollout(TranscriptReader):
         """The first header is that of this thread; a fork copies the headers of its parents after it."""
         key = payload.get("id")
         self.threads += 1
-        if self.thread is not None:
-            if key != self.thread:
+        if self.threads > 1:
+            if key != self.session_id:
                 self.remarks["are headers of another thread, whose history this one begins with"] += 1
             return
-        self.thread = key if isinstance(key, str) else ""
+        self.session_id = text_or_none(key) or ""
         source = object_of(payload.get("source"))
         begun = object_of(object_of(source.get("subagent")).get("thread_spawn"))
         parent = known_text(payload.get("parent_thread_id", begun.get("parent_thread_id")))
         self.parent_id = parent or known_text(payload.get("forked_from_id")) or ""
-        if parent or "subagent" in source:
-            self.title = f"subagent {self.thread[-12:]}"
+        if self.session_id and (parent or "subagent" in source):
+            self.title = f"subagent {self.session_id[-12:]}"
 
     # -- items -------------------------------------------------------------------------------------------------------
 
@@ -208,8 +186,7 @@ class _Rollout(TranscriptReader):
             return self.open
         self.open = answer = self.begin(f"line:{line.number}", API, self.model, place, line)
         answer.usage, self.ahead = self.ahead, None
-        answer.note_compaction(self.compacted)
-        self.compacted = None
+        self.note_compaction(answer)
         return self.add(answer)
 
     def _message(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
@@ -226,9 +203,8 @@ class _Rollout(TranscriptReader):
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         given = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
-        key = payload.get("call_id")
-        failed = isinstance(given, dict) and given.get("success") is False
-        part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
+        failed = object_of(given).get("success") is False
+        part = ToolResultPart(text_or_none(payload.get("call_id")), None, text_of(given), failed)
         if not self.counted:
             self.open, self.uncounted = None, True
         return place.after(InterimRow(line.number, "", (part,)))
@@ -365,10 +341,7 @@ class _Rollout(TranscriptReader):
             answer.stop = StopReason(stop, None, None, (
                 Evidence(RECORDER, at, text[:200]), Evidence(f"{INFERRED}error_row", at, text[:200])))
             return TreePlace(answer)
-        status = status_of(info)
-        answer.error = error_in_text(text, status, kind)
-        answer.status = status
-        answer.stop = message_reason(answer.error, at, text)
+        answer.fail(text, at, status_of(info), kind)
         return TreePlace(answer)
 
     def _rolled_back(self, turns: int, place: TreePlace) -> TreePlace:
@@ -384,17 +357,9 @@ class _Rollout(TranscriptReader):
     # -- the whole file ----------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Infers the stop reasons from other rows, since no row has the provider's word."""
-        self._overdue(self.place)
-        for answer in self.answers:
-            answer.stop = answer.stop or infer(answer, frozenset())
+        self._overdue(self.last)
         super().settle()
 
-    def summarise(self) -> None:
-        """The notice that the format keeps no stop reason, and the session's title and parent."""
-        if self.answers:
-            self.reading.notices.insert(0, (
-                "Codex keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, "
-                "and says so"))
-        if self.thread:
-            self.reading.about = SessionAbout(self.title, id=self.thread, parent=self.parent_id)
+
+
+reader = _Rollout.of

@@ -13,12 +13,12 @@ from typing import Any
 from inspector.sessions.importers.codex import API
 from inspector.sessions.importers.codex_items import CUT, text_of
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import message_reason, recorder_reason
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import Options
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -36,27 +36,18 @@ CUTS: Mapping[str, StopRow] = {
     "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, "OpenAI Responses, incomplete_details.reason"),
 }
 """Reason in the error for an incomplete response -> its meaning; any other reason is an ordinary failure."""
+COUNTS = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
 FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
-"""The members of an event that are read, and their possible types."""
 _FAILED = frozenset({"failed", "declined"})
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises an event of this stream among the first lines."""
-    look = first_look(head)
-    known = any(isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] in EVENTS
-                for value in (look.first, *look.lines))
-    return 90 if known else 0
-
-
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Stream(path, options)
+    kinds = (value.get("type") for value in first_look(head).objects)
+    return 90 if any(isinstance(kind, str) and kind in EVENTS for kind in kinds) else 0
 
 
 class _Stream(ChatReader):
-    """One file being read."""
-
     assumed_api = API
     name, agent, fields = "codex-exec", "Codex CLI", FIELDS
     unit, row_word = "line", ("an event", "events")
@@ -67,7 +58,6 @@ class _Stream(ChatReader):
         """Items of tools that have begun in this turn."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An item, or the beginning or end of a turn."""
         value, kind = line.value, line.value.get("type")
         item = object_of(value.get("item"))
         if kind == "turn.started":
@@ -78,7 +68,7 @@ class _Stream(ChatReader):
         if kind in ("item.started", "item.completed"):
             return self._item(line, lines, item, place)
         if kind == "turn.completed" and len(self.answers) == 1:  # the counts are those of the whole thread
-            self.answers[0].usage = _usage(object_of(value.get("usage")))
+            self.answers[0].usage = Usage(*counts_of(object_of(value.get("usage")), *COUNTS))
         lines.count(kind, EVENTS | {"error"})
         return place
 
@@ -93,8 +83,7 @@ class _Stream(ChatReader):
             lines.count(f"{line.value['type']}/{kind}", frozenset(
                 f"{event}/{name}" for event in EVENTS for name in ("agent_message", "reasoning", "todo_list", "error")))
             return place
-        answer = self._current(line, place)
-        answer.take(line)
+        answer = self.stream_answer(line, place, "item")
         answer.parts.append(TextPart(text) if kind == "agent_message" else ReasoningPart(text))
         return TreePlace(answer)
 
@@ -103,8 +92,8 @@ class _Stream(ChatReader):
         key, kind = known_text(item.get("id")), item["type"]
         asked, outcome = TOOLS[kind]
         if key is None or key not in self.calls:
-            answer = self._current(line, place)
-            at = pointer_at(answer.take(line), "item")
+            answer = self.stream_answer(line, place, "item")
+            at = pointer_at(answer.word_at, "item")
             given, name = item.get(asked), known_text(item.get("tool")) or kind
             find = partial(slice_of, line.data, "item")
             if isinstance(given, dict):
@@ -124,29 +113,17 @@ class _Stream(ChatReader):
         failed = bool(error) or item.get("status") in _FAILED or (type(code) is int and code != 0)
         return self.say(line, place, "", (ToolResultPart(key, None, text, failed),))
 
-    def _current(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
-        """The answer that an item belongs to: a new one after a result and at the beginning of a turn."""
-        if place.answer is not None and place.since is None:
-            return place.answer
-        answer = self.answer(line, place, "item")
-        answer.word_at = answer.take(line)
-        return answer
-
     def _failure(self, line: TranscriptLine, error: dict[str, Any], place: TreePlace) -> TreePlace:
-        """The error that ended a turn."""
         text = known_text(error.get("message")) or "no message"
-        answer = self._current(line, place)
-        at = pointer_at(answer.take(line), "error", "message")
+        answer = self.stream_answer(line, place, "item")
+        at = pointer_at(answer.word_at, "error", "message")
         cut = CUT.search(text)
         row = CUTS.get(cut["why"]) if cut is not None else None
         if row is not None:
             answer.stop = recorder_reason(row.stop, row.detail, at, text[:200], "codex.incomplete")
             return TreePlace(answer)
-        answer.error = error_in_text(text, None, None)
-        answer.stop = message_reason(answer.error, at, text)
+        answer.fail(text, at)
         return TreePlace(answer)
 
 
-def _usage(counts: dict[str, Any]) -> Usage:
-    names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
-    return Usage(*(number_of(counts.get(name)) for name in names))
+reader = _Stream.of

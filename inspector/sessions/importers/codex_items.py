@@ -11,6 +11,7 @@ from uuid import UUID
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, content_text
+from inspector.sessions.transcripts.member_values import object_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
 
 ENVELOPES = frozenset({
@@ -82,7 +83,7 @@ def text_of(value: Any) -> str:
 
 def usage_of(info: Any) -> Usage | None:
     """The token counts of the last answer, not the running total of the session beside them."""
-    counts = info.get("last_token_usage") if isinstance(info, dict) else None
+    counts = object_of(info).get("last_token_usage")
     if not isinstance(counts, dict):
         return None
     names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
@@ -91,11 +92,8 @@ def usage_of(info: Any) -> Usage | None:
 
 def status_of(info: Any) -> int | None:
     """The HTTP status in `{"response_stream_disconnected": {"http_status_code": 502}}`; None if there is none."""
-    for inner in info.values() if isinstance(info, dict) else ():
-        code = http_status(inner.get("http_status_code")) if isinstance(inner, dict) else None
-        if code is not None:
-            return code
-    return None
+    codes = (http_status(object_of(inner).get("http_status_code")) for inner in object_of(info).values())
+    return next((code for code in codes if code is not None), None)
 
 
 def minted_ms(name: Any) -> int | None:
@@ -105,7 +103,7 @@ def minted_ms(name: Any) -> int | None:
         value = UUID(name) if isinstance(name, str) else None
     except ValueError:
         return None
-    # 80 if value is not None and value.version == 7 else None >> the first 48 of its 128 bits (RFC 9562, 5.7)
+    # the first 48 of its 128 bits (RFC 9562, 5.7)
     return value.int >> 80 if value is not None and value.version == 7 else None
 
 
@@ -123,27 +121,24 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
     here = answer.take(line)
     at = At(here.part, here.start, here.end, f"/{'/'.join(path)}")
     slice_at = partial(slice_of, line.data, *path)
-    key, name = (payload.get(each) if isinstance(payload.get(each), str) else None for each in ("call_id", "name"))
+    key, name = text_or_none(payload.get("call_id")), text_or_none(payload.get("name"))
     if kind == "message":
         answer.parts.append(TextPart(text_of(payload.get("content"))))
     elif kind == "reasoning":
         said = text_of(payload.get("summary")) or text_of(payload.get("content"))
-        sealed = payload.get("encrypted_content")
-        answer.parts.append(ReasoningPart(said, sealed if isinstance(sealed, str) else None))
+        answer.parts.append(ReasoningPart(said, text_or_none(payload.get("encrypted_content"))))
     elif kind in ("function_call", "custom_tool_call", "tool_call"):
-        function = payload.get("function")
-        name = name or (function.get("name") if isinstance(function, dict) else None)
+        name = name or text_or_none(object_of(payload.get("function")).get("name"))
         given = payload.get("input" if kind == "custom_tool_call" else "arguments")
         form = ArgsForm.STRING if given is None or isinstance(given, str) else ArgsForm.OBJECT
         arguments = given if form is ArgsForm.STRING else slice_at("arguments") or slice_at("input")
         call = CallKind.CUSTOM if kind == "custom_tool_call" else CallKind.FUNCTION
-        answer.parts.append(ToolCall(key, name if isinstance(name, str) else "", arguments, True, call, form, at=at))
+        answer.parts.append(ToolCall(key, name or "", arguments, True, call, form, at=at))
     elif kind == "tool_search_call" and payload.get("execution") == "client":  # else the provider runs it
         answer.parts.append(ToolCall(key, "tool_search", slice_at("arguments"), True, CallKind.FUNCTION,
                                      ArgsForm.OBJECT, at=at))
     elif kind == "local_shell_call":
-        own = payload.get("id")
-        answer.parts.append(ToolCall(key or (own if isinstance(own, str) else None), "local_shell",
-                                     slice_at("action"), True, CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
+        answer.parts.append(ToolCall(key or text_or_none(payload.get("id")), "local_shell", slice_at("action"), True,
+                                     CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
     else:
         answer.parts.append(OpaquePart(kind, slice_at() or "{}"))

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look, whole_object
+from inspector.sessions.importers.records import first_look, list_pieces, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, list_pieces, take_calls, text_of, usage_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls, text_of, usage_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
@@ -23,7 +23,6 @@ FIELDS: Fields = {
     "": {"message": (dict,), "toolCallStates": (list,), "promptLogs": (list,), "reasoning": (dict,)},
     "message": {"role": (str,), "content": (str, list), "toolCalls": (list,), "usage": (dict,)},
 }
-"""The members of an item of the history that are read, and their possible types."""
 _OF_A_SESSION = ("workspaceDirectory", "sessionId", "chatModelTitle", "dateCreated")
 
 
@@ -47,8 +46,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Session(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "continue", "Continue", FIELDS
 
     def __init__(self, path: str, options: Options, session: dict[str, Any]) -> None:
@@ -61,7 +58,6 @@ class _Session(ChatReader):
         """Ids of calls whose result was in the item of their answer; a tool message that repeats it is skipped."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An item of the history."""
         message = object_of(line.value.get("message"))
         role, text = message.get("role"), text_of(message.get("content"))
         if role == "assistant":

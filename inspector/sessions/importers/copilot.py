@@ -14,28 +14,22 @@ from functools import partial
 from typing import IO, Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look, whole_object
-from inspector.sessions.reasons import message_reason, recorder_reason
+from inspector.sessions.importers.records import first_look, list_pieces, whole_object
+from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace, below_file
 from inspector.sessions.traffic import http_status
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import (
-    ChatReader,
-    MessageReader,
-    call_of,
-    list_pieces,
-    pointer_at,
-    text_of,
+from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, call_of, pointer_at, text_of
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    first_text,
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
 )
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import (
-    ReasoningPart,
-    Stop,
-    TextPart,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
 BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "permission.",
@@ -56,7 +50,6 @@ FIELDS: Fields = {
         "finishReason": (str,), "maxOutputTokens": (int,), "inputTokens": (int,),
     },
 }
-"""The members of an event that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -64,8 +57,8 @@ def sniff(head: bytes, path: str) -> int:
     seen = first_look(head)
     if isinstance(seen.first, dict) and {"sessionId", "chatMessages"} <= seen.first.keys():
         return 95
-    for value in (seen.first, *seen.lines):
-        if isinstance(value, dict) and isinstance(value.get("data"), dict) and isinstance(value.get("type"), str):
+    for value in seen.objects:
+        if isinstance(value.get("data"), dict) and isinstance(value.get("type"), str):
             if value["type"] == "session.start":
                 return 100
             if "parentId" in value and value["type"].startswith(BEGINS):
@@ -112,7 +105,6 @@ class _Session(ChatReader):
         """Answers by the id of their message or request, whose further pieces may follow."""
         self.spent: dict[str, TranscriptLine] = {}
         """Id of a request -> its usage event, if that came before its message."""
-        self.compacted: str | None = None
         self.resumed = False
         """Whether the session was taken up again, and no message of the user follows yet."""
         self.subagents: dict[str, str] = {"": ""}
@@ -123,7 +115,6 @@ class _Session(ChatReader):
         return known_text(object_of(value.get("data")).get("parentToolCallId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a message, a result, or another event of Copilot."""
         data, kind = object_of(line.value.get("data")), line.value.get("type")
         if kind == "user.message":
             self.resumed = False
@@ -148,8 +139,7 @@ class _Session(ChatReader):
         elif kind == "session.resume":
             self.resumed = True
         elif kind in ("session.start", "session.model_change"):
-            model = known_text(data.get("newModel")) or known_text(data.get("selectedModel"))
-            self.model = model or self.model
+            self.model = first_text(data.get("newModel"), data.get("selectedModel")) or self.model
         elif kind == "assistant.turn_end" and _ends_loop(place):
             place = self.say(line, place, kind, mark="ended")
         lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.startswith(BEGINS) else frozenset())
@@ -158,18 +148,17 @@ class _Session(ChatReader):
     def _name_subagent(self, call: str, data: dict[str, Any]) -> None:
         """Names the session of a call's subagent, which keeps its first name; each name stands for one call."""
         if call not in self.subagents:
-            title = known_text(data.get("agentDisplayName")) or known_text(data.get("agentName")) or "subagent"
+            title = first_text(data.get("agentDisplayName"), data.get("agentName"), "subagent")
             name = below_file(redact.text(title)[:80])
             self.subagents[call] = name if name not in self.subagents.values() else f"{name} ({call[-8:]})"
 
     def _session_of(self, line: TranscriptLine) -> str:
-        """The session of an event."""
         call = self.lane(line.value)
         self._name_subagent(call, {})  # a file whose beginning is gone has answers of subagents that it never named
         return self.subagents[call]
 
     def _message(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
-        key = known_text(data.get("apiCallId")) or known_text(data.get("messageId")) or f"line {line.number}"
+        key = first_text(data.get("apiCallId"), data.get("messageId"), f"line {line.number}")
         answer = self.open.get(key)
         # A message may come in pieces with one `apiCallId`; after a result the id belongs to a retried request.
         if answer is None or answer is not place.answer or place.since is not None:
@@ -177,8 +166,7 @@ class _Session(ChatReader):
             answer.session = self._session_of(line)
             if self.resumed and not answer.session:
                 answer.recorded_place, self.resumed = TurnPlace.REQUEST, False
-            answer.note_compaction(self.compacted)
-            self.compacted = None
+            self.note_compaction(answer)
         if key in self.spent:
             _take_usage(answer, self.spent.pop(key))
         at = answer.take(line)
@@ -207,14 +195,11 @@ class _Session(ChatReader):
         return self.say(line, place, "", (part,))
 
     def _failure(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
-        """A request that failed."""
         text = known_text(data.get("message")) or "no message"
         answer = self.answer(line, place, "failure")
         answer.session = self._session_of(line)
         at = answer.take(line)
-        answer.status = http_status(data.get("statusCode"))
-        answer.error = error_in_text(text, answer.status, known_text(data.get("errorType")))
-        answer.stop = message_reason(answer.error, at, text)
+        answer.fail(text, at, http_status(data.get("statusCode")), known_text(data.get("errorType")))
         return TreePlace(answer)
 
 
@@ -227,13 +212,10 @@ def _ends_loop(place: TreePlace) -> bool:
 def _take_usage(answer: TranscriptAnswer, line: TranscriptLine) -> None:
     """The counts, the cap and the stop word of a request, in the event that is not stored with a session."""
     data, at = object_of(line.value.get("data")), answer.take(line)
-    sent, made, thought, cached = (number_of(data.get(name)) for name in (
-        "inputTokens", "outputTokens", "reasoningTokens", "cacheReadTokens"))
-    answer.usage = Usage(sent, made, thought, cached) if sent is not None else answer.usage
+    counts = counts_of(data, "inputTokens", "outputTokens", "reasoningTokens", "cacheReadTokens")
+    answer.usage = Usage(*counts) if counts[0] is not None else answer.usage
     answer.cap = number_of(data.get("maxOutputTokens")) or answer.cap
     word = known_text(data.get("finishReason"))
     if word:
-        row = STOPS.get(word, StopRow(Stop.UNKNOWN))
-        answer.word_at = place = pointer_at(at, "data", "finishReason")
-        answer.stop = recorder_reason(row.stop, row.detail, place, word,
-                                      "copilot.finish_reasons" if word in STOPS else "unknown_word")
+        answer.word_at = pointer_at(at, "data", "finishReason")
+        answer.stop = table_reason(word, STOPS, answer.word_at, "copilot.finish_reasons")

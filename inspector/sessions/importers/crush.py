@@ -12,12 +12,13 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import ChatTableReader, has, schema
-from inspector.sessions.reasons import error_reason, recorder_reason
+from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine
+from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.dialogue import api_of
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.member_values import object_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
 
@@ -40,7 +41,6 @@ APIS: Mapping[str, str] = {
 }
 """How the names of its providers begin -> the wire format that Crush speaks with them."""
 FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provider": (str,)}}
-"""The members of a message that are read, and their possible types."""
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
 """The HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write it."""
 PASSED = frozenset({"system"})
@@ -60,15 +60,12 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Reader(ChatTableReader):
-    """One database being read."""
-
     name, agent, fields = "crush", "Crush", FIELDS
     words = "stop reasons are Crush's own words for the providers'"
     created = "created_at"
     json_columns = frozenset({"parts"})
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """A message of the user, of the model, or of a tool."""
         value, role = line.value, line.value.get("role")
         given = value.get("parts")
         parts = [(number, str(part.get("type")), object_of(part.get("data")))
@@ -88,14 +85,14 @@ class _Reader(ChatTableReader):
 
     def _answer(self, line: TranscriptLine, parts: list[tuple[int, str, dict[str, Any]]]) -> None:
         value = line.value
-        key = value.get("id")
-        answer = self.answer_of(line, key if isinstance(key, str) else f"row {line.number}",
+        key = text_or_none(value.get("id"))
+        answer = self.answer_of(line, f"row {line.number}" if key is None else key,
                                 api_of(APIS, value.get("provider")), value.get("model"), value.get("created_at"))
         at = answer.take(line)
-        answer.word_at = At(at.part, at.start, at.end, "/parts")
+        answer.word_at = pointer_at(at, "parts")
         done: list[ToolResultPart] = []
         for number, kind, data in parts:
-            here = At(at.part, at.start, at.end, f"/parts/{number}")
+            here = pointer_at(at, "parts", number)
             if kind == "text" and data.get("text"):
                 answer.parts.append(TextPart(str(data["text"])))
             elif kind == "reasoning" and data.get("thinking"):
@@ -114,33 +111,24 @@ class _Reader(ChatTableReader):
 
 
 def _call(data: dict[str, Any], at: At) -> ToolCall:
-    key, given = data.get("id"), data.get("input")
-    return ToolCall(key if isinstance(key, str) else None, str(data.get("name") or ""),
-                    given if isinstance(given, str) else None, data.get("finished") is not False, CallKind.FUNCTION,
-                    ArgsForm.STRING, at=at)
+    return ToolCall(text_or_none(data.get("id")), str(data.get("name") or ""), text_or_none(data.get("input")),
+                    data.get("finished") is not False, CallKind.FUNCTION, ArgsForm.STRING, at=at)
 
 
 def _result(data: dict[str, Any]) -> ToolResultPart:
-    key, name = data.get("tool_call_id"), data.get("name")
-    return ToolResultPart(key if isinstance(key, str) else None, name if isinstance(name, str) else None,
+    return ToolResultPart(text_or_none(data.get("tool_call_id")), text_or_none(data.get("name")),
                           str(data.get("content") or ""), data.get("is_error") is True)
 
 
 def _end(answer: TranscriptAnswer, data: dict[str, Any], at: At) -> None:
-    """The stop reason for the recorder's word; that of an error is read from its message."""
     word = data.get("reason")
     if not isinstance(word, str) or not word:
         return
     answer.word_at = at
     # `end_turn` may replace a `tool_use` whose run was halted: the calls of such an answer have no results.
-    row = STOPS.get(word)
     if word == "error":
         told = f"{data.get('message') or ''} {data.get('details') or ''}".strip()
         found = _STATUS.search(told)
-        answer.status = int(found[1] or found[2]) if found else None
-        answer.error = error_in_text(told, answer.status, None)
-        answer.stop = error_reason(answer.error, at, word)
-    elif row is None:
-        answer.stop = recorder_reason(Stop.UNKNOWN, None, at, word, "unknown_word")
+        answer.fail(told, at, int(found[1] or found[2]) if found else None, word=word)
     else:
-        answer.stop = recorder_reason(row.stop, row.detail, at, word, "crush.finish_reasons")
+        answer.stop = table_reason(word, STOPS, at, "crush.finish_reasons")

@@ -13,7 +13,7 @@ from typing import Any
 
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import Options
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, results_of, take_blocks, words_of
 from inspector.sessions.transcripts.member_values import known_text, object_of
@@ -35,8 +35,7 @@ FIELDS: Fields = {
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises rows with a role and a message that have no other format's names."""
-    seen = first_look(head)
-    values = [value for value in (seen.first, *seen.lines) if isinstance(value, dict)]
+    values = first_look(head).objects
     # 85: other importers know more members
     return 85 if values and all(_is_row(value) or _is_end(value) for value in values[:4]) else 0
 
@@ -50,14 +49,7 @@ def _is_row(value: dict[str, Any]) -> bool:
     return bare and value.get("role") in ("user", "assistant") and "content" in object_of(value.get("message"))
 
 
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Session(path, options)
-
-
 class _Session(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "cursor", "Cursor", FIELDS
     unit = "line"
     row_word = ("a row", "rows")
@@ -69,7 +61,6 @@ class _Session(ChatReader):
         self.parent_id = os.path.basename(os.path.dirname(folder)) if os.path.basename(folder) == "subagents" else ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message, or the end of a turn."""
         value, role = line.value, line.value.get("role")
         content = object_of(value.get("message")).get("content")
         if role == "assistant":
@@ -92,6 +83,9 @@ class _Session(ChatReader):
         mark = "ended" if status in ENDED else "interrupted" if interrupted else "stopped"
         told = f"turn_ended: {status[:40]}{f', {error[:200]}' if error else ''}" if mark != "interrupted" else ""
         return self.say(line, place, told, mark=mark)
+
+
+reader = _Session.of
 
 
 def _without_mark(part: ResponsePart) -> tuple[ResponsePart, ...]:

@@ -95,7 +95,6 @@ def _copy_one(source: str, target: str) -> None:
 
 
 def _state(path: str) -> list[tuple[int, int]]:
-    """Size and time of the file and of its logs."""
     found = []
     for suffix in _FILES:
         try:

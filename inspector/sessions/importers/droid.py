@@ -13,11 +13,9 @@ from pathlib import PurePath
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers import sibling
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.recording import Options, Skipped
-from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
@@ -27,7 +25,7 @@ from inspector.sessions.transcripts.chat_messages import (
     take_blocks,
     words_of,
 )
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
@@ -63,12 +61,11 @@ def sniff(head: bytes, path: str) -> int:
     if isinstance(first, dict) and first.get("type") == "session_start" and "id" in first:
         known = any(name in first for name in ("title", "sessionTitle", "owner", "cwd"))
         return 100 if known else 90
-    rows = [value for value in (first, *seen.lines) if isinstance(value, dict)]
-    if any(map(_is_stream, rows)):
+    if any(map(_is_stream, seen.objects)):
         return 90
-    if FOLDER in PurePath(path).parts and any(value.get("type") == "message" for value in rows):
+    if FOLDER in PurePath(path).parts and any(value.get("type") == "message" for value in seen.objects):
         return 85  # pi's rows look the same if they hold only texts
-    return 85 if any(map(_has_blocks, rows)) else 0
+    return 85 if any(map(_has_blocks, seen.objects)) else 0
 
 
 def _has_blocks(value: dict[str, Any]) -> bool:
@@ -78,14 +75,7 @@ def _has_blocks(value: dict[str, Any]) -> bool:
         object_of(block).get("type") in ("tool_use", "tool_result") for block in content)
 
 
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Session(path, options)
-
-
 class _Session(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "droid", "Droid", FIELDS
     unit, key = "line", "id"
     row_word = ("a row", "rows")
@@ -96,19 +86,14 @@ class _Session(ChatReader):
 
     def _settings(self) -> dict[str, Any]:
         """The settings file beside the session, with its model and total counts; empty if there is none."""
-        data = sibling(self.path, f"{re.sub(r'[.]jsonl$', '', self.path.rsplit('/', 1)[-1])}.settings.json")
-        try:
-            return object_of(loads(redact.body(data))) if data is not None else {}
-        except ValueError:
-            return {}
+        return object_beside(self.path, f"{self.path.rsplit('/', 1)[-1].removesuffix('.jsonl')}.settings.json")
 
     def look_ahead(self, data: bytes) -> bool:
         """Whether the session still has the model with which its rows were read."""
         return known_text(self._settings().get("model")) == self.set_model
 
     def summarise(self) -> None:
-        """Adds a notice with the counts of the whole session."""
-        counts = [number_of(object_of(self._settings().get("tokenUsage")).get(name)) for name in COUNTS]
+        counts = counts_of(object_of(self._settings().get("tokenUsage")), *COUNTS)
         if any(counts):
             said, made = counts[0] or 0, counts[1] or 0
             self.reading.notices.insert(
@@ -129,7 +114,6 @@ class _Session(ChatReader):
             self.places[key] = place
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message of the session, or a line of the stream."""
         value, kind = line.value, line.value.get("type")
         if kind == "message":
             message = object_of(value.get("message")) or {"role": value.get("role"),
@@ -186,9 +170,7 @@ class _Session(ChatReader):
     def _call(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads a call of the stream. It belongs to the answer before it, unless a message came between."""
         value = line.value
-        answer = place.answer if place.since is None else None
-        if answer is None:
-            answer = self.answer(line, place)
+        answer = place.right_above or self.answer(line, place)
         block = {"type": "tool_call", "id": value.get("toolCallId") or value.get("id"), "name": value.get("toolName"),
                  "parameters": value.get("parameters")}
         take_block(answer, block, line, answer.take(line))
@@ -196,20 +178,18 @@ class _Session(ChatReader):
 
     def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """The end of a run, with the words that it ends with."""
-        answer = place.answer if place.since is None else None
+        answer = place.right_above
         if answer is None or answer.text != text:
             answer = self.answer(line, place)
             answer.take(line)
             answer.parts.append(TextPart(text))
         usage = object_of(line.value.get("usage"))
         if usage and len(self.answers) == 1:  # the counts are those of the whole run
-            answer.usage = usage_of(usage)
+            given, made, cached = counts_of(usage, "input_tokens", "output_tokens", "cache_read_input_tokens")
+            answer.usage = Usage(given, made, None, cached)
         return self.say(line, TreePlace(answer), "completion", mark="ended")
 
 
-def usage_of(usage: dict[str, Any]) -> Usage:
-    """The token counts of a run, which are those of its answer if it has only one."""
-    return Usage(number_of(usage.get("input_tokens")), number_of(usage.get("output_tokens")), None,
-                 number_of(usage.get("cache_read_input_tokens")))
+reader = _Session.of
 
 

@@ -15,13 +15,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import error_reason, recorder_reason
+from inspector.sessions.importers.records import Piece, elements, first_look, first_value, list_pieces, object_in
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, Skipped
-from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
@@ -54,8 +53,8 @@ NOTES = frozenset({"info", "error", "warning"})
 """Types of rows that were only shown on the screen."""
 OPEN = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
 """States of a call that has no result yet."""
-Order = list[tuple[str | None, bytes, bool]]
-"""Records: the id of a message, its JSON, and whether a cut file may end in it."""
+Order = list[tuple[bytes, bool]]
+"""Records: the JSON of each, and whether a cut file may end in it."""
 FIELDS: Fields = {
     "": {
         "id": (str,), "type": (str,), "role": (str,), "timestamp": (str,), "content": (str, list, dict),
@@ -67,43 +66,29 @@ FIELDS: Fields = {
 def sniff(head: bytes, path: str) -> int:
     """Recognises a header with the session and its project, or an older history with Gemini's roles."""
     seen = first_look(head)
-    for value in (seen.first, *seen.lines[:2]):
-        if not isinstance(value, dict):
-            continue
+    for value in filter(None, map(object_of, (seen.first, *seen.lines[:2]))):
         if "sessionId" in value and "projectHash" in value:
             return 100
         rows = objects_of(value.get("history")) or objects_of(value.get("messages"))
         if any(row.get("role") == "gemini" or (row.get("type") == "gemini" and "id" in row) for row in rows):
             return 95
     # For a file whose header line is missing.
-    lost = (value for value in (seen.first, *seen.lines) if isinstance(value, dict))
-    return 80 if any(row.get("type") == "gemini" and {"id", "timestamp"} <= row.keys() for row in lost) else 0
+    return 80 if any(row.get("type") == "gemini" and {"id", "timestamp"} <= row.keys() for row in seen.objects) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the chat, including those that were rewound."""
-    first = first_look(data[: 1 << 16])
-    header = object_of(first.first)
+    header = object_of(first_value(data))
     name = next((name for name in ("messages", "history") if header.get(name)), None)  # `history` in the oldest files
     if name is not None:
         reader = _Chat(path, options)
-        reader.header(_whole(data) or header)
+        reader.header(object_in(data) or header)
         return reader.read_records(list_pieces(data, name))
     lines = _Lines(path, options)
     return lines.read_records(lines.fold(data))
 
 
-def _whole(data: bytes) -> dict[str, Any]:
-    """The JSON object in the bytes; an empty object if they are not one."""
-    try:
-        return object_of(loads(data))
-    except ValueError:
-        return {}
-
-
 class _Chat(ChatReader):
-    """One file being read."""
-
     assumed_api = API
     name, agent, fields = "gemini-cli", "Gemini CLI", FIELDS
     several_apis = False
@@ -116,7 +101,6 @@ class _Chat(ChatReader):
         """A note about the end of an answer whose message is still to come: its row and text."""
 
     def header(self, value: dict[str, Any]) -> None:
-        """Reads the header, which concerns the whole chat."""
         self.model = known_text(object_of(value.get("meta")).get("model")) or self.model
         self.title = known_text(value.get("summary")) or self.title
         self.session_id = known_text(value.get("sessionId")) or self.session_id
@@ -125,7 +109,6 @@ class _Chat(ChatReader):
             self.parent_id = os.path.basename(os.path.dirname(self.path))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message of the user or of the model, a row of the screen, or a step back."""
         value = line.value
         if isinstance(value.get("$rewindTo"), str):
             self.remarks["go back to before a message of the user"] += 1
@@ -178,7 +161,7 @@ class _Chat(ChatReader):
     def _split_answer(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
         """The answer above, if this message holds only its calls: a note on the screen may split an answer in two."""
         apart = bool(value.get("toolCalls")) and not value.get("tokens") and not words_of(value)
-        above = place.answer if place.since is None else None
+        above = place.right_above
         if not apart or above is None or above.calls or above.stop is not None or self.told is not None:
             return None
         return None if any(row.mark for row in above.after) else above
@@ -191,9 +174,9 @@ class _Chat(ChatReader):
     def _note(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """Reads a screen note: how an answer ended, that the user stopped it, or that a request failed."""
         told = text.lstrip("\u26a0\ufe0f ✕\t").strip()  # the marks that the screen puts before a note
-        answer = place.answer
+        answer = place.right_above
         if told in STOPS:
-            if answer is not None and place.since is None and answer.stop is None:
+            if answer is not None and answer.stop is None:
                 self._end(answer, line, told)  # no request since: the note came after its answer
             else:
                 self.told = (line, told)
@@ -203,9 +186,7 @@ class _Chat(ChatReader):
             return self.say(line, place, "", mark="interrupted")
         if told.startswith(FAILED):
             failed = self.answer(line, place)
-            at = failed.take(line)
-            failed.error = error_in_text(told, None, None)
-            failed.stop = error_reason(failed.error, at, told[:200])
+            failed.fail(told, failed.take(line), word=told[:200])
             return TreePlace(failed)
         if line.value.get("type") == "error":
             self.reading.skipped.append(Skipped(line.number - 1, f"an error on the screen: {told[:200]}"))
@@ -235,37 +216,32 @@ class _Lines(_Chat):
         order: Order = []
         live: dict[str, int] = {}
         for piece, last in _records(data):
-            value = _whole(piece)
+            value = object_in(piece)
             changed = object_of(value.get("$set"))
             if "$rewindTo" in value:
-                order.append((None, piece, last))
+                order.append((piece, last))
                 # After a rewind the same id may be written again as another message, on another branch.
                 live.clear()
             elif "$set" in value:
                 self.header(changed)
-                if isinstance(changed.get("messages"), list):
-                    self._replace(order, live, [held for _, held, _ in list_pieces(piece, "$set", "messages")])
+                # known ids get the new version, others are appended
+                for held in elements(piece, "$set", "messages"):
+                    _place(order, live, object_in(held).get("id"), held, False)
             elif "projectHash" in value and "sessionId" in value:
                 self.header(value)
             else:
                 _place(order, live, value.get("id"), piece, last)
-        for number, (_, piece, last) in enumerate(order, 1):
+        for number, (piece, last) in enumerate(order, 1):
             yield number, piece, last
-
-    def _replace(self, order: Order, live: dict[str, int], pieces: list[bytes]) -> None:
-        """Applies a `$set` of all messages: known ids get the new version, others are appended."""
-        for piece in pieces:
-            _place(order, live, _whole(piece).get("id"), piece, False)
 
 
 def _place(order: Order, live: dict[str, int], key: Any, piece: bytes, last: bool) -> None:
-    at = live.get(key) if isinstance(key, str) else None
-    if at is None:
-        if isinstance(key, str):
-            live[key] = len(order)
-        order.append((key if isinstance(key, str) else None, piece, last))
-    else:
-        order[at] = (key, piece, last)
+    if isinstance(key, str) and key in live:
+        order[live[key]] = piece, last
+        return
+    if isinstance(key, str):
+        live[key] = len(order)
+    order.append((piece, last))
 
 
 def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:

@@ -13,12 +13,11 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import message_reason
-from inspector.sessions.recording import Options, Skipped
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.recording import Skipped
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, any_text, call_of, pointer_at
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
 from loop_core.values import TextPart, ToolResultPart, Usage
 from loop_core.wire.gemini_generate.table import API
 
@@ -31,13 +30,11 @@ FIELDS: Fields = {
     "": {"type": (str,), "role": (str,), "tool_id": (str,), "tool_name": (str,), "status": (str,), "model": (str,),
          "error": (dict,), "stats": (dict,), "session_id": (str,)},
 }
-"""The members of an event that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises an event of this stream among the first lines."""
-    look = first_look(head)
-    return 90 if any(isinstance(value, dict) and _is_event(value) for value in (look.first, *look.lines)) else 0
+    return 90 if any(map(_is_event, first_look(head).objects)) else 0
 
 
 def _is_event(value: dict[str, Any]) -> bool:
@@ -47,31 +44,22 @@ def _is_event(value: dict[str, Any]) -> bool:
         kind == "result" and {"status", "stats"} <= value.keys())
 
 
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Stream(path, options)
-
-
 class _Stream(ChatReader):
-    """One file being read."""
-
     assumed_api = API
     name, agent, fields = "gemini-stream", "Gemini CLI", FIELDS
     unit, row_word = "line", ("an event", "events")
     several_apis = False
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A piece of text, a call, a result, or the outcome."""
         value, kind = line.value, line.value.get("type")
         if kind == "message" and value.get("role") == "assistant":
             return self._text(line, place)
         if kind == "message":
             return self.say(line, place, any_text(value.get("content")), own=value.get("role") != "user")
         if kind == "tool_use":
-            answer = self._current(line, place)
-            at = answer.word_at = answer.take(line)
+            answer = self.stream_answer(line, place, "event")
             answer.parts.append(call_of(value.get("tool_id"), value.get("tool_name"), value.get("parameters"),
-                                        partial(slice_of, line.data), "parameters", pointer_at(at)))
+                                        partial(slice_of, line.data), "parameters", pointer_at(answer.word_at)))
             return TreePlace(answer)
         if kind == "tool_result":
             failed = value.get("status") == "error"
@@ -89,16 +77,9 @@ class _Stream(ChatReader):
         lines.count(kind, frozenset({"init"}))
         return place
 
-    def _current(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
-        """The answer that an event belongs to: a new one after a result or a message."""
-        if place.answer is not None and place.since is None:
-            return place.answer
-        return self.answer(line, place, "event")
-
     def _text(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """The next piece of the text of an answer."""
-        answer = self._current(line, place)
-        answer.word_at = answer.take(line)
+        answer = self.stream_answer(line, place, "event")
         text = any_text(line.value.get("content"))
         last = answer.parts[-1] if answer.parts else None
         if isinstance(last, TextPart):
@@ -111,8 +92,8 @@ class _Stream(ChatReader):
         """How the run ended: by itself, or by an error."""
         value, stats = line.value, object_of(line.value.get("stats"))
         if len(self.answers) == 1:  # the counts are those of the whole run
-            names = ("input_tokens", "output_tokens", "reasoning_tokens", "cached")
-            self.answers[0].usage = Usage(*(number_of(stats.get(name)) for name in names))
+            counts = counts_of(stats, "input_tokens", "output_tokens", "reasoning_tokens", "cached")
+            self.answers[0].usage = Usage(*counts)
         error = object_of(value.get("error"))
         if value.get("status") != "error":
             return self.say(line, place, "success", mark="ended") if value.get("status") == "success" else place
@@ -121,7 +102,8 @@ class _Stream(ChatReader):
         if mark is not None:
             return self.say(line, place, text, mark=mark)
         answer = self.answer(line, place, "error")
-        at = answer.take(line)
-        answer.error = error_in_text(text, None, kind)
-        answer.stop = message_reason(answer.error, at, text)
+        answer.fail(text, answer.take(line), kind=kind)
         return TreePlace(answer)
+
+
+reader = _Stream.of

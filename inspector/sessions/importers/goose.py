@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers import HEAD, SQLITE
+from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import TABLE, ChatTableReader, has, schema
 from inspector.sessions.importers.records import (
     compact_json,
     elements,
     first_look,
-    list_of,
+    first_value,
     number_records,
     whole_object,
 )
@@ -27,7 +27,8 @@ from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.chat_messages import pointer_at
+from inspector.sessions.transcripts.member_values import object_of, text_or_none
 from loop_core.values import (
     ArgsForm,
     At,
@@ -62,7 +63,6 @@ Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
 FIELDS: Fields = {
     "": {"role": (str,), "content_json": (list,), "content": (list,), "metadata_json": (dict,)},
 }
-"""The members of a message that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -77,13 +77,12 @@ def sniff(head: bytes, path: str) -> int:
     members = {"description", "message_count", "conversation"}
     if "working_dir" in first and members & first.keys():
         return 95
-    return 85 if any(map(_is_message, (first, *look.lines))) else 0
+    return 85 if any(map(_is_message, look.objects)) else 0
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: dict[str, Any]) -> bool:
     """Whether it is a message of the JSON lines, whose blocks no other agent names so."""
-    if not isinstance(value, dict) or value.get("role") not in ("user", "assistant") or type(
-            value.get("created")) is not int:
+    if value.get("role") not in ("user", "assistant") or type(value.get("created")) is not int:
         return False
     content = value.get("content")
     blocks = [_add_type(block)[0] for block in content if isinstance(block, dict)] if isinstance(content, list) else []
@@ -104,7 +103,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Reader(path, options)
     if data.startswith(SQLITE):
         return reader.read_database()
-    if "conversation" in (first_look(data[:HEAD]).first or {}):
+    if "conversation" in (first_value(data) or {}):
         reader.unit = "message"
         pieces = number_records(_export_rows(data, whole_object(data)), cut=True)
         return reader.read_records(pieces)
@@ -116,12 +115,10 @@ def _export_rows(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     """What `goose session export` writes: the session, and its messages."""
     session = {name: value.get(name) for name in ("id", "name", "description", "working_dir", "model_config")}
     yield compact_json({TABLE: "sessions", **session})
-    yield from elements(list_of(data, "conversation"))
+    yield from elements(data, "conversation")
 
 
 class _Reader(ChatTableReader):
-    """One file being read."""
-
     name, agent, fields = "goose", "Goose", FIELDS
     words = "Goose keeps no stop word: what is shown is inferred from other rows, and says so"
     created = "created_timestamp"
@@ -135,20 +132,18 @@ class _Reader(ChatTableReader):
         """When the last row of an answer was written."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A row; the first line of an older file is its session."""
+        # the first line of an older file is its session
         if "role" not in line.value and TABLE not in line.value and (
                 "working_dir" in line.value or "message_count" in line.value):
             line.value[TABLE] = "sessions"
         return super().take(line, lines, place)
 
     def open_session(self, value: dict[str, Any]) -> None:
-        """The model of the session, for messages that name none."""
-        model = object_of(value.get("model_config_json") or value.get("model_config")).get("model_name")
-        self.model = model if isinstance(model, str) else None
+        config = object_of(value.get("model_config_json") or value.get("model_config"))
+        self.model = text_or_none(config.get("model_name"))
         self.written = None
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """A message of the user, with the results of tools, or of the model."""
         value = line.value
         column = "content_json" if "content_json" in value else "content"
         given = value.get(column)
@@ -182,7 +177,7 @@ class _Reader(ChatTableReader):
         at = answer.take(line)
         answer.word_at = answer.word_at if len(answer.lines) > 1 else at
         for path, block in blocks:
-            here = At(at.part, at.start, at.end, "".join(f"/{step}" for step in (column, *path)))
+            here = pointer_at(at, column, *path)
             kind = block.get("type")
             if kind == "text" and isinstance(block.get("text"), str):
                 answer.parts.append(TextPart(block["text"]))
@@ -214,7 +209,7 @@ class _Reader(ChatTableReader):
         self, answer: TranscriptAnswer, block: dict[str, Any], call: dict[str, Any], at: At, slice_at: Any
     ) -> None:
         """A call; one that Goose could not read holds its error instead."""
-        key = block.get("id") if isinstance(block.get("id"), str) else None
+        key = text_or_none(block.get("id"))
         # A call is {"status", "value"}; where serde wrote it, Rust's own {"Ok": …} or {"Err": …}.
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
         made = object_of(call.get(inner))
@@ -247,7 +242,6 @@ def _message(error: Any) -> str:
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
     """The result of a tool; a failure holds an error."""
-    key = block.get("id")
     result = object_of(block.get("toolResult", block.get("tool_result")))
     value = result.get("value", result.get("Ok"))  # as in `_call`: Goose's own form, or serde's
     content = object_of(value).get("content") if isinstance(value, dict) else value
@@ -257,7 +251,7 @@ def _result(block: dict[str, Any]) -> ToolResultPart:
     said = "\n".join(text for text in texts if isinstance(text, str)) or _message(error)
     said = said or ("" if given is None else compact_json(given).decode())
     failed = error is not None or object_of(value).get("isError") is True
-    return ToolResultPart(key if isinstance(key, str) else None, None, said, failed)
+    return ToolResultPart(text_or_none(block.get("id")), None, said, failed)
 
 
 def _text(content: dict[str, Any]) -> Any:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inspector.sessions import detection, traffic
+from inspector.sessions.importers.records import complete, object_in
 from inspector.sessions.intake import Room, unpack
 from inspector.sessions.recording import (
     ODD,
@@ -81,7 +82,7 @@ def collect_answers(messages: Sequence[Any]) -> list[SocketAnswer]:
         data = _data(message) if kind in (_SENT, _RECEIVED) else None
         if data is None:
             continue
-        event = _event(data)
+        event = object_in(data)
         when = traffic.number(message.get("time"))
         if kind == _RECEIVED:
             _add_event(answers, index, data, event, when)
@@ -114,14 +115,6 @@ def _data(message: dict[str, Any]) -> bytes | None:
         return binascii.a2b_base64(data)
     except (binascii.Error, ValueError):
         return None
-
-
-def _event(data: bytes) -> dict[str, Any]:
-    try:
-        value = traffic.loads(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _raw_of_answer(base: RawExchange, answer: SocketAnswer, cut: bool) -> RawExchange:
@@ -214,12 +207,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def _take(reading: FileReading, number: int, raw: RawExchange | str, entry: Any, cut: bool = False) -> None:
     """Adds what an entry holds: one exchange, or those of its WebSocket."""
-    if isinstance(raw, str):
-        reading.skipped.append(Skipped(number, raw))
-        return
-    messages = entry.get("_webSocketMessages")
-    if not isinstance(messages, list):
-        reading.raws.append(raw)
+    messages = None if isinstance(raw, str) else entry.get("_webSocketMessages")
+    if isinstance(raw, str) or not isinstance(messages, list):
+        reading.add(number, raw)
         return
     raws, skipped = socket_exchanges(raw, messages, cut)
     reading.raws.extend(raws)
@@ -257,17 +247,9 @@ def _take_cut(reading: FileReading, number: int, rest: str, room: Room | None) -
         return
     if "_webSocketMessages" not in entry:
         raw.recorded, raw.end = bool(raw.body), TransportEnd.CUT
-    if "response" not in entry and not _whole(raw.request_text):
+    if "response" not in entry and not complete(raw.request_text or ""):
         raw.request_text = None
     _take(reading, number, raw, entry, cut=True)
-
-
-def _whole(text: str | None) -> bool:
-    try:
-        traffic.loads(text or "")
-    except ValueError:
-        return False
-    return True
 
 
 def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange | str:
@@ -295,7 +277,7 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
             clean=clean and "encoding" not in content,  # a search of the file sees no credential within base64
         )
         moved = word(response.get("redirectURL"))
-        if moved and raw.status in REDIRECTS and not _header(headers, "location"):
+        if moved and raw.status in REDIRECTS and not traffic.header(headers, "location"):
             headers.append(("location", moved))
         failure = word(response.get("_error")) or word(entry.get("_error"))
         return _with_body(raw, content, response.get("bodySize"), failure, room)
@@ -309,7 +291,7 @@ def _with_body(
     text = content.get("text")
     if not isinstance(text, str) or not text:
         # An error's status is evidence enough; a length of 0 shows that there was no body.
-        raw.recorded = says_enough(raw.status) or _header(raw.headers, "content-length") == "0"
+        raw.recorded = says_enough(raw.status) or traffic.header(raw.headers, "content-length") == "0"
         if failure or raw.status is None:
             raw.recorded, raw.end = True, TransportEnd.ABORTED  # status 0 or an error: the browser got no answer
         return raw
@@ -318,7 +300,7 @@ def _with_body(
             raw.body = binascii.a2b_base64(text)
         except (binascii.Error, ValueError):
             return raw.without_body("its body is not valid base64")
-        unpacked = unpack(raw.body, _header(raw.headers, "content-encoding"), room)
+        unpacked = unpack(raw.body, traffic.header(raw.headers, "content-encoding"), room)
         if isinstance(unpacked, str):
             return raw.after_failed_unpack(unpacked)
         raw.body = unpacked
@@ -333,11 +315,12 @@ def _with_body(
 
 def _kept_less(raw: RawExchange, content: Mapping[str, Any], received: Any) -> bool:
     """Whether the recorder states that it kept less of the body than it received."""
-    size, length = content.get("size"), _header(raw.headers, "content-length")
+    size, length = content.get("size"), traffic.header(raw.headers, "content-length")
     if isinstance(size, int) and size > len(raw.body):
         return True
     if isinstance(received, int) and received > len(raw.body) and length == str(received):
-        return not _header(raw.headers, "content-encoding")  # what was received is compressed, what is kept is not
+        # what was received is compressed, what is kept is not
+        return not traffic.header(raw.headers, "content-encoding")
     comment = content.get("comment")
     return isinstance(comment, str) and _SHORTENED.search(comment) is not None
 
@@ -352,10 +335,6 @@ def _headers(headers: Any) -> Headers:
     except (KeyError, TypeError):
         return [(str(each.get("name")), str(each.get("value", ""))) for each in headers if isinstance(each, dict)]
     return pairs
-
-
-def _header(headers: Headers, name: str) -> str:
-    return next((str(value).strip().lower() for key, value in headers if str(key).lower() == name), "")
 
 
 def _number(value: Any) -> float | None:

@@ -17,16 +17,23 @@ from inspector.sessions.importers.records import (
     compact_json,
     elements,
     first_look,
-    list_of,
     number_records,
+    object_lines,
     whole_object,
 )
-from inspector.sessions.reasons import error_reason, recorder_reason
+from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
-from inspector.sessions.transcripts.answer import TranscriptLine, content_text
-from inspector.sessions.transcripts.chat_messages import object_lines
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import TranscriptLine
+from inspector.sessions.transcripts.chat_messages import pointer_at, text_of
+from inspector.sessions.transcripts.member_values import (
+    CAPS,
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
+    text_or_none,
+)
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
 
@@ -42,7 +49,6 @@ STOPS: Mapping[str, StopRow] = {
 FIELDS: Fields = {
     "": {"role": (str,), "content": (str, list), "tool_calls": (list,), "finish_reason": (str,)},
 }
-"""The members of a message that are read, and their possible types."""
 META = "session_meta"
 """The role of the first line of a file of lines, which has the model, its tools and the platform."""
 OWN = frozenset({"finish_reason", "reasoning", "reasoning_details"})
@@ -54,8 +60,6 @@ OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "sess
 """The members of a snapshot, of an exported session, and of a request that failed (`request_dump_….json`)."""
 FAILED = "failed request"
 """The role that we give to the record of a failed request."""
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""The names of the output cap in a request."""
 _JSON_TEXT = "\0json:"
 """The prefix with which Hermes stores a list of blocks in the text column `content`."""
 
@@ -69,13 +73,13 @@ def sniff(head: bytes, path: str) -> int:
     look = first_look(head)
     if isinstance(look.first, dict) and any(names <= look.first.keys() for names in OBJECTS):
         return 95
-    return 85 if any(map(_is_row, (look.first, *look.lines))) else 0
+    return 85 if any(map(_is_row, look.objects)) else 0
 
 
-def _is_row(value: Any) -> bool:
+def _is_row(value: dict[str, Any]) -> bool:
     """Whether a value is a message of an older release, which wrote one per line, and has members that only Hermes
     writes."""
-    if not isinstance(value, dict) or ("timestamp" not in value and "tools" not in value):
+    if "timestamp" not in value and "tools" not in value:
         return False
     calls = objects_of(value.get("tool_calls"))
     own = not OWN.isdisjoint(value) or any("response_item_id" in call for call in calls)
@@ -100,7 +104,7 @@ def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
              **{name: value.get(name) for name in ("title", "model", "parent_session_id")}}
     yield compact_json({TABLE: "sessions", **{name: held for name, held in names.items() if isinstance(held, str)}})
     if "request" not in value:
-        yield from map(_with_calls, elements(list_of(data, "messages")))
+        yield from map(_with_calls, elements(data, "messages"))
         return
     body = object_of(object_of(value["request"]).get("body"))
     asked = objects_of(body.get("messages"))
@@ -118,13 +122,11 @@ def _with_calls(message: bytes) -> bytes:
         if not isinstance(value.get("tool_calls"), str):
             return message
         return compact_json({**value, "tool_calls": traffic.loads(value["tool_calls"] or "null")})
-    except (ValueError, RecursionError):
+    except ValueError:
         return message
 
 
 class _Reader(ChatTableReader):
-    """One file being read."""
-
     name, agent, fields = "hermes", "Hermes", FIELDS
     words = "stop reasons are the words that Hermes writes down; it maps the providers' words first"
     created = "timestamp"
@@ -135,11 +137,9 @@ class _Reader(ChatTableReader):
         self.model: str | None = None
 
     def open_session(self, value: dict[str, Any]) -> None:
-        """Reads the model, which messages do not state."""
-        self.model = value["model"] if isinstance(value.get("model"), str) else None
+        self.model = text_or_none(value.get("model"))
 
     def message(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """A message of the user, of the model, or of a tool."""
         value, role = line.value, line.value.get("role")
         # A compaction sets `active` to 0 as well; only an undo by the user leaves `compacted` at 0.
         if value.get("active") == 0 and value.get("compacted") != 1:
@@ -153,10 +153,8 @@ class _Reader(ChatTableReader):
         elif role == "assistant":
             self._answer(line, text)
         elif role == "tool":
-            key, name = value.get("tool_call_id"), value.get("tool_name")
-            error = value.get("finish_reason") == "error"
-            self.results(line.number, ToolResultPart(key if isinstance(key, str) else None,
-                                                     name if isinstance(name, str) else None, text, error))
+            key, name = text_or_none(value.get("tool_call_id")), text_or_none(value.get("tool_name"))
+            self.results(line.number, ToolResultPart(key, name, text, value.get("finish_reason") == "error"))
         else:
             if role == META:
                 self.open_session(value)
@@ -171,29 +169,26 @@ class _Reader(ChatTableReader):
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, value.get("model"), value.get("timestamp"))
         at = answer.take(line)
         status = number_of(error.get("response_status")) or number_of(error.get("status_code"))
-        answer.cap, answer.status = number_of(value.get("cap")), status
+        answer.cap = number_of(value.get("cap"))
         told = known_text(error.get("message")) or "no message"
-        answer.error = error_in_text(told, status, known_text(error.get("type")))
-        answer.stop = error_reason(answer.error, at, told[:200])
+        answer.fail(told, at, status, known_text(error.get("type")), told[:200])
 
     def _answer(self, line: TranscriptLine, text: str) -> None:
         value = line.value
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, self.model, value.get("timestamp"))
         at = answer.take(line)
-        thought = value.get("reasoning_content") or value.get("reasoning")
-        if isinstance(thought, str) and thought:
-            answer.parts.append(ReasoningPart(thought, None))
+        thought = known_text(value.get("reasoning_content") or value.get("reasoning"))
+        if thought:
+            answer.parts.append(ReasoningPart(thought))
         if text:
             answer.parts.append(TextPart(text))
         calls = value.get("tool_calls")
         for number, call in enumerate(calls if isinstance(calls, list) else ()):
             answer.parts.append(_call(object_of(call), line, number, at))
-        word = value.get("finish_reason")
-        answer.word_at = place = At(at.part, at.start, at.end, "/finish_reason")
-        if isinstance(word, str) and word:
-            row = STOPS.get(word, StopRow(Stop.UNKNOWN))
-            rule = "hermes.finish_reasons" if word in STOPS else "unknown_word"
-            answer.stop = recorder_reason(row.stop, row.detail, place, word, rule)
+        word = known_text(value.get("finish_reason"))
+        answer.word_at = pointer_at(at, "finish_reason")
+        if word:
+            answer.stop = table_reason(word, STOPS, answer.word_at, "hermes.finish_reasons")
 
 
 def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> ToolCall:
@@ -201,9 +196,8 @@ def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> To
     key, given = call.get("id") or call.get("call_id"), function.get("arguments")
     text = isinstance(given, str)
     arguments = given if text else slice_of(line.data, "tool_calls", number, "function", "arguments")
-    return ToolCall(key if isinstance(key, str) else None, str(function.get("name") or ""), arguments, True,
-                    CallKind.FUNCTION, ArgsForm.STRING if text else ArgsForm.OBJECT,
-                    at=At(at.part, at.start, at.end, f"/tool_calls/{number}"))
+    return ToolCall(text_or_none(key), str(function.get("name") or ""), arguments, True, CallKind.FUNCTION,
+                    ArgsForm.STRING if text else ArgsForm.OBJECT, at=pointer_at(at, "tool_calls", number))
 
 
 def _text(content: Any) -> str:
@@ -211,6 +205,6 @@ def _text(content: Any) -> str:
     if isinstance(content, str) and content.startswith(_JSON_TEXT):
         try:
             content = traffic.loads(content.removeprefix(_JSON_TEXT))
-        except (ValueError, RecursionError):
+        except ValueError:
             return str(content)
-    return content if isinstance(content, str) else content_text(content)
+    return text_of(content)

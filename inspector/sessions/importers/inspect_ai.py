@@ -14,16 +14,23 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look, zip_content, zip_members
+from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, zip_content, zip_members
 from inspector.sessions.intake import Room
-from inspector.sessions.reasons import PROVIDER, error_reason, provider_reason, recorder_reason
+from inspector.sessions.reasons import PROVIDER, provider_reason, table_reason
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, common_beginning, unusable
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text, slice_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import Piece, call_of, list_pieces, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import (
+    CAPS,
+    cap_of,
+    counts_of,
+    known_text,
+    object_of,
+    objects_of,
+)
 from loop_core.values import (
     At,
     Evidence,
@@ -49,8 +56,6 @@ STOPS: Mapping[str, StopRow] = {
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SOURCE),
 }
 """Inspect's words; `unknown` has no meaning."""
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Names of the output cap in a request."""
 KEPT = ("event", "timestamp", "model", "output", "error", "pending", "config")
 """Members of a model event that are shown as its row; its input is shown by the events before it."""
 WITHOUT_ANSWER = frozenset({
@@ -78,8 +83,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Log(DialogueReader):
-    """One log being read."""
-
     name, agent, fields = "inspect", "Inspect", FIELDS
     unit, row_word = "event", ("an event", "events")
 
@@ -103,7 +106,7 @@ class _Log(DialogueReader):
 
     def _samples(self, data: bytes) -> Iterator[dict[str, Any]]:
         if not data.startswith(b"PK"):
-            self._about(object_of(first_look(data[: 1 << 16]).first))
+            self._about(object_of(first_value(data)))
             for number, piece, last in list_pieces(data, "samples"):
                 yield from self._sample(f"sample {number}", piece, last)
             return
@@ -141,14 +144,12 @@ class _Log(DialogueReader):
     # -- records ---------------------------------------------------------------------------------------------------
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The sample of a record."""
         session = known_text(value.get("session")) or ""
         if session not in self.titles:
             self.titles[session], self.given = session, set()
         return session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An answer, a result, words of the user, or the end of the sample."""
         value = line.value
         kind = value.get("event") or value.get("role")
         if kind in ("model", "assistant"):
@@ -186,8 +187,7 @@ class _Log(DialogueReader):
         path: tuple[str | int, ...] = ("output", "choices", 0, "message")
         _take_parts(answer, object_of(choice.get("message")), line, at, path)
         answer.usage = usage_of(output.get("usage"))
-        answer.cap = next((cap for holder in (object_of(value.get("config")), asked) for cap_name in CAPS
-                           if (cap := number_of(holder.get(cap_name)))), None)
+        answer.cap = cap_of(object_of(value.get("config")), asked)
         self._end(answer, value, choice, given, at)
         return self.here
 
@@ -198,18 +198,14 @@ class _Log(DialogueReader):
         answer.word_at = pointer_at(at, "output", "choices", 0, "stop_reason")
         failed = known_text(value.get("error")) or known_text(object_of(value.get("output")).get("error"))
         if failed is not None:
-            answer.error = error_in_text(failed, None, None)
-            answer.stop = error_reason(answer.error, pointer_at(at, "error"), failed)
+            answer.fail(failed, pointer_at(at, "error"), word=failed)
             return
         word = known_text(choice.get("stop_reason"))
         if take_provider_word(answer, output, at, "call", "response") or word is None or value.get("pending") is True:
             return
-        row = STOPS.get(word)
-        answer.stop = recorder_reason(row.stop if row else Stop.UNKNOWN, row.detail if row else None, answer.word_at,
-                                      word, "inspect.stop_reasons" if row else "unknown_word")
+        answer.stop = table_reason(word, STOPS, answer.word_at, "inspect.stop_reasons")
 
     def summarise(self) -> None:
-        """Adds notices about the samples, and about the source of the stop words."""
         super().summarise()
         own = sum(answer.word is None and answer.stop is not None for answer in self.answers)
         if own:
@@ -246,8 +242,7 @@ def usage_of(usage: Any) -> Usage | None:
     """Token counts in Inspect's names."""
     if not isinstance(usage, dict):
         return None
-    return Usage(number_of(usage.get("input_tokens")), number_of(usage.get("output_tokens")),
-                 number_of(usage.get("reasoning_tokens")), number_of(usage.get("input_tokens_cache_read")))
+    return Usage(*counts_of(usage, "input_tokens", "output_tokens", "reasoning_tokens", "input_tokens_cache_read"))
 
 
 # -- A sample as records -----------------------------------------------------------------------------------------------

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import IO, Any
 
-from inspector.sessions import redact
-from inspector.sessions.importers import sibling
 from inspector.sessions.importers.kimi_cli import (
     MARKS,
     ROWS,
@@ -23,25 +21,15 @@ from inspector.sessions.importers.kimi_cli import (
     text_of,
     usage_of,
 )
-from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import provider_reason, recorder_reason
+from inspector.sessions.importers.records import first_look, object_beside
+from inspector.sessions.reasons import provider_reason, table_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
-from loop_core.values import (
-    ArgsForm,
-    At,
-    OpaquePart,
-    ReasoningPart,
-    Stop,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-)
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of, text_or_none
+from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire import wire
 from loop_core.wire.failures import StopRow
 
@@ -71,9 +59,7 @@ STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "
 def sniff(head: bytes, path: str) -> int:
     """Recognises the protocol in the first line, the state of a session, or a record of either client."""
     seen = first_look(head)
-    for value in (seen.first, *seen.lines):
-        if not isinstance(value, dict):
-            continue
+    for value in seen.objects:
         if value.get("type") == "metadata" and "protocol_version" in value:
             return 100
         if value.get("type") in ("llm.request", "context.append_loop_event", "turn.prompt"):
@@ -99,7 +85,7 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 class _State(KimiReader):
-    """The state of a session, which holds no answer."""
+    """The state of a session, which holds no answer and is written anew each time."""
 
     def __init__(self, path: str, options: Options, value: dict[str, Any]) -> None:
         super().__init__(path, options)
@@ -116,15 +102,14 @@ class _State(KimiReader):
             reading.about = SessionAbout(title=title)
         return reading
 
+    def look_ahead(self, data: bytes) -> bool:
+        """It has no rows that could be added."""
+        return False
+
 
 def title_of(path: str) -> str:
     """The title in the session's state file, two folders up, with a subagent's own name. Empty if unknown."""
-    data = sibling(path, "../../state.json")
-    try:
-        value = loads(redact.body(data)) if data is not None else None
-    except ValueError:
-        return ""
-    title = known_text(value.get("title")) if isinstance(value, dict) else None
+    title = known_text(object_beside(path, "../../state.json").get("title"))
     agent = os.path.basename(os.path.dirname(path))
     return f"{title} › {agent}" if title and agent != "main" else title or ""
 
@@ -153,7 +138,6 @@ class _Session(KimiReader):
         self.steps: dict[str, TranscriptAnswer] = {}
         self.asked: dict[str, Any] = {}
         """The last record of a request."""
-        self.compacted: str | None = None
         self.prompt: tuple[int, str] | None = None
         """The line and text of a prompt without a message yet."""
         self.raw = 0
@@ -167,7 +151,6 @@ class _Session(KimiReader):
         """The last message of the user."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message, a request, or an event of the loop."""
         value, kind = line.value, line.value.get("type")
         event = value.get("event")
         if kind == "context.append_loop_event" and isinstance(event, dict):
@@ -240,9 +223,8 @@ class _Session(KimiReader):
         kind = event.get("type")
         if kind == "tool.result":
             result = event.get("result")
-            failed = isinstance(result, dict) and result.get("isError") is True
-            key = event.get("toolCallId")
-            part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(result), failed)
+            failed = object_of(result).get("isError") is True
+            part = ToolResultPart(text_or_none(event.get("toolCallId")), None, text_of(result), failed)
             return place.after(InterimRow(line.number, "", (part,)))
         if kind == "step.begin" and isinstance(event.get("uuid"), str):
             place = self._empty_step(place)
@@ -255,7 +237,7 @@ class _Session(KimiReader):
         at = answer.take(line)
         if kind == "step.end":
             self._end(answer, event, at)
-            return self.place if self.place.answer is answer else TreePlace(answer)
+            return self.last if self.last.answer is answer else TreePlace(answer)
         self._part(answer, line, event, at)
         return place if place.answer is answer else TreePlace(answer)
 
@@ -270,8 +252,7 @@ class _Session(KimiReader):
         return TreePlace(answer, place.since) if place.answer is before.answer else place
 
     def settle(self) -> None:
-        """The last step may have no output either."""
-        self._empty_step(self.place)
+        self._empty_step(self.last)
         super().settle()
 
     def _step(self, line: TranscriptLine, key: str, place: TreePlace) -> TranscriptAnswer:
@@ -287,8 +268,7 @@ class _Session(KimiReader):
         answer.started = moment_text(asked.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.
         answer.cap = asked["maxTokens"] if type(asked.get("maxTokens")) is int else None
-        answer.note_compaction(self.compacted)
-        self.compacted = None
+        self.note_compaction(answer)
         self.steps[key] = self.add(answer)
         return answer
 
@@ -296,13 +276,9 @@ class _Session(KimiReader):
         slice_at = partial(slice_of, line.data, "event")
         part = event.get("part")
         if event.get("type") == "tool.call":
-            given = event.get("args")
-            form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
-            key, name = (event.get(each) if isinstance(event.get(each), str) else None
-                         for each in ("toolCallId", "name"))
-            arguments = given if isinstance(given, str) else None if given is None else slice_at("args")
-            answer.parts.append(ToolCall(key, name or "", arguments, True, form=form,
-                                         at=At(at.part, at.start, at.end, "/event")))
+            call = call_of(event.get("toolCallId"), event.get("name"), event.get("args"), slice_at, "args",
+                           pointer_at(at, "event"))
+            answer.parts.append(call._replace(id=text_or_none(event.get("toolCallId"))))
         else:
             _content(answer, part, partial(slice_at, "part"))
 
@@ -317,24 +293,20 @@ class _Session(KimiReader):
         """Reads the token counts and the first word that is present; each word comes with its JSON pointer."""
         answer.usage = usage_of(spent.get("usage"))
         answer.id = known_text(spent.get("messageId")) or answer.id
-        answer.word_at = At(at.part, at.start, at.end, own[-1][1])
+        answer.word_at = at._replace(pointer=own[-1][1])
         if isinstance(raw[0], str) and raw[0]:
             self.raw += 1
             answer.word = raw[0]
-            place = At(at.part, at.start, at.end, raw[1])
-            answer.stop = provider_reason(answer.word, place, wire(answer.api).stop_reasons, answer.api)
+            words = wire(answer.api).stop_reasons
+            answer.stop = provider_reason(answer.word, at._replace(pointer=raw[1]), words, answer.api)
             return
         for word, pointer in own:
             if not isinstance(word, str) or not word:
                 continue
-            place = At(at.part, at.start, at.end, pointer)
-            row = STOPS.get(word)
-            answer.stop = recorder_reason(Stop.UNKNOWN, None, place, word, "unknown_word") if row is None else \
-                recorder_reason(row.stop, row.detail, place, word, "kimi.stop_reasons")
+            answer.stop = table_reason(word, STOPS, at._replace(pointer=pointer), "kimi.stop_reasons")
             return
 
     def summarise(self) -> None:
-        """The notice about steps without the provider's word, and the session's title and parent."""
         title = title_of(self.path)
         # every agent of a session has a folder; `main` began the others
         session, _, agent = os.path.dirname(self.path).rpartition("/agents/")

@@ -14,25 +14,14 @@ from typing import Any, NamedTuple
 
 from inspector.config import files as bounds
 from inspector.sessions import redact
-from inspector.sessions.importers import sibling
+from inspector.sessions.importers.records import object_beside
 from inspector.sessions.recording import Options, SessionAbout, below_file
-from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
-from inspector.sessions.transcripts.chat_messages import MessageReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.ending_rules import infer
-from inspector.sessions.transcripts.member_values import known_text, object_of
-from loop_core.values import (
-    ArgsForm,
-    At,
-    ExchangePart,
-    ReasoningPart,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-    Usage,
-)
+from inspector.sessions.transcripts.member_values import first_text, known_text, object_of, text_or_none
+from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ROWS = frozenset({
     "metadata", "config.update", "tools.set_active_tools", "turn.prompt", "turn.steer", "turn.cancel", "turn.ended",
@@ -53,7 +42,6 @@ FIELDS: Fields = {
         "finishReason": (str,), "providerFinishReason": (str,), "rawFinishReason": (str,), "part": (dict,),
     },
 }
-"""The members of a record that are read, and their possible types."""
 
 
 def text_of(value: Any) -> str:
@@ -80,31 +68,12 @@ def usage_of(usage: Any) -> Usage | None:
     return Usage(sum(known) if known else None, count("output"), None, parts[1])
 
 
-class KimiReader(TranscriptReader):
-    """The common reader of both clients: rows in sequence, without a tree."""
+class KimiReader(ChatReader):
+    """The common reader of both clients."""
 
     name, fields = "kimi", FIELDS
-    key, row_word = "", ("a record", "records")
-    several_apis = steered = True
-
-    def __init__(self, path: str, options: Options) -> None:
-        super().__init__(path, options)
-        self.place = TreePlace(None)
-
-    def above(self, value: dict[str, Any]) -> TreePlace:
-        """The last place."""
-        return self.place
-
-    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the place of the next record."""
-        self.place = place
-
-    def settle(self) -> None:
-        """Infers the ends of steps without a stop word from the other rows."""
-        for answer in self.answers:
-            caps = frozenset() if answer.cap is None else frozenset({answer.cap})
-            answer.stop = answer.stop or infer(answer, caps)
-        super().settle()
+    unit, row_word = "line", ("a record", "records")
+    steered = True
 
 
 _NAME = re.compile(r"[\w-]{1,80}")
@@ -126,10 +95,10 @@ def event_of(value: dict[str, Any]) -> WireEvent:
     event, agent, title = object_of(value.get("message", value.get("params"))), "", ""
     while event.get("type") == "SubagentEvent":  # subagents may begin subagents
         payload = object_of(event.get("payload"))
-        names = (known_text(payload.get(name)) for name in ("agent_id", "parent_tool_call_id", "task_tool_call_id"))
         # Newer releases name the agent, older ones only the call that began it.
-        name, inner = next(filter(None, names), None), object_of(payload.get("event"))
-        if name is None or not inner:
+        name = first_text(*map(payload.get, ("agent_id", "parent_tool_call_id", "task_tool_call_id")))
+        inner = object_of(payload.get("event"))
+        if not name or not inner:
             break
         event, agent, title = inner, name, known_text(payload.get("subagent_type")) or "subagent"
     return WireEvent(event.get("type"), object_of(event.get("payload")), agent, title)
@@ -139,13 +108,13 @@ class KimiCliSession(KimiReader):
     """A file of the Kimi CLI in Python: events of its wire, without stop words and caps."""
 
     agent = "Kimi CLI"
+    words = ("Kimi CLI keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, "
+             "and says so")
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.lane = ""
+        self.sender = ""
         """The id of the subagent whose event is read; empty for the main agent."""
-        self.lanes: dict[str, TreePlace] = {}
-        """Agent -> its last place."""
         self.open: dict[str, TranscriptAnswer] = {}
         """Agent -> the answer of its current step."""
         self.compactions: dict[str, str] = {}
@@ -155,18 +124,14 @@ class KimiCliSession(KimiReader):
         self.elsewhere: set[str] = set()
         """Subagents with files of their own."""
 
-    def above(self, value: dict[str, Any]) -> TreePlace:
-        """The last place of the agent whose event it is."""
-        self.lane = event_of(value).agent
-        return self.lanes.get(self.lane, TreePlace(None))
-
-    def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the place of the agent's next event."""
-        self.lanes[self.lane] = place
+    def lane(self, value: dict[str, Any]) -> str:
+        """The agent whose event it is."""
+        return event_of(value).agent
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads an event."""
         kind, payload, agent, title = event_of(line.value)
+        self.sender = agent
         if agent not in self.sessions:
             self.sessions[agent] = below_file(redact.text(f"{title[:80]} ({agent[-8:]})"))
             self.elsewhere |= {agent} if self._has_file(agent) else set()
@@ -174,33 +139,32 @@ class KimiCliSession(KimiReader):
             self.remarks["are events of subagents, which the files in subagents/ show"] += 1
             return place
         if kind == "TurnBegin":
-            self.open.pop(self.lane, None)
+            self.open.pop(self.sender, None)
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "SteerInput":
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "TurnEnd":
-            self.open.pop(self.lane, None)
+            self.open.pop(self.sender, None)
             return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
         if kind == "StepInterrupted":
-            self.open.pop(self.lane, None)
+            self.open.pop(self.sender, None)
             return place.after(InterimRow(line.number, "the step was interrupted", mark="interrupted"))
         if kind == "ToolResult":
             return self._result(line, payload, place)
         if kind in ("ContentPart", "ToolCall"):
             return self._part(line, str(kind), payload, place)
-        if kind == "ToolCallPart" and self.lane in self.open and isinstance(payload.get("arguments_part"), str):
-            self._more(self.open[self.lane], line, payload["arguments_part"])
+        if kind == "ToolCallPart" and self.sender in self.open and isinstance(payload.get("arguments_part"), str):
+            self._more(self.open[self.sender], line, payload["arguments_part"])
             return place
         if kind == "StatusUpdate" and isinstance(payload.get("token_usage"), dict):
             answer = self._answer(line, place)
             answer.usage = usage_of(payload["token_usage"]) or answer.usage
-            key = payload.get("message_id")
-            answer.id = key if isinstance(key, str) and key else answer.id
+            answer.id = known_text(payload.get("message_id")) or answer.id
             return place if place.answer is answer else TreePlace(answer)
         if kind == "StepBegin":
-            self.open.pop(self.lane, None)
+            self.open.pop(self.sender, None)
         elif kind == "CompactionBegin":
-            self.compactions[self.lane] = f"line {line.number}: the history was compacted before this answer"
+            self.compactions[self.sender] = f"line {line.number}: the history was compacted before this answer"
         elif kind == "StepRetry":
             self.remarks["note a request that failed and was sent again"] += 1
         lines.count(line.value.get("type") if kind is None else kind, ROWS)
@@ -219,14 +183,15 @@ class KimiCliSession(KimiReader):
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer of the current step; it begins with the first event of its output."""
-        if self.lane not in self.open:
+        if self.sender not in self.open:
             answer = self.begin(f"line:{line.number}", self.options.api or ASSUMED, None, place, line)
             answer.started = moment_text(line.value.get("timestamp"))
-            answer.session = self.sessions[self.lane]
+            answer.session = self.sessions[self.sender]
             answer.take(line)
-            answer.note_compaction(self.compactions.pop(self.lane, None))
-            self.open[self.lane] = self.add(answer)
-        return self.open[self.lane]
+            self.compacted = self.compactions.pop(self.sender, "")
+            self.note_compaction(answer)
+            self.open[self.sender] = self.add(answer)
+        return self.open[self.sender]
 
     def _more(self, answer: TranscriptAnswer, line: TranscriptLine, text: str) -> None:
         """Appends a piece of arguments to the last call; `--print` mode writes them as they stream."""
@@ -237,23 +202,21 @@ class KimiCliSession(KimiReader):
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         given = payload.get("return_value", payload.get("result", payload))
-        failed = isinstance(given, dict) and given.get("is_error") is True
-        key = payload.get("tool_call_id", payload.get("id"))
-        part = ToolResultPart(key if isinstance(key, str) else None, None, text_of(given), failed)
+        key = text_or_none(payload.get("tool_call_id", payload.get("id")))
+        part = ToolResultPart(key, None, text_of(given), object_of(given).get("is_error") is True)
         return place.after(InterimRow(line.number, "", (part,)))
 
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        fresh = self.lane not in self.open
+        fresh = self.sender not in self.open
         answer = self._answer(line, place)
         # `_answer` has taken a fresh one's first row
         at = At(ExchangePart.BODY, 0, answer.size) if fresh else answer.take(line)
         function = payload.get("function")
         if kind == "ToolCall" and isinstance(function, dict):
-            key, name, given = payload.get("id"), function.get("name"), function.get("arguments")
             answer.parts.append(ToolCall(
-                key if isinstance(key, str) else None, name if isinstance(name, str) else "",
-                given if isinstance(given, str) else None, True, form=ArgsForm.STRING,
-                at=At(at.part, at.start, at.end, "/message/payload")))
+                text_or_none(payload.get("id")), text_or_none(function.get("name")) or "",
+                text_or_none(function.get("arguments")), True, form=ArgsForm.STRING,
+                at=pointer_at(at, "message", "payload")))
         elif payload.get("type") == "think":
             answer.parts.append(ReasoningPart(text_of(payload.get("think"))))
         else:
@@ -261,21 +224,13 @@ class KimiCliSession(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def summarise(self) -> None:
-        """Reports that the file has no stop reasons, and which session it belongs to."""
+        """Also says which session the file belongs to."""
+        super().summarise()
         folder = os.path.dirname(self.path)
         session = folder.rpartition("/subagents/")[0]
-        self.reading.about = SessionAbout(self._title() if session else "", id=folder, parent=session)
-        if self.answers:
-            self.reading.notices.insert(0, "Kimi CLI keeps no stop reason and no output cap: what is shown of the ends "
-                                        "of its answers is inferred, and says so")
-
-    def _title(self) -> str:
-        """The task of a subagent, from the file `meta.json` beside its own."""
-        data = sibling(self.path, "meta.json")
-        try:
-            return known_text(object_of(loads(redact.body(data))).get("description")) or "" if data is not None else ""
-        except ValueError:
-            return ""
+        # the task of a subagent
+        title = known_text(object_beside(self.path, "meta.json").get("description")) if session else None
+        self.reading.about = SessionAbout(title or "", id=folder, parent=session)
 
 
 MARKS = frozenset({"_checkpoint", "_usage", "_system_prompt"})

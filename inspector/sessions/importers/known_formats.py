@@ -6,37 +6,26 @@ The module also writes the message about a file that no importer accepts, and th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, AgentFolder, FileFormat
-from inspector.sessions.importers.records import FileHead, first_look
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import NOT_READ, FileReading, Options, UnreadableError
+from inspector.sessions.transcripts.member_values import objects_of
 from loop_core.wire import FORMATS
 
-
-class KnownFormat(NamedTuple):
-    """A format that cannot be read yet: its name, and a test of a file's first JSON values."""
-
-    name: str
-    test: Callable[[dict[str, Any]], bool]
-
-
-def _has(*keys: str) -> Callable[[dict[str, Any]], bool]:
-    return lambda value: all(key in value for key in keys)
-
-
-JSON: tuple[KnownFormat, ...] = (
-    KnownFormat("LangSmith runs", _has("run_type", "inputs")),
-    KnownFormat("OpenTelemetry logs (OTLP)", _has("resourceLogs")),
-)
-"""A row is removed when a reader of its format is added."""
+JSON: Mapping[str, frozenset[str]] = {
+    "LangSmith runs": frozenset({"run_type", "inputs"}),
+    "OpenTelemetry logs (OTLP)": frozenset({"resourceLogs"}),
+}
+"""Formats that cannot be read yet -> the members of their first values. A row is removed when its reader is added."""
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a file of a row of the table."""
-    return 95 if name_of(head, path) is not None else 0
+    return 95 if name_of(head) is not None else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -45,31 +34,17 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     Raises:
         UnreadableError: always; the line names the format.
     """
-    _refuse(name_of(data[: 1 << 16], path) or "known format")
+    raise UnreadableError(f"{name_of(data[:HEAD]) or 'known format'}{NOT_READ}")
 
 
-def _refuse(name: str) -> NoReturn:
-    raise UnreadableError(f"{name}{NOT_READ}")
-
-
-def name_of(head: bytes, path: str) -> str | None:
+def name_of(head: bytes) -> str | None:
     """The name of a file's transcript format; None if the table does not know it."""
     seen = first_look(head)
-    return _by_value(seen) or _by_bytes(head)
+    values = (*objects_of(seen.first)[:4], *seen.objects)
+    found = next((name for name, members in JSON.items() if any(members <= value.keys() for value in values)), None)
+    return found or ("ZIP archive" if head.startswith(b"PK\x03\x04") else None)
 
 
-def _by_value(head: FileHead) -> str | None:
-    values = [*(head.first[:4] if isinstance(head.first, list) else [head.first]), *head.lines]
-    for row in JSON:
-        if any(isinstance(value, dict) and row.test(value) for value in values):
-            return row.name
-    return None
-
-
-def _by_bytes(head: bytes) -> str | None:
-    if head.startswith(b"PK\x03\x04"):
-        return "ZIP archive"
-    return None
 
 
 # -- The message about a file that no importer accepts --------------------------------------------------------------
@@ -186,8 +161,10 @@ def formats_text() -> str:
                                         ("the provider's bytes", row.keeps.wire)) if held]
         lines.append(f"  also keeps     {', '.join(kept) or 'none of cap, usage, bytes'}")
         lines.append(f"  as it grows    {'what was added is read' if row.grows else 'the whole file is read again'}")
-        for at, place in enumerate(_folders_of(row)):
-            lines.append(f"  {'written to' if not at else '          '}     {place}")
+        for at, place in enumerate(row.folders):
+            variable = f" ({place.variable})" if place.variable else ""
+            begins = "  written to     " if not at else " " * 17
+            lines.append(f"{begins}{place.agent}: {_folder_path(place)}{variable}")
         lines.append("")
     return "\n".join([*lines, "Wire formats:", "", *(f"  {name}" for name in FORMATS)]) + "\n"
 
@@ -206,12 +183,6 @@ def _format_values(name: str, row: FileFormat) -> dict[str, Any]:
         **({"folders": [{"agent": each.agent, "variable": each.variable, "path": _folder_path(each)}
                         for each in row.folders]} if row.folders else {}),
     }
-
-
-def _folders_of(row: FileFormat) -> Iterator[str]:
-    for each in row.folders:
-        variable = f" ({each.variable})" if each.variable else ""
-        yield f"{each.agent}: {_folder_path(each)}{variable}"
 
 
 def _folder_path(each: AgentFolder) -> str:

@@ -16,23 +16,15 @@ from typing import Any, NamedTuple
 
 from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
 from inspector.sessions.importers.span_names import SpanMessage, fact, message_of, word_of
-from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout, common_beginning
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces, pointer_at, words_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, words_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import (
-    At,
-    Stop,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import At, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
 CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 """Names of the output cap among a generation's parameters."""
@@ -40,7 +32,6 @@ FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
          "usageDetails": (dict,), "level": (str,), "statusMessage": (str,)},
 }
-"""The members of an observation that are read, and their possible types."""
 LISTS = ("messages", "contents", "prompt", "input")
 """Members of an input that hold its messages, by instrumentation."""
 _DEEP = 4
@@ -85,28 +76,21 @@ def _observations(data: bytes) -> Iterator[Piece]:
         yield number, line, False
 
 
-def _value(piece: bytes) -> dict[str, Any]:
-    try:
-        return object_of(loads(piece.decode("utf-8", "replace")))
-    except ValueError:
-        return {}
-
-
 def _began(piece: Piece) -> tuple[str, int]:
-    began = _value(piece[1]).get("startTime")
+    began = object_in(piece[1]).get("startTime")
     return began if isinstance(began, str) else "", piece[0]
 
 
 def _inner(pieces: list[Piece]) -> frozenset[str]:
     """The generations inside another generation: two instrumentations recorded the same answer."""
-    kinds = {value["id"]: value for value in map(_value, (piece for _, piece, _ in pieces))
+    kinds = {value["id"]: value for value in map(object_in, (piece for _, piece, _ in pieces))
              if isinstance(value.get("id"), str)}
     return frozenset(key for key, value in kinds.items() if value.get("type") == "GENERATION"
                      and kinds.get(str(value.get("parentObservationId")), {}).get("type") == "GENERATION")
 
 
 def _title(data: bytes) -> str:
-    whole = _value(data)
+    whole = object_in(data)
     trace = object_of(whole.get("trace")) or whole
     return known_text(trace.get("name")) or ""
 
@@ -186,8 +170,6 @@ def _key(message: SpanMessage) -> MessageKey | None:
 
 
 class _Trace(ChatReader):
-    """One export being read."""
-
     name, agent, fields = "langfuse", "Langfuse", FIELDS
     unit, row_word = "observation", ("an observation", "observations")
 
@@ -198,7 +180,7 @@ class _Trace(ChatReader):
         """The messages of the last input."""
         self.tools: list[ToolRun] = []
         """Runs of tools that are no call's result yet."""
-        self.words: dict[MessageKey, tuple[TranscriptLine, str]] = {}
+        self.known_words: dict[MessageKey, tuple[TranscriptLine, str]] = {}
         """Message -> the observation around its generation with its stop word."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -222,7 +204,7 @@ class _Trace(ChatReader):
         self._output(answer, parse_nested(value.get("output")), value, pointer_at(at, "output"))
         answer.usage = usage_of(value)
         if value.get("level") == "ERROR" and answer.stop is None:
-            self._failure(answer, known_text(value.get("statusMessage")) or "no message", at)
+            answer.fail(known_text(value.get("statusMessage")) or "no message", at)
         return TreePlace(answer)
 
     def _around(self, line: TranscriptLine) -> None:
@@ -234,7 +216,7 @@ class _Trace(ChatReader):
             for message, word in _worded(parse_nested(line.value.get("output"))):
                 key = _key(message)
                 if key is not None:
-                    self.words[key] = (line, word)
+                    self.known_words[key] = (line, word)
 
     def _input(self, line: TranscriptLine, value: Any, place: TreePlace) -> TreePlace:
         """Reads the messages of an input that the input before did not have, and the results of tools before it."""
@@ -320,19 +302,14 @@ class _Trace(ChatReader):
         dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
         word = known_text(body.get("finish_reason")) or dumped or word_of(_attributes_of(value))
         key = _key(message_of(body)) if word is None else None
-        if key in self.words:
-            around, word = self.words[key]
+        if key in self.known_words:
+            around, word = self.known_words[key]
             at = answer.word_at = pointer_at(answer.take(around), "output")
         if word is not None:
             rule = "unknown_word" if row_of(word).stop is Stop.UNKNOWN else "langfuse.finish_reasons"
             take_word(answer, word, at, rule, empty=value.get("output") in (None, ""))
 
-    def _failure(self, answer: TranscriptAnswer, text: str, at: At) -> None:
-        answer.error = error_in_text(text, None, None)
-        answer.stop = message_reason(answer.error, at, text)
-
     def summarise(self) -> None:
-        """Adds the title of the trace."""
         super().summarise()
         if self.title:
             self.reading.about = SessionAbout(title=self.title)

@@ -15,21 +15,18 @@ from typing import Any
 
 from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import take_output
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
-from inspector.sessions.reasons import error_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import Piece, list_pieces, pointer_at, text_of, usage_of
+from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.litellm_answers import take_litellm
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from loop_core.values import TextPart, ToolResultPart, Usage
 
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Names of the output cap among the parameters."""
 PACKED = ("messages", "response", "proxy_server_request")
 """Members that a row of the spend table has as JSON in a string; `{}` unless `store_prompts_in_spend_logs` is set."""
 _ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
@@ -92,18 +89,14 @@ def _objects(text: bytes) -> Iterator[Piece]:
 
 
 class _Log(DialogueReader):
-    """One file being read."""
-
     name, agent, fields = "litellm", "LiteLLM", FIELDS
     unit, key = "payload", ""
     row_word = ("a payload", "payloads")
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The trace of a call."""
         return known_text(value.get("session_id")) or known_text(value.get("trace_id")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """What is new in its messages, and its answer."""
         value, kind = line.value, known_text(line.value.get("call_type"))
         if kind is not None and not _ANSWERS.search(kind):
             lines.count(kind, frozenset({kind}))
@@ -131,9 +124,9 @@ class _Log(DialogueReader):
             told = known_text(next(iter(objects_of(given.get("choices"))), {}).get("text"))
             answer.parts += [TextPart(told)] if told else []
         if answer.usage is None:
-            answer.usage = Usage(number_of(value.get("prompt_tokens")), number_of(value.get("completion_tokens")))
+            answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))
         held = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
-        answer.cap = next((cap for each in CAPS if (cap := number_of(held.get(each)))), None)
+        answer.cap = cap_of(held)
         failed = known_text(value.get("error_str"))
         if value.get("status") == "failure" or failed is not None:
             # A row of the table of spend has it among its metadata.
@@ -141,7 +134,6 @@ class _Log(DialogueReader):
             info = object_of(value.get("error_information")) or object_of(beside)
             failed, code = failed or known_text(info.get("error_message")), str(info.get("error_code"))
             # else a provider's own code
-            answer.status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
-            answer.error = error_in_text(failed or "it failed", answer.status, None)
-            answer.stop = error_reason(answer.error, pointer_at(at, "error_str"), failed or "failure")
+            status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
+            answer.fail(failed or "it failed", pointer_at(at, "error_str"), status, word=failed or "failure")
         return self.here

@@ -12,23 +12,21 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import first_look, list_pieces, object_in
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     call_of,
     command_call,
-    list_pieces,
     pointer_at,
     take_message,
     text_of,
     unanswered_call,
 )
 from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import cap_of, known_text, number_of, object_of, objects_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
@@ -77,8 +75,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Trajectory(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "mini-swe-agent", "mini-swe-agent", FIELDS
     repairs = True
 
@@ -89,15 +85,11 @@ class _Trajectory(ChatReader):
 
     def about(self, data: bytes) -> None:
         """Reads the facts about the whole run: the model, the cap, the outcome."""
-        try:
-            info = object_of(object_of(loads(data)).get("info"))
-        except ValueError:
-            return  # cut: its messages are read all the same
+        info = object_of(object_in(data).get("info"))  # nothing of a cut file, whose messages are read all the same
         model = object_of(object_of(info.get("config")).get("model"))
         given = object_of(model.get("model_kwargs"))
         self.model = known_text(model.get("model_name"))
-        self.cap = next((cap for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")
-                         if (cap := number_of(given.get(name)))), None)
+        self.cap = cap_of(given)
         self.requests = number_of(object_of(info.get("model_stats")).get("api_calls")) or 0
         status = known_text(info.get("exit_status"))
         if status is not None:
@@ -105,7 +97,6 @@ class _Trajectory(ChatReader):
                                         "its outcome, not a stop reason")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message of the model, of the agent, or of the user."""
         value, extra = line.value, object_of(line.value.get("extra"))
         role = value.get("role")
         if role == "assistant" or value.get("object") == "response":

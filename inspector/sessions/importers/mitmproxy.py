@@ -153,15 +153,13 @@ def _take(
         reading.skipped.append(Skipped(number, f"a {kind[:20]} flow: no HTTP exchange"))
         return
     raw = _raw(number, flow, room)
-    if isinstance(raw, str):
-        reading.skipped.append(Skipped(number, raw))
-    elif isinstance(socket, dict):
+    if isinstance(raw, RawExchange) and isinstance(socket, dict):
         messages = [_message(each) for each in socket.get("messages") or ()]
         raws, skipped = socket_exchanges(raw, messages, cut=False)
         reading.raws.extend(raws)
         reading.skipped.extend(skipped)
     else:
-        reading.raws.append(raw)
+        reading.add(number, raw)
 
 
 def _message(message: list[Any]) -> dict[str, Any]:
@@ -217,8 +215,8 @@ def _body(content: Any, headers: Headers, room: Room | None) -> bytes | str | No
     """A decompressed body; None if the file has none, a text that says why if it cannot be decompressed."""
     if not isinstance(content, (bytes, str)):
         return None
-    coding = next((value.strip().lower() for key, value in headers if key.lower() == "content-encoding"), "")
-    return unpack(content if isinstance(content, bytes) else content.encode("utf-8", "replace"), coding, room)
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+    return unpack(data, traffic.header(headers, "content-encoding"), room)
 
 
 def _headers(value: Any) -> Headers:

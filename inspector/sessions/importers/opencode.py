@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers import opencode_store as store
+from inspector.sessions.importers import opencode_records as store
 from inspector.sessions.importers.database import schema
-from inspector.sessions.importers.opencode_parts import call_of, end_by_error, end_by_word, result_of, usage_of
+from inspector.sessions.importers.opencode_records import call_of, end_by_error, end_by_word, result_of, usage_of
 from inspector.sessions.importers.records import FileHead, first_look, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
-from inspector.sessions.transcripts.member_values import is_mask, object_of
+from inspector.sessions.transcripts.member_values import is_mask, object_of, text_or_none
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 APIS: Mapping[str, str] = {
@@ -45,7 +45,6 @@ FIELDS: Fields = {
     "time": {"created": (int, float), "completed": (int, float)},
     "state": {"status": (str,)},
 }
-"""The members of a record that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -87,8 +86,6 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Reader(DialogueReader):
-    """One file being read."""
-
     name, agent, fields = "opencode", "opencode", FIELDS
     words = "stop reasons are the AI SDK's words, which opencode writes down"
 
@@ -105,7 +102,6 @@ class _Reader(DialogueReader):
         """The answer to which parts are added."""
         self.done: list[ToolResultPart] = []
         """The results of the open answer."""
-        self.compacted = ""
         self.reverts: dict[str, str] = {}
         self.hidden = False
         self.alone: list[str] = []
@@ -114,26 +110,24 @@ class _Reader(DialogueReader):
     # -- records -----------------------------------------------------------------------------------------------------
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a record; older records name only their message, or nothing."""
+        # older records name only their message, or nothing
         key = value.get("sessionID") or ("" if "messageID" in value or "role" in value else value.get("id"))
         return key if isinstance(key, str) and not is_mask(key) else self.session
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """Also ends the message before."""
         owner = value.get("messageID")
         if owner is None or owner != self.owner:
             self._end_message()
         return super().above(value)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A session, a message, or a part."""
         value = line.value
         kind = value.get("type")
         if "messageID" in value:
-            self.owner = value["messageID"] if isinstance(value["messageID"], str) else ""
+            self.owner = text_or_none(value["messageID"]) or ""
             self._part(line, lines)
         elif isinstance(value.get("role"), str):
-            self.owner = value["id"] if isinstance(value.get("id"), str) else ""
+            self.owner = text_or_none(value.get("id")) or ""
             self._message(line)
         elif "sessionID" in value:
             self._second(line, lines)
@@ -143,7 +137,7 @@ class _Reader(DialogueReader):
         return self.here
 
     def _session(self, value: dict[str, Any]) -> None:
-        self.titles[self.session] = value["title"] if isinstance(value.get("title"), str) else ""
+        self.titles[self.session] = text_or_none(value.get("title")) or ""
         self.hidden = False
         parent = value.get("parentID")
         if isinstance(parent, str) and parent:
@@ -213,7 +207,7 @@ class _Reader(DialogueReader):
     def _block(self, answer: TranscriptAnswer, block: dict[str, Any], at: At, path: str,
                slice_at: Callable[..., str | None]) -> None:
         """Adds a block to an answer: text, reasoning, or a call with its result."""
-        here = At(at.part, at.start, at.end, path)
+        here = at._replace(pointer=path)
         kind, text = block.get("type"), block.get("text")
         if kind == "text" and isinstance(text, str):
             answer.parts.append(TextPart(text))
@@ -247,8 +241,7 @@ class _Reader(DialogueReader):
         )
         if message is not line:
             answer.take(message)
-        answer.note_compaction(self.compacted)
-        self.compacted = ""
+        self.note_compaction(answer)
         self.made.append(answer)
         self.open = answer
         return answer
@@ -311,7 +304,7 @@ class _Reader(DialogueReader):
         value, number = line.value, line.number
         kind = value.get("type")
         if kind == "user":
-            self.user(number, value["text"] if isinstance(value.get("text"), str) else "")
+            self.user(number, text_or_none(value.get("text")) or "")
         elif kind in OWN:
             self.user(number, str(value.get("text") or value.get("command") or ""), own=True)
         elif kind == "assistant":
@@ -347,7 +340,6 @@ class _Reader(DialogueReader):
         self.made.clear()
 
     def settle(self) -> None:
-        """Also ends the last message."""
         self._end_message()
         super().settle()
 

@@ -32,24 +32,21 @@ from inspector.sessions.importers.openhands_events import (
     sdk_text,
     sdk_usage,
 )
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in, object_lines
 from inspector.sessions.recording import FileReading, Options, Skipped, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
-    Piece,
     call_of,
     command_call,
-    list_pieces,
-    object_lines,
     pointer_at,
     text_of,
     unanswered_call,
 )
 from inspector.sessions.transcripts.litellm_answers import take_litellm
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 FIELDS: Fields = {
@@ -67,8 +64,7 @@ def sniff(head: bytes, path: str) -> int:
     look = first_look(head)
     if isinstance(look.first, list):
         return 100 if any(is_event(value) for value in look.first[:4]) else 0
-    objects = [value for value in (look.first, *look.lines[1:]) if isinstance(value, dict)]
-    return max((*map(_sniff_run, objects), 95 if is_state(look.first) or is_event(look.first) else 0))
+    return max((*map(_sniff_run, look.objects), 95 if is_state(look.first) or is_event(look.first) else 0))
 
 
 def _sniff_run(value: dict[str, Any]) -> int:
@@ -92,7 +88,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
-    first = first_look(data[: 1 << 16]).first
+    first = first_value(data)
     if isinstance(first, list):
         return list_pieces(data)
     if not isinstance(first, dict):
@@ -158,8 +154,6 @@ def _is_done(answer: TranscriptAnswer) -> bool:
 
 
 class _Events(ChatReader):
-    """One conversation being read."""
-
     name, agent, fields = "openhands", "OpenHands", FIELDS
     unit = "event"
     row_word = ("an event", "events")
@@ -178,17 +172,13 @@ class _Events(ChatReader):
         self.at = 0
         """The number of the last event."""
 
-    def run_of(self, line: bytes, number: int) -> str:
-        """The name of an evaluation's run: its task, else its line."""
-        return _text_at(line, "instance_id") or f"line {number}"
-
     def runs_of(self, lines: list[bytes], name: str) -> Iterator[tuple[str, Iterator[Piece]]]:
-        """The runs of an evaluation; the error of each that has events is noted."""
+        """The runs of an evaluation, named by their tasks or lines; the error of each that has events is noted."""
         for number, line in enumerate(lines, 1):
             pieces = list(_events(line, name))
             if pieces:
                 self.errors.append(_text_at(line, "error") or "")
-            yield self.run_of(line, number), iter(pieces)
+            yield _text_at(line, "instance_id") or f"line {number}", iter(pieces)
 
     def close_run(self) -> None:
         """Marks the last answer of a run that failed: it is not the end of a finished turn."""
@@ -201,16 +191,12 @@ class _Events(ChatReader):
         self.error = self.failure = ""
 
     def settle(self) -> None:
-        """First ends the last run."""
         self.close_run()
         super().settle()
 
     def state(self, data: bytes) -> None:
         """Reads the state of a version 1 conversation: the model, the cap, and the counts of each answer."""
-        try:
-            state = object_of(loads(data))
-        except ValueError:
-            return
+        state = object_in(data)
         llm = object_of(object_of(state.get("agent")).get("llm"))
         self.model = known_text(llm.get("model"))
         self.cap = number_of(llm.get("max_output_tokens")) or None
@@ -219,7 +205,6 @@ class _Events(ChatReader):
                 self.usages[str(usage.get("response_id"))] = usage
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """An event of either version."""
         value = line.value
         if self.begins(line):
             self.close_run()
@@ -245,9 +230,7 @@ class _Events(ChatReader):
         return self._action(line, place, meta, kind)
 
     def _text_of_event(self, value: dict[str, Any]) -> str:
-        args = object_of(value.get("args"))
-        return known_text(args.get("content")) or known_text(value.get("message")) or known_text(
-            value.get("content")) or ""
+        return first_text(object_of(value.get("args")).get("content"), value.get("message"), value.get("content"))
 
     # -- version 0 ---------------------------------------------------------------------------------------------------
 
@@ -314,7 +297,7 @@ class _Events(ChatReader):
             return place
         cause = value.get("cause")
         key = known_text(meta.get("tool_call_id")) or (self.calls.get(cause) if type(cause) is int else None)
-        said = known_text(value.get("content")) or known_text(value.get("message")) or ""
+        said = first_text(value.get("content"), value.get("message"))
         if is_bare(value) and unanswered_call(place) is not None:
             return self.say(line, place, "", (ToolResultPart(None, kind, said, kind == "error"),))
         # An observation without a cause is OpenHands' own, such as a change of its state.
@@ -347,7 +330,7 @@ class _Events(ChatReader):
         if kind == "InterruptEvent":
             return self.say(line, place, "", mark="interrupted")
         if kind == "ConversationErrorEvent":
-            why = known_text(value.get("detail")) or known_text(value.get("code")) or "no reason given"
+            why = first_text(value.get("detail"), value.get("code"), "no reason given")
             self.failure = f"the conversation failed: {why[:200]}"
             self.reading.skipped.append(Skipped(line.number - 1, self.failure))
             return place

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from inspector.sessions.transcripts.chat_messages import text_of
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of
+from inspector.sessions.transcripts.member_values import counts_of, first_text, object_of
 from loop_core.values import Usage
 
 LISTS = ("history", "trajectory", "events")
@@ -66,20 +66,15 @@ def last_words(value: dict[str, Any]) -> str:
     """The model's last text in the action `finish`; `message` has OpenHands' own words."""
     args = object_of(value if is_bare(value) else value.get("args"))
     outputs = object_of(args.get("outputs"))
-    found = (args.get("final_thought"), args.get("thought"), outputs.get("content"))
-    return next(filter(None, map(known_text, found)), "")
+    return first_text(args.get("final_thought"), args.get("thought"), outputs.get("content"))
 
 
 def sdk_text(record: dict[str, Any]) -> str:
     """The text of an observation of version 1, from any tool."""
-    for name in ("content", "output", "message", "result"):
-        text = text_of(record.get(name))
-        if text:
-            return text
-    return "" if not record else json.dumps(record, ensure_ascii=False)
+    texts = map(text_of, map(record.get, ("content", "output", "message", "result")))
+    return next(filter(None, texts), json.dumps(record, ensure_ascii=False) if record else "")
 
 
 def sdk_usage(usage: dict[str, Any]) -> Usage:
     """The token counts of one answer, in the SDK's names."""
-    return Usage(*(number_of(usage.get(name)) for name in (
-        "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens")))
+    return Usage(*counts_of(usage, "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens"))

@@ -17,7 +17,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers import HEAD
+from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import (
     SpanMessage,
     cap_of,
@@ -29,12 +30,12 @@ from inspector.sessions.importers.span_names import (
     outputs_of,
     word_of,
 )
-from inspector.sessions.reasons import error_reason, missing_content_reason, recorder_reason
+from inspector.sessions.reasons import missing_content_reason, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, list_pieces
+from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import (
     FINISHED,
@@ -110,7 +111,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _json_spans(data: bytes) -> Iterator[bytes]:
-    seen = first_look(data[: 1 << 16])
+    seen = first_look(data[:HEAD])
     if _is_printed(seen.first):
         yield from (span for _, span, _ in list_pieces(b"[" + data))
         return
@@ -249,8 +250,6 @@ def _choice(choice: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Traces(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "otlp", "OpenTelemetry", FIELDS
     unit = "span"
     row_word = ("a span", "spans")
@@ -299,7 +298,6 @@ class _Traces(ChatReader):
         return str(conversation or span.trace), str(agent or "")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """One answer, below the one before it in its conversation."""
         span = self.spans[line.number]
         attributes, group = span.attributes, self._group(span)
         asked = inputs_of(attributes)
@@ -350,8 +348,7 @@ class _Traces(ChatReader):
                 told = f"the span of this answer failed all the same: {why[:200]}"
                 answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, told, at))
         elif failed:
-            answer.error = error_in_text(why_failed or kind or "", None, kind)
-            answer.stop = error_reason(answer.error, at, kind or "status ERROR")
+            answer.fail(why_failed or kind or "", at, kind=kind, word=kind or "status ERROR")
 
     def settle(self) -> None:
         """Also adds the results of the last calls, from the spans of tools."""

@@ -158,10 +158,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
             raw = _pair(entry, value, piece, options, reading)
         except ODD as why:
             raw = f"a pair that {unusable(why)}"
-        if isinstance(raw, str):
-            reading.skipped.append(Skipped(entry, raw))
-        else:
-            reading.raws.append(raw)
+        reading.add(entry, raw)
     if not reading.raws and (broken == len(reading.skipped)):
         where = (
             f"not valid JSON ({reading.skipped[0].why.partition('(')[2]}"
@@ -357,8 +354,7 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
         raw.body = value.encode("utf-8", "replace")
         return raw
     try:
-        coding = next((text.strip().lower() for name, text in raw.headers if name.lower() == "content-encoding"), "")
-        unpacked = unpack(binascii.a2b_base64(value), coding, packed.room)
+        unpacked = unpack(binascii.a2b_base64(value), traffic.header(raw.headers, "content-encoding"), packed.room)
     except (binascii.Error, ValueError):
         return raw.without_body("its body is not valid base64")
     if isinstance(unpacked, str):

@@ -14,30 +14,21 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import error_reason, recorder_reason
+from inspector.sessions.reasons import error_reason, table_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import (
-    InterimRow,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    store_result,
-)
-from inspector.sessions.transcripts.chat_messages import text_of
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import input_count, known_text
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
-    ArgsForm,
     At,
-    CallKind,
     OpaquePart,
     ProviderError,
     ReasoningPart,
     Stop,
     TextPart,
-    ToolCall,
     ToolResultPart,
     Usage,
 )
@@ -69,14 +60,8 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
         elif kind == "thinking" and isinstance(block.get("thinking"), str):
             answer.parts.append(ReasoningPart(block["thinking"], known_text(block.get("thinkingSignature"))))
         elif kind == "toolCall":
-            given = block.get("arguments")
-            arguments = given if isinstance(given, str) else None if given is None else slice_at("arguments")
-            form = ArgsForm.STRING if isinstance(given, str) else ArgsForm.OBJECT
-            here = At(at.part, at.start, at.end, f"/{'/'.join(path)}/{number}")
-            answer.parts.append(
-                ToolCall(known_text(block.get("id")), known_text(block.get("name")) or "", arguments, True,
-                         CallKind.FUNCTION, form, at=here)
-            )
+            answer.parts.append(call_of(block.get("id"), block.get("name"), block.get("arguments"), slice_at,
+                                        "arguments", pointer_at(at, *path, number)))
         else:
             answer.parts.append(OpaquePart(str(kind), slice_at() or "{}"))
 
@@ -84,18 +69,15 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
     """Reads the recorder's stop word."""
     word = message.get("stopReason")
-    place = At(at.part, at.start, at.end, "/message/stopReason")
-    answer.word_at = place
+    answer.word_at = place = pointer_at(at, "message", "stopReason")
     if not isinstance(word, str) or not word:
         return  # inferred later, from the rows that follow
     row = STOPS.get(word)
     if row.stop is Stop.ERROR if row else isinstance(message.get("errorMessage"), str):
         answer.error = _error(known_text(message.get("errorMessage")) or "")
         answer.stop = error_reason(answer.error, place, word)
-    elif row is None:
-        answer.stop = recorder_reason(Stop.UNKNOWN, None, place, word, "unknown_word")
     else:
-        answer.stop = recorder_reason(row.stop, row.detail, place, word, "pi.stop_reasons")
+        answer.stop = table_reason(word, STOPS, place, "pi.stop_reasons")
 
 
 def _error(message: str) -> ProviderError:
@@ -168,7 +150,6 @@ FIELDS: Fields = {
         "errorMessage": (str,), "toolCallId": (str,), "toolName": (str,), "isError": (bool,),
     },
 }
-"""The members of an entry that are read, and their possible types."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -177,7 +158,7 @@ def sniff(head: bytes, path: str) -> int:
     first = seen.first
     if isinstance(first, dict) and first.get("type") == "session" and "id" in first:
         return 100 if "cwd" in first or "version" in first else 0
-    return 80 if any(isinstance(value, dict) and _is_message(value) for value in (first, *seen.lines)) else 0
+    return 80 if any(map(_is_message, seen.objects)) else 0
 
 
 def _is_message(value: dict[str, Any]) -> bool:
@@ -186,26 +167,19 @@ def _is_message(value: dict[str, Any]) -> bool:
         isinstance(message, dict) and "role" in message)
 
 
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Session(path, options)
-
-
 OPENCLAW_FOLDER = ".openclaw"
 """The folder of OpenClaw, which writes pi's format; in other folders the entries show which agent wrote them."""
 
 
 class _Session(TranscriptReader):
-    """One file being read."""
-
     name, agent, fields = "pi", "pi", FIELDS
+    words = "stop reasons are pi's own words for the providers', which are not in the file"
     several_apis = steered = True
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.last = TreePlace(None)
         self.labels: Counter[str] = Counter()
-        self.compacted: str | None = None
         self.assumed = 0
         self.title = ""
         self.header: object = None
@@ -216,7 +190,6 @@ class _Session(TranscriptReader):
             self.writer = "openclaw"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message, or an entry that no request carried."""
         if line.value.get("type") in ("message", "custom_message"):
             return self._message(line, line.value, place)
         lines.count(line.value.get("type"), PASSED)
@@ -245,13 +218,10 @@ class _Session(TranscriptReader):
             return TreePlace(None)
         if parent == self.header:
             self.writer = "openclaw"  # pi's first entries have no parent
-        if parent not in self.places and parent in self._calls_of_last():
+        calls = self.last.answer.calls if self.last.answer is not None else ()
+        if parent not in self.places and any(call.id == parent for call in calls):
             return self.last  # OpenClaw: a result names its call
         return self.parent(parent) or TreePlace(None)
-
-    def _calls_of_last(self) -> set[str | None]:
-        answer = self.last.answer
-        return {call.id for call in answer.calls} if answer is not None else set()
 
     def _other(self, line: TranscriptLine, value: dict[str, Any]) -> None:
         kind = value.get("type")
@@ -291,15 +261,12 @@ class _Session(TranscriptReader):
         take_content(answer, message.get("content"), line, at)
         answer.usage = usage_of(message.get("usage"), api)
         take_end(answer, message, at)
-        answer.note_compaction(self.compacted)
-        self.compacted = None
+        self.note_compaction(answer)
         return TreePlace(self.add(answer))
 
     def summarise(self) -> None:
-        """Adds notices about the source of the stop words, assumptions and labels, and the session's title."""
+        super().summarise()
         notices = self.reading.notices
-        if self.answers:
-            notices.insert(0, "stop reasons are pi's own words for the providers', which are not in the file")
         if self.assumed:
             taken = self.options.api or ASSUMED
             notices.append(f"answers that do not name their API, taken for {taken}: {self.assumed:,}")
@@ -309,3 +276,6 @@ class _Session(TranscriptReader):
             # A file is named TIME_ID.jsonl.
             parent = os.path.basename(self.fork).removesuffix(".jsonl") if isinstance(self.fork, str) else ""
             self.reading.about = SessionAbout(self.title, id=self.header, parent=parent.rpartition("_")[2])
+
+
+reader = _Session.of

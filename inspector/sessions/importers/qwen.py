@@ -12,29 +12,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import IO, Any
 
-from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import message_reason
+from inspector.sessions.importers.records import Piece, first_look
 from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status
-from inspector.sessions.transcripts import (
-    Fields,
-    TranscriptLines,
-    TranscriptReader,
-    TranscriptRows,
-    error_in_text,
-    slice_of,
-)
+from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, pointer_at
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import (
-    At,
-    OpaquePart,
-    ReasoningPart,
-    TextPart,
-    ToolResultPart,
-    Usage,
-)
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
+from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
+from loop_core.values import At, OpaquePart, ReasoningPart, TextPart, ToolResultPart, Usage
 from loop_core.wire.gemini_generate.table import API
 
 OWN = frozenset({"notification", "hook", "system_reminder", "cron"})
@@ -44,24 +29,17 @@ FIELDS: Fields = {
          "model": (str,), "message": (dict,), "usageMetadata": (dict,), "systemPayload": (dict,)},
     "message": {"role": (str,), "parts": (list,)},
 }
-"""The members of a row that are read, and their possible types."""
 _DECODER = json.JSONDecoder(strict=False)
 
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row with a session, an id and a message of parts, or a system record that only Qwen Code writes."""
     seen = first_look(head)
-    for value in (seen.first, *seen.lines):
-        if not isinstance(value, dict) or "sessionId" not in value:
-            continue
-        if "parts" in object_of(value.get("message")) or ("uuid" in value and "systemPayload" in value):
+    for value in seen.objects:
+        if "sessionId" in value and ("parts" in object_of(value.get("message"))
+                                     or ("uuid" in value and "systemPayload" in value)):
             return 100
     return 0
-
-
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Transcript(path, options)
 
 
 class _Records(TranscriptLines):
@@ -84,8 +62,6 @@ class _Records(TranscriptLines):
 
 
 class _Transcript(ChatReader):
-    """One file being read."""
-
     assumed_api = API  # the parts are Gemini's for every model
     name, agent, fields = "qwen", "Qwen Code", FIELDS
     unit, row_word = "line", ("a row", "rows")
@@ -94,10 +70,8 @@ class _Transcript(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.by_row: dict[str, TranscriptAnswer] = {}
-        self.compacted: str | None = None
 
     def lines(self, data: bytes | IO[bytes]) -> TranscriptLines:
-        """The records of a file."""
         lines = _Records(data, self.fields)
         lines.path = None  # a record may begin within a line, so rows cannot be read again by line
         return lines
@@ -117,7 +91,6 @@ class _Transcript(ChatReader):
             self.places[key] = place
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A row of the user, of the model, of a tool, or of Qwen Code itself."""
         value, kind = line.value, line.value.get("type")
         parts = objects_of(object_of(value.get("message")).get("parts"))
         if kind == "assistant":
@@ -137,12 +110,11 @@ class _Transcript(ChatReader):
         """Reads a message of the model; consecutive messages, and those with the same `uuid`, are one answer."""
         key = known_text(line.value.get("uuid")) or f"line {line.number}"
         answer = self.by_row.get(key)
-        if answer is None and place.answer is not None and place.since is None and place.answer.error is None:
-            answer = place.answer
+        if answer is None and place.right_above is not None and place.right_above.error is None:
+            answer = place.right_above
         if answer is None:
             answer = self.answer(line, place, "row", line.value.get("model"))
-            answer.note_compaction(self.compacted)
-            self.compacted = None
+            self.note_compaction(answer)
         self.by_row[key] = answer
         answer.model = answer.model or known_text(line.value.get("model"))
         at = answer.take(line)
@@ -186,13 +158,14 @@ class _Transcript(ChatReader):
         return place
 
     def _failure(self, line: TranscriptLine, event: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Adds a failed request from its row of telemetry."""
         answer = self.answer(line, place, "failure", event.get("model"))
         at = answer.take(line)
-        answer.status = http_status(event.get("status_code"))
-        answer.error = error_in_text(event["error_message"], answer.status, known_text(event.get("error_type")))
-        answer.stop = message_reason(answer.error, at, event["error_message"])
+        answer.fail(event["error_message"], at, http_status(event.get("status_code")),
+                    known_text(event.get("error_type")))
         return TreePlace(answer)
+
+
+reader = _Transcript.of
 
 
 def result_of(value: dict[str, Any]) -> ToolResultPart:
@@ -218,8 +191,8 @@ def usage_of(counts: Any) -> Usage | None:
     """Token counts in Gemini's names; reasoning is part of the output, unless the total shows that it is separate."""
     if not isinstance(counts, dict):
         return None
-    names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
-    given, made, thought, cached = (number_of(counts.get(name)) for name in names)
+    given, made, thought, cached = counts_of(
+        counts, "promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
     if made is not None and thought:
         beside = number_of(counts.get("totalTokenCount")) == (given or 0) + made + thought
         made += thought if beside or thought > made else 0  # more thinking than output cannot be part of the output

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-from inspector.sessions import traffic
+from inspector.sessions import redact, traffic
+from inspector.sessions.importers import HEAD, sibling
 from inspector.sessions.intake import PIECE, Room, too_large, unpack
 from inspector.sessions.recording import UnreadableError
 from inspector.sessions.stored_rows import UnbuiltRecord
 from loop_core.json_parser import from_json_prefix
-from loop_core.wire.json_values import byte_span
+from loop_core.wire.json_values import char_span
 
 _LINES = 8
 """Lines at the beginning of a file that are parsed for `sniff`."""
@@ -34,9 +35,14 @@ class FileHead(NamedTuple):
     text: bytes
     """The head without mark and leading white space."""
 
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """Its first value and those of its lines, as far as they are objects."""
+        return [value for value in (self.first, *self.lines) if isinstance(value, dict)]
+
     def has(self, members: frozenset[str]) -> bool:
         """Whether one of its values is an object with these members."""
-        return any(isinstance(value, dict) and members <= value.keys() for value in (self.first, *self.lines))
+        return any(members <= value.keys() for value in self.objects)
 
 
 @lru_cache(maxsize=4)
@@ -51,6 +57,11 @@ def first_look(head: bytes) -> FileHead:
         if rest.startswith(b'{"') and complete(rest.partition(b"\n")[0]):
             return _look(rest)
     return seen
+
+
+def first_value(data: bytes) -> Any:
+    """The first JSON value of a whole file, perhaps cut after the bytes that `sniff` sees; None if there is none."""
+    return first_look(data[:HEAD]).first
 
 
 def _look(text: bytes) -> FileHead:
@@ -76,7 +87,7 @@ def partial(text: bytes) -> Any:
             return None
 
 
-def complete(text: bytes) -> bool:
+def complete(text: str | bytes) -> bool:
     """Whether `text` is one whole JSON value."""
     try:
         traffic.loads(text)
@@ -150,37 +161,69 @@ def member_name(name: str) -> bytes:
     return compact_json(name) + b":"
 
 
-_VALUE = re.compile(r"[\s,]*")
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # numbers are skipped, however long
+_BLANK = " \t\r\n,"
 
 
-def elements(data: bytes) -> Iterator[bytes]:
-    """The elements of a list, verbatim; the last one may be cut."""
-    text = data.decode("utf-8", "replace")
-    decoder, at = json.JSONDecoder(), text.find("[") + 1
-    while at:
-        found = _VALUE.match(text, at)
-        at = found.end() if found is not None else at
-        try:
-            _, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            rest = text[at:].strip()
-            if rest and not rest.startswith("]"):
-                yield rest.encode("utf-8", "replace")
+def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
+    """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
+    at = _opening(text, path)
+    number = 0
+    while at is not None:
+        while at < len(text) and text[at] in _BLANK:
+            at += 1
+        if at >= len(text) or text[at] == "]":
             return
-        yield text[at:end].encode("utf-8", "replace")
+        number += 1
+        try:
+            end = _DECODER.raw_decode(text, at)[1]
+        except (ValueError, RecursionError):
+            yield number, text[at:].encode("utf-8", "surrogateescape"), True
+            return
+        yield number, text[at:end].encode("utf-8", "surrogateescape"), False
         at = end
 
 
-def list_of(data: bytes, name: str) -> bytes:
-    """The list in a member of an object, as far as the file goes."""
-    try:
-        span = byte_span(data, 0, name)
-    except ValueError:
-        span = None
+def elements(data: bytes, *path: str | int) -> Iterator[bytes]:
+    """The elements of the list at `path`, byte for byte, without their numbers."""
+    return (piece.strip() for _, piece, _ in list_pieces(data, *path))
+
+
+def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
+    """Where the first element of a list may begin; None if there is no such list."""
+    span = char_span(text, *path)
     if span is not None:
-        return data[span[0] : span[1]]
-    found = re.search(rb'"%s"\s*:\s*\[' % name.encode(), data)
-    return b"" if found is None else data[found.end() - 1 :]
+        return span[0] + 1 if text[span[0]] == "[" else None
+    if path and char_span(text) is not None:
+        return None  # the file is complete and has no such list
+    if not path:
+        begun = re.match(r"\s*\[", text)
+    else:  # a cut file, in which the enclosing values have no end
+        begun = re.search(rf'"{re.escape(str(path[-1]))}"\s*:\s*\[', text)
+    return None if begun is None else begun.end()
+
+
+def object_lines(data: bytes) -> list[bytes]:
+    """The lines of a file whose first line is a whole JSON object; none if the file is no more than one line."""
+    lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
+    return lines if len(lines) > 1 and complete(lines[0]) else []
+
+
+def object_in(text: str | bytes) -> dict[str, Any]:
+    """The object that a JSON text is; an empty one if it is anything else."""
+    try:
+        value = traffic.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def object_beside(path: str, name: str) -> dict[str, Any]:
+    """The object in another file, given its path relative to the folder of `path`, with credentials masked; an empty
+    one if there is none."""
+    data = sibling(path, name)
+    return {} if data is None else object_in(redact.body(data))
 
 
 def whole_object(data: bytes) -> dict[str, Any]:

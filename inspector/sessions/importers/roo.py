@@ -15,11 +15,11 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
-from inspector.sessions.importers.records import compact_json, elements, first_look, list_of, number_records
+from inspector.sessions.importers.records import compact_json, elements, first_look, first_value, number_records
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
-from inspector.sessions.reasons import error_reason, inferred_reason, recorder_reason, unrecorded_reason
+from inspector.sessions.reasons import inferred_reason, recorder_reason, table_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import blocks_of, results_of, take_blocks
 from inspector.sessions.transcripts.dialogue import DialogueReader
@@ -74,7 +74,6 @@ DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", r
 MODEL = re.compile(r"<model>([^<\s]{1,200})</model>")
 """The model in Roo's prompt, which names it."""
 FIELDS: Fields = {"": {"role": (str,), "content": (list, str), "ts": (int, float), "reasoning_content": (str,)}}
-"""The members of a message that are read, and their possible types."""
 _UI_TEXT = frozenset({"text", "reasoning", "completion_result"})
 
 
@@ -96,25 +95,25 @@ def sniff(head: bytes, path: str) -> int:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the task."""
     reader = _Reader(path, options)
-    if first_look(data[:1 << 16]).text.startswith(b"{"):
-        return reader.read_task(list_of(data, "messages"), None)
-    if first_look(data[:1 << 16]).text.startswith(b"[") and _is_screen(data):
+    first = first_value(data)
+    if isinstance(first, dict):
+        return reader.read_task([*elements(data, "messages")], None)
+    if _is_screen(first):
         history = next((found for found in (sibling(path, name) for name in HISTORIES) if found), None)
         if history is None:
-            return reader.read_screen(data)
-        return reader.read_task(history, data)
-    return reader.read_task(data, sibling(path, SCREEN))
+            reader.reading.notices.append(
+                f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
+            return reader.read_records(number_records(_spoken(data), cut=True))
+        return reader.read_task([*elements(history)], data)
+    return reader.read_task([*elements(data)], sibling(path, SCREEN))
 
 
-def _is_screen(data: bytes) -> bool:
-    first = first_look(data[:1 << 16]).first
+def _is_screen(first: Any) -> bool:
     return isinstance(first, list) and bool(first) and isinstance(first[0], dict) and "role" not in first[0] and (
         first[0].get("type") in ("ask", "say"))
 
 
 class _Reader(DialogueReader):
-    """One task being read."""
-
     name, agent, fields, unit = "roo", "Roo Code or Cline", FIELDS, "message"
     words = "Roo Code and Cline keep no stop reason: what is shown is inferred from other rows, and says so"
 
@@ -132,10 +131,9 @@ class _Reader(DialogueReader):
         self.completed: list[TranscriptAnswer] = []
         """Answers after which the agent asked whether the task is done."""
 
-    def read_task(self, history: bytes, screen: bytes | None) -> FileReading:
+    def read_task(self, rows: list[bytes], screen: bytes | None) -> FileReading:
         """The messages, each answer with its request where the screen's rows have it."""
         self.models = models_of(sibling(self.path, "task_metadata.json"))
-        rows = list(elements(history))
         merged, unmatched = with_requests(rows, requests_of(screen))
         if unmatched:
             self.reading.notices.append(
@@ -147,17 +145,10 @@ class _Reader(DialogueReader):
             self.parents[self.session] = item["parentTaskId"]
         return self.read_records(number_records(merged, cut=True))
 
-    def read_screen(self, screen: bytes) -> FileReading:
-        """The rows of the screen alone, as text."""
-        self.reading.notices.append(f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
-        return self.read_records(number_records(_spoken(screen), cut=True))
-
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a file, which is its task."""
         return self.session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A request, or a message."""
         value, role, self.number = line.value, line.value.get("role"), line.number
         if role == "request":
             self._add_empty_answer(line.number)
@@ -229,14 +220,11 @@ class _Reader(DialogueReader):
 
     def _stop_reason(self, answer: TranscriptAnswer, request: TaskRequest, at: At) -> StopReason | None:
         """The stop reason by the agent's word for an early end of the request; None if there is none."""
-        row = CANCELS.get(request.cancel or "")
         if request.failure:
             answer.findings.append(Finding("transcript.stream_failed", Severity.INFO,
                                            f"the agent says that the stream failed: {request.failure[:200]}", at))
-        if row is not None:
-            return recorder_reason(row.stop, row.detail, at, str(request.cancel), "roo.cancel_reasons")
         if request.cancel:
-            return recorder_reason(Stop.UNKNOWN, None, at, request.cancel, "unknown_word")
+            return table_reason(request.cancel, CANCELS, at, "roo.cancel_reasons")
         if request.partial and not request.done:
             return inferred_reason(Stop.INTERRUPTED, at, "partial_row", None,
                                    f"{SCREEN}: a row of it is still partial, and its request has no cost")
@@ -262,8 +250,7 @@ class _Reader(DialogueReader):
         failed = answer.stop is not None and answer.stop.normalized is Stop.INTERRUPTED
         failure = request.failure or (request.cancel if failed else None)
         if failure:
-            answer.error = error_in_text(failure, None, None)
-            answer.stop = error_reason(answer.error, at, failure[:200])
+            answer.fail(failure, at, word=failure[:200])
 
     def settle(self) -> None:
         """Marks calls that the agent could not parse as malformed and not run; then infers other ends."""
@@ -316,14 +303,12 @@ def _complete(answer: TranscriptAnswer) -> None:
 
 
 def _words(content: Any) -> str:
-    """The text blocks of a message."""
     texts = [block if isinstance(block, str) else block.get("text") for block in blocks_of(content)
              if isinstance(block, (str, dict))]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _model_at(models: list[tuple[float, str]], at: Any) -> str | None:
-    """The model in use at a time."""
     if type(at) not in (int, float):
         return None
     return next((model for since, model in reversed(models) if since <= at), None)

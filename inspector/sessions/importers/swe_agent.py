@@ -8,24 +8,20 @@ The history is a list of messages. An assistant message has the command that SWE
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import is_unrecorded, recorder_reason
+from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
+from inspector.sessions.reasons import error_in_text, is_unrecorded, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
 from inspector.sessions.stored_rows import row_bytes
-from inspector.sessions.traffic import loads
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
-    Piece,
     command_call,
-    list_pieces,
     pointer_at,
     take_message,
     text_of,
@@ -87,10 +83,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 def _attempts(data: bytes) -> int:
     if b'"attempts"' not in data:
         return 0
-    try:
-        held = object_of(loads(data)).get("attempts")
-    except ValueError:
-        return 0
+    held = object_in(data).get("attempts")
     return len(held) if isinstance(held, list) else 0
 
 
@@ -100,8 +93,6 @@ def _run(data: bytes, *path: str | int) -> list[Piece]:
 
 
 class _Trajectory(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "swe-agent", "SWE-agent", FIELDS
     repairs = True
 
@@ -116,13 +107,14 @@ class _Trajectory(ChatReader):
 
     def about(self, data: bytes) -> None:
         """Reads the facts about the whole run: the model, the cap, the outcome."""
-        try:
-            run = object_of(loads(data))
-        except ValueError:
+        run = object_in(data)
+        if not run:
             return  # cut: its messages are read all the same
         if not any(name in run for name in (*LISTS, "attempts")):
             raise UnreadableError("not a trajectory: expected an object with history or trajectory")
-        model = object_of(object_of(_replay(run.get("replay_config")).get("agent")).get("model"))
+        replay = run.get("replay_config")  # an object, or the text of one
+        agent = (object_in(replay) if isinstance(replay, str) else object_of(replay)).get("agent")
+        model = object_of(object_of(agent).get("model"))
         self.model = known_text(model.get("name"))
         self.cap = number_of(model.get("max_output_tokens")) or None
         info = object_of(run.get("info"))
@@ -144,8 +136,9 @@ class _Trajectory(ChatReader):
         """Adds the result of the last command, which only the steps contain, and the outcome of the run."""
         last = self.last.answer
         call = unanswered_call(self.last)
+        action = object_in(row_bytes(last.rows[-1])).get("action") if last is not None else None
         # An empty output is what the steps have of a command without any result.
-        if last is not None and call is not None and all(self.outcome) and self.outcome[0] == last_action(last):
+        if last is not None and call is not None and all(self.outcome) and self.outcome[0] == action:
             result = ToolResultPart(call.id, None, self.outcome[1])
             last.follow(InterimRow(last.line + 1, "", (result,), unit=self.unit))
         super().settle()
@@ -167,7 +160,6 @@ class _Trajectory(ChatReader):
                                         f"{len(self.answers):,} of them")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message of the history, or a step of the trajectory."""
         value = line.value
         place = TreePlace(None) if self.begins(line) else place
         role = value.get("role")
@@ -245,21 +237,3 @@ def given_up(value: dict[str, Any], text: Any) -> re.Match[str] | None:
     if not idle or value.get("tool_calls") or not isinstance(said, str) or text != said:
         return None
     return EXIT.fullmatch(said)
-
-
-def last_action(answer: TranscriptAnswer) -> str | None:
-    """The command in the row of an answer, as SWE-agent extracted it."""
-    try:
-        return known_text(object_of(loads(row_bytes(answer.rows[-1]))).get("action"))
-    except ValueError:
-        return None
-
-
-def _replay(value: Any) -> dict[str, Any]:
-    """The settings of the run: an object, or the text of one."""
-    if isinstance(value, str):
-        try:
-            return object_of(json.loads(value))
-        except (ValueError, RecursionError):
-            return {}
-    return object_of(value)

@@ -13,6 +13,7 @@ import json
 import re
 from typing import Any
 
+from inspector.sessions import traffic
 from inspector.sessions.importers.pairs import headers, moment
 from inspector.sessions.intake import Room, too_large, unpack
 from inspector.sessions.recording import (
@@ -64,10 +65,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
             raw = _raw(entry, value, room, seen)
         except ODD as why:
             raw = f"an interaction that {unusable(why)}"
-        if isinstance(raw, str):
-            reading.skipped.append(Skipped(entry, raw))
-        else:
-            reading.raws.append(raw)
+        reading.add(entry, raw)
     if reading.error is not None:
         cut_behind(reading.raws)
     return reading
@@ -142,7 +140,6 @@ class _Document:
         """The open lists and mappings, each mapping with the key that waits for its value."""
 
     def add(self, value: Any, anchor: str | None) -> None:
-        """Adds a value, or a key of a mapping."""
         if anchor is not None:
             self.anchors[anchor] = value
         if not self._open:
@@ -157,7 +154,6 @@ class _Document:
             key.append(value if isinstance(value, str) else "")
 
     def open(self, value: Any, anchor: str | None, line: int) -> None:
-        """Opens a list or a mapping."""
         self.line = line
         if len(self._open) >= _DEPTH:
             raise ValueError("nested too deep")
@@ -165,7 +161,6 @@ class _Document:
         self._open.append((value, []))
 
     def close(self) -> None:
-        """Closes the innermost list or mapping."""
         self._open.pop()
 
 
@@ -245,5 +240,5 @@ def _body(value: Any, headers: list[tuple[str, str]], room: Room, visited: set[i
     if id(value) in visited and not room.take(len(value)):  # an anchor repeats it
         return too_large()
     visited.add(id(value))
-    coding = next((text.strip().lower() for name, text in headers if name.lower() == "content-encoding"), "")
-    return unpack(value if isinstance(value, bytes) else value.encode("utf-8", "replace"), coding, room)
+    data = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
+    return unpack(data, traffic.header(headers, "content-encoding"), room)

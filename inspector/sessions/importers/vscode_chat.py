@@ -12,15 +12,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.records import compact_json, first_look, number_records
-from inspector.sessions.reasons import message_reason, recorder_reason
+from inspector.sessions.importers.records import (
+    Piece,
+    compact_json,
+    first_look,
+    first_value,
+    list_pieces,
+    number_records,
+)
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import ChatReader, Piece, call_of, list_pieces, pointer_at, text_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, text_of
 from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.ending_rules import call_cut
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
 from loop_core.values import OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -36,7 +43,6 @@ FIELDS: Fields = {
          "modelState": (dict,)},
     "result": {"metadata": (dict,), "errorDetails": (dict,)},
 }
-"""The members of a request that are read, and their possible types."""
 _SESSION = ("requesterUsername", "responderUsername", "sessionId", "version", "creationDate", "initialLocation")
 _SET, _PUSH, _DELETE = 1, 2, 3
 _LIMIT = "maxToolCallsExceeded"
@@ -75,7 +81,7 @@ def _is_chat(value: Any) -> bool:
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the chat."""
     reader = _Chat(path, options)
-    first = first_look(data[: 1 << 16]).first
+    first = first_value(data)
     if isinstance(first, dict) and first.keys() <= {"kind", "k", "v", "i"}:
         chat = _fold(data, reader)
         reader.title = redact.text(known_text(chat.get("customTitle")) or "")
@@ -138,19 +144,16 @@ def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
 
 
 class _Chat(ChatReader):
-    """One file being read."""
-
     name, agent, fields = "vscode-chat", "VS Code", FIELDS
     unit, key, row_word = "request", "requestId", ("a request", "requests")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a request: the user's message, the rounds of answers, and how it ended."""
         value, message = line.value, line.value.get("message")
         text = message if isinstance(message, str) else known_text(object_of(message).get("text")) or ""
         result = object_of(value.get("result"))
         metadata = object_of(result.get("metadata"))
         results = object_of(metadata.get("toolCallResults"))
-        held = place.answer.calls if place.answer is not None and place.since is None else []
+        held = place.right_above.calls if place.right_above is not None else []
         # A request stopped at the limit of rounds leaves its last calls to the next one.
         late = tuple(_result(call.id, call.name, results) for call in held if call.id in results)
         if late:
@@ -187,8 +190,7 @@ class _Chat(ChatReader):
     def _begin(self, line: TranscriptLine, place: TreePlace, name: str, turn: Any = None) -> TranscriptAnswer:
         row = object_of(turn)
         metadata = object_of(object_of(line.value.get("result")).get("metadata"))
-        model = next(filter(None, map(known_text, (
-            row.get("modelId"), metadata.get("resolvedModel"), line.value.get("modelId")))), None)
+        model = first_text(row.get("modelId"), metadata.get("resolvedModel"), line.value.get("modelId"))
         answer = self.answer(line, place, name, model)
         answer.started = moment_text(row.get("timestamp") or line.value.get("timestamp"))
         answer.word_at = answer.take(line)
@@ -247,24 +249,19 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
     if row is not None:
         answer.stop = recorder_reason(row.stop, row.detail, at, code or "", "vscode.error_codes")
         return
-    answer.error = error_in_text(text, None, code)
-    answer.stop = message_reason(answer.error, at, text)
+    answer.fail(text, at, kind=code)
 
 
 def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolResultPart:
     """The result of a call, from its own request or from the next one."""
-    return ToolResultPart(key, name, _text_of_result(results.get(key or "")), False)
+    parts = objects_of(object_of(results.get(key or "")).get("content"))  # those that are not text keep their JSON
+    texts = (part["value"] if isinstance(part.get("value"), str) else compact_json(part.get("value")).decode()
+             for part in parts)
+    return ToolResultPart(key, name, "\n".join(texts), False)
 
 
 def _write_json(value: Any) -> Any:
-    """Writes arguments that are not a string as JSON."""
     return lambda member: compact_json(value).decode()
-
-
-def _text_of_result(value: Any) -> str:
-    """The text of a tool's result; parts that are not text keep their JSON."""
-    return "\n".join(part["value"] if isinstance(part.get("value"), str) else compact_json(part.get("value")).decode()
-                     for part in objects_of(object_of(value).get("content")))
 
 
 def _usage(request: dict[str, Any], metadata: dict[str, Any]) -> Usage | None:

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions import traffic
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import has, records_of, schema, snapshot
-from inspector.sessions.importers.records import compact_json, first_look, number_records
-from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.importers.records import compact_json, first_look, number_records, object_in
+from inspector.sessions.reasons import error_in_text, recorder_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.stored_rows import UnbuiltRecord
-from inspector.sessions.transcripts import Fields, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of
 from inspector.sessions.transcripts.dialogue import DialogueReader
@@ -27,7 +26,6 @@ from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire.failures import StopRow
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), "session_key": (str,)}}
-"""The members of a message that are read, and their possible types."""
 
 CLOSURES: Mapping[str, StopRow] = {
     "[Task failed — not continuing this request]": StopRow(Stop.ERROR, "fatal", "orchestrator/mod.rs"),
@@ -80,8 +78,6 @@ def _rows(path: str) -> Iterator[UnbuiltRecord]:
 
 
 class _Reader(DialogueReader):
-    """One file being read."""
-
     name, agent, fields = "zeroclaw", "ZeroClaw", FIELDS
     words = "ZeroClaw keeps no stop reason: what is shown is inferred from other rows, and says so"
 
@@ -91,15 +87,13 @@ class _Reader(DialogueReader):
         """Session -> whether its last user message contains tool results."""
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a row."""
         key = value.get("session_key")
         return key if isinstance(key, str) else self.session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """The state of a session, or a message."""
         value, role = line.value, line.value.get("role")
         text = value["content"] if isinstance(value.get("content"), str) else ""
-        inner = _object(text)
+        inner = object_in(text) if text.startswith("{") else {}
         if "state" in value and role is None:
             self.titles[self.session] = self.session
             if value["state"] not in (None, "idle"):
@@ -148,13 +142,3 @@ class _Reader(DialogueReader):
 def _write_json(value: Any, *path: str | int) -> str | None:
     """Arguments that are not a string as JSON: they are inside a text, so their bytes cannot be quoted."""
     return None if value is None else compact_json(value).decode()
-
-
-def _object(text: str) -> dict[str, Any]:
-    """The object in a content; an empty one if the content is plain text."""
-    if not text.startswith("{"):
-        return {}
-    try:
-        return object_of(traffic.loads(text))
-    except (ValueError, RecursionError):
-        return {}

@@ -11,27 +11,22 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers.records import first_look
-from inspector.sessions.reasons import message_reason
 from inspector.sessions.recording import Options
-from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, error_in_text
+from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, text_of
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import (
-    ArgsForm,
-    CallKind,
-    Finding,
-    Severity,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-    Usage,
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    first_text,
+    known_text,
+    object_of,
+    objects_of,
 )
+from loop_core.values import ArgsForm, CallKind, Finding, Severity, TextPart, ToolCall, ToolResultPart, Usage
 
 FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
 }
-"""The members of an event that are read, and their possible types."""
 CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
 """Events of messages on a channel. They name no turn and contain only the beginning of a text."""
 _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response")
@@ -40,19 +35,14 @@ _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result",
 def sniff(head: bytes, path: str) -> int:
     """Recognises an event of the service ZeroClaw, or one of the first version with a payload."""
     look = first_look(head)
-    for value in (look.first, *look.lines):
-        if isinstance(value, dict) and "id" in value:
+    for value in look.objects:
+        if "id" in value:
             if object_of(value.get("service")).get("name") == "zeroclaw" or (
                     "zeroclaw" in value and "schema_version" in value):
                 return 100
             if {"event_type", "payload", "turn_id"} <= value.keys():
                 return 95
     return 0
-
-
-def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file."""
-    return _Trace(path, options)
 
 
 class _Trace(ChatReader):
@@ -68,10 +58,9 @@ class _Trace(ChatReader):
 
     def lane(self, value: dict[str, Any]) -> str:
         """The session of an event, else its turn."""
-        return known_text(object_of(value.get("zeroclaw")).get("session_key")) or _turn_id(value, _facts(value))
+        return first_text(object_of(value.get("zeroclaw")).get("session_key"), _turn_id(value, _facts(value)))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a request, an answer, or the result of a call."""
         facts, event = _facts(line.value), _event(line.value)
         if event in ("llm_request", "llm_response"):
             place = self._turn(line, facts, place)
@@ -82,8 +71,8 @@ class _Trace(ChatReader):
         elif event == "tool_call_result":
             if facts.get("deduplicated") is True and place.answer is not None:
                 _add_call(place.answer, facts, line)  # ZeroClaw skipped the call, so it never started
-            text = next(filter(None, map(known_text, (
-                facts.get("output"), facts.get("result"), facts.get("error_reason"), line.value.get("message")))), "")
+            text = first_text(facts.get("output"), facts.get("result"), facts.get("error_reason"),
+                              line.value.get("message"))
             # Events have no ids of calls; results follow the calls in order.
             result = ToolResultPart(None, known_text(facts.get("tool")), text, _is_failure(line.value))
             return self.say(line, place, "", (result,))
@@ -104,8 +93,7 @@ class _Trace(ChatReader):
 
     def _answer(self, line: TranscriptLine, facts: dict[str, Any], place: TreePlace) -> TreePlace:
         value = line.value
-        model = next(filter(None, map(known_text, (
-            facts.get("model"), object_of(value.get("zeroclaw")).get("model"), value.get("model")))), None)
+        model = first_text(facts.get("model"), object_of(value.get("zeroclaw")).get("model"), value.get("model"))
         answer = self.answer(line, place, "event", model)
         answer.session = self.lane(value)
         answer.started = known_text(value.get("@timestamp")) or answer.started
@@ -113,17 +101,18 @@ class _Trace(ChatReader):
         text, error = known_text(facts.get("raw_response")), known_text(facts.get("error"))
         if text:
             answer.parts.append(TextPart(text))
-        counts = number_of(facts.get("input_tokens")), number_of(facts.get("output_tokens"))
+        counts = counts_of(facts, "input_tokens", "output_tokens")
         answer.usage = Usage(*counts) if counts != (None, None) else None
-        native, parsed = number_of(facts.get("native_tool_calls")), number_of(facts.get("parsed_tool_calls"))
+        native, parsed = counts_of(facts, "native_tool_calls", "parsed_tool_calls")
         if native is not None and parsed is not None and native > parsed:
             answer.findings.append(Finding("transcript.calls_not_parsed", Severity.WARNING, (
                 f"line {line.number}: ZeroClaw parsed {parsed:,} of {native:,} native calls")))
         if error or (_is_failure(value) and not text):
-            said = error or known_text(value.get("message")) or "no message"
-            answer.error = error_in_text(said, None, None)
-            answer.stop = message_reason(answer.error, at, said)
+            answer.fail(error or first_text(value.get("message"), "no message"), at)
         return TreePlace(answer)
+
+
+reader = _Trace.of
 
 
 def _add_call(answer: TranscriptAnswer, facts: dict[str, Any], line: TranscriptLine) -> None:
@@ -147,7 +136,7 @@ def _messages(value: Any) -> list[dict[str, Any]]:
     """The messages of a request: JSON in a string, which ZeroClaw truncates if it is long."""
     try:
         return objects_of(traffic.loads(value.encode()) if isinstance(value, str) else value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return []
 
 
@@ -156,5 +145,4 @@ def _is_failure(value: dict[str, Any]) -> bool:
 
 
 def _turn_id(value: dict[str, Any], facts: dict[str, Any]) -> str:
-    return next(filter(None, map(known_text, (
-        value.get("trace_id"), value.get("turn_id"), facts.get("trace_id")))), "")
+    return first_text(value.get("trace_id"), value.get("turn_id"), facts.get("trace_id"))

@@ -123,7 +123,6 @@ class _Group:
 
     @property
     def used_up(self) -> bool:
-        """Whether no piece is left."""
         while self.head < len(self.pieces) and self.pieces[self.head].used:
             self.head += 1
         return self.head == len(self.pieces)
@@ -220,12 +219,10 @@ class _Recording(Decoder):
         self.read: list[Frame] = []
 
     def on_event(self, event: Any, name: str | None) -> None:
-        """Keeps the event of a stream."""
         self.read.append(Frame(self.frame[0], event, name, *self.frame[2:]))
         super().on_event(event, name)
 
     def on_body(self, body: Any) -> None:
-        """Keeps the whole body."""
         self.read.append(Frame(self.frame[0], body, None, 0, self.size))
         super().on_body(body)
 

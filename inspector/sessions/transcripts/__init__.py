@@ -9,7 +9,6 @@ that was made here names its `recorder`. A record that is cut, broken, repeated 
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,12 +20,10 @@ from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
 from inspector.sessions.stored_rows import RecordPiece, UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.member_values import is_mask
-from inspector.sessions.wordings import connection_lost
+from inspector.sessions.transcripts.member_values import is_mask, text_or_none
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json_rows
-from loop_core.values import At, Evidence, ProviderError
-from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, read_error
+from loop_core.values import At, Evidence, Finding, Severity
 from loop_core.wire.json_values import byte_span
 from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_named
 
@@ -199,18 +196,6 @@ def _list_kinds(counts: Counter[str]) -> str:
     return ", ".join(f"{kind} ({count:,})" for kind, count in sorted(counts.items()))
 
 
-def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderError:
-    """The error in a text that an agent wrote; the provider's own error if its JSON is in the text."""
-    start = text.find("{")
-    try:
-        body = json.loads(text[start : text.rfind("}") + 1]) if start >= 0 else None
-    except (ValueError, RecursionError):
-        body = None
-    error = read_error(body, status) if isinstance(body, dict) else None
-    retryable = status in RETRYABLE_STATUS or kind in RETRYABLE_WORDS | {"rate_limit"} or connection_lost(text)
-    return error or ProviderError(text, kind, None if status is None else str(status), retryable)
-
-
 # -- The reader of a whole file --------------------------------------------------------------------------------------
 
 
@@ -234,6 +219,8 @@ class TranscriptReader:
     is passed to `TranscriptRows` and to each `InterimRow`."""
     reread: ClassVar[int] = 0
     """The number of last rows of a growing file that are read again, because later rows decide their meaning."""
+    words: ClassVar[str] = ""
+    """The notice about its stop reasons; empty for none."""
     steered: ClassVar[bool] = False
     """Whether a text of the user beside tool results belongs to the current turn."""
 
@@ -247,8 +234,15 @@ class TranscriptReader:
         """Key of a row -> the place that rows below it follow."""
         self.remarks: Counter[str] = Counter()
         """Remark about rows that were not read like others -> how many there are."""
+        self.compacted = ""
+        """The finding about a compaction of the history, for the next answer."""
         self._speakers: dict[tuple[str, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
         """API and model -> the server's profile and its evidence."""
+
+    @classmethod
+    def of(cls, path: str, options: Options, head: bytes) -> TranscriptReader:
+        """The reader of a file, whatever it begins with (`inspector.sessions.recording.Importer.reader`)."""
+        return cls(path, options)
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Reads every answer in a file of lines."""
@@ -311,6 +305,12 @@ class TranscriptReader:
         several = self.row_word[1]
         reading.notices += [f"{several} that {what}: {count:,}" for what, count in self.remarks.items()]
 
+    def note_compaction(self, answer: TranscriptAnswer) -> None:
+        """Notes on the first answer after a compaction that the history before it was compacted."""
+        if self.compacted:
+            answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
+        self.compacted = ""
+
     def count_stopped(self, place: TreePlace) -> None:
         """Counts a request of the user that was stopped before any answer came; `place`: the rows before the stop."""
         if any(row.is_user_message for row in place.rows()):
@@ -332,7 +332,9 @@ class TranscriptReader:
         self.reading.acts += [end for end in ends if end is not None]
 
     def summarise(self) -> None:
-        """Adds the notices about the whole file."""
+        """Adds the notices about the whole file: first, whose stop words it has."""
+        if self.words and self.answers:
+            self.reading.notices.insert(0, self.words)
 
     def look_ahead(self, data: bytes) -> bool:
         """Examines added rows; False if they change the meaning of rows that are not read again."""
@@ -359,9 +361,8 @@ class TranscriptReader:
 
     def begin(self, name: str, api: str, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
         """Starts an answer at a row; `add` puts it among those of the file."""
-        started = line.value.get("timestamp")
         return TranscriptAnswer(name, api, intern(model) if isinstance(model, str) else None, place, line.number,
-                                started if isinstance(started, str) else None)
+                                text_or_none(line.value.get("timestamp")))
 
     def add(self, answer: TranscriptAnswer) -> TranscriptAnswer:
         """Adds an answer to the file, below the answer that it follows."""

@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from inspector.sessions.reasons import STOPPED, is_unrecorded, reason_finding, unrecorded_reason
+from inspector.sessions.reasons import (
+    STOPPED,
+    error_in_text,
+    error_reason,
+    is_unrecorded,
+    message_reason,
+    reason_finding,
+    unrecorded_reason,
+)
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes, stored_body
 from inspector.sessions.wordings import interruption, placeholder, refusal, stops, why_refused
@@ -93,6 +101,11 @@ class TreePlace(NamedTuple):
     answer: TranscriptAnswer | None
     since: RowChain = None
 
+    @property
+    def right_above(self) -> TranscriptAnswer | None:
+        """The answer above, if no row has come since."""
+        return self.answer if self.since is None else None
+
     def rows(self) -> tuple[InterimRow, ...]:
         """The rows since the answer, in order."""
         found: list[InterimRow] = []
@@ -145,11 +158,6 @@ class TranscriptAnswer:
     session: str = ""
     """The name of its session, in a file of several."""
 
-    def note_compaction(self, note: str | None) -> None:
-        """Notes that the history was compacted before it, if it was."""
-        if note:
-            self.findings.append(Finding("transcript.compacted", Severity.INFO, note))
-
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; returns the row's place there."""
         start = self.size + 1 if self.rows else 0  # a line break stands between two rows
@@ -157,6 +165,13 @@ class TranscriptAnswer:
         self.lines.append(line.number)
         self.size = start + len(line.data)
         return At(ExchangePart.BODY, start, self.size)
+
+    def fail(
+        self, text: str, at: At, status: int | None = None, kind: str | None = None, word: str | None = None
+    ) -> None:
+        """Ends it with the error in a text of the recorder; `word`: its stop word for the error, if it has one."""
+        self.status, self.error = status, error_in_text(text, status, kind)
+        self.stop = message_reason(self.error, at, text) if word is None else error_reason(self.error, at, word)
 
     def follow(self, row: InterimRow) -> None:
         """Adds a row that follows it."""

@@ -7,19 +7,18 @@ Importers of such files share: the elements of a list as records (`list_pieces`)
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import complete
+from inspector.sessions.importers.records import Piece
 from inspector.sessions.reasons import is_recorders
 from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.ending_rules import infer
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import (
     ArgsForm,
     At,
@@ -31,55 +30,8 @@ from loop_core.values import (
     ToolResultPart,
     Usage,
 )
-from loop_core.wire.json_values import char_span
 
 ASSUMED = "openai_chat"  # its id alone: its package would be loaded for the transcripts of all agents
-Piece = tuple[int, bytes, bool]
-"""The number of a record, its JSON, and whether it may be the last record of a cut file."""
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # numbers are skipped, however long
-_BLANK = " \t\r\n,"
-
-
-def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
-    """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
-    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
-    at = _opening(text, path)
-    number = 0
-    while at is not None:
-        while at < len(text) and text[at] in _BLANK:
-            at += 1
-        if at >= len(text) or text[at] == "]":
-            return
-        number += 1
-        try:
-            end = _DECODER.raw_decode(text, at)[1]
-        except (ValueError, RecursionError):
-            yield number, text[at:].encode("utf-8", "surrogateescape"), True
-            return
-        yield number, text[at:end].encode("utf-8", "surrogateescape"), False
-        at = end
-
-
-def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
-    """Where the first element of a list may begin; None if there is no such list."""
-    span = char_span(text, *path)
-    if span is not None:
-        return span[0] + 1 if text[span[0]] == "[" else None
-    if path and char_span(text) is not None:
-        return None  # the file is complete and has no such list
-    if not path:
-        begun = re.match(r"\s*\[", text)
-    else:  # a cut file, in which the enclosing values have no end
-        begun = re.search(rf'"{re.escape(str(path[-1]))}"\s*:\s*\[', text)
-    return None if begun is None else begun.end()
-
-
-def object_lines(data: bytes) -> list[bytes]:
-    """The lines of a file whose first line is a whole JSON object; none if the file is no more than one line."""
-    lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
-    return lines if len(lines) > 1 and complete(lines[0]) else []
-
-
 def text_of(value: Any) -> str:
     """The text of a message in any of its forms."""
     return value if isinstance(value, str) else content_text(value)
@@ -136,7 +88,7 @@ def command_call(command: str, name: str, at: At) -> ToolCall:
 
 def pointer_at(at: At, *path: str | int) -> At:
     """A place within a row."""
-    return At(at.part, at.start, at.end, "".join(f"/{step}" for step in path))
+    return at._replace(pointer="".join([f"/{step}" for step in path]))
 
 
 def usage_of(usage: Any) -> Usage | None:
@@ -145,8 +97,8 @@ def usage_of(usage: Any) -> Usage | None:
         return None
     cached = object_of(usage.get("prompt_tokens_details")).get("cached_tokens")
     thought = object_of(usage.get("completion_tokens_details")).get("reasoning_tokens")
-    return Usage(number_of(usage.get("prompt_tokens")), number_of(usage.get("completion_tokens")),
-                 number_of(thought), number_of(cached))
+    given, made = counts_of(usage, "prompt_tokens", "completion_tokens")
+    return Usage(given, made, number_of(thought), number_of(cached))
 
 
 # -- The reader of a list ---------------------------------------------------------------------------------------------
@@ -222,6 +174,12 @@ class ChatReader(TranscriptReader):
         answer.recorded_place = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
         return answer
 
+    def stream_answer(self, line: TranscriptLine, place: TreePlace, name: str) -> TranscriptAnswer:
+        """The answer that an event of a stream belongs to, with its row: a new one after any other row."""
+        answer = place.right_above or self.answer(line, place, name)
+        answer.word_at = answer.take(line)
+        return answer
+
     def say(
         self, line: TranscriptLine, place: TreePlace, text: str, results: tuple[ToolResultPart, ...] = (), *,
         own: bool = False, mark: str | None = None,
@@ -245,10 +203,11 @@ class ChatReader(TranscriptReader):
         super().settle()
 
     def summarise(self) -> None:
-        """Adds the session's title, and the number of answers without a stop word."""
+        """Also the session's title and, where `words` does not speak for all, the number of missing stop words."""
+        super().summarise()
         wordless = sum(answer.word is None and answer.error is None and not is_recorders(answer.stop)
                        for answer in self.answers)
-        if wordless:
+        if wordless and not self.words:
             self.reading.notices.insert(0, (
                 f"{wordless:,} of {len(self.answers):,} answers have no stop reason, as {self.agent} keeps none for "
                 "them: what is shown for those is inferred from other rows, and says so"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from inspector.sessions.recording import BELOW, Options, SessionAbout
 from inspector.sessions.transcripts import TranscriptReader
@@ -27,8 +27,6 @@ class DialogueReader(TranscriptReader):
     several_apis = True
     row_word = ("a row", "rows")
     unit = "row"
-    words: ClassVar[str] = ""
-    """The notice about its stop reasons; empty for none."""
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -109,9 +107,8 @@ class DialogueReader(TranscriptReader):
         return BELOW.join(reversed(names))
 
     def summarise(self) -> None:
-        """Notes whose stop words the file has, and its sessions."""
-        if self.words and self.answers:
-            self.reading.notices.insert(0, self.words)
+        """Also notes its sessions."""
+        super().summarise()
         if len(self.titles) == 1:
             key, title = next(iter(self.titles.items()))
             self.reading.about = SessionAbout(title, id=key, parent=self.parents.get(key, ""))

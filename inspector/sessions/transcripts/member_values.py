@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from loop_core.wire import wire
@@ -18,6 +19,11 @@ def is_mask(value: Any) -> bool:
 def known_text(value: Any) -> str | None:
     """A non-empty text."""
     return value if isinstance(value, str) and value else None
+
+
+def first_text(*values: Any) -> str:
+    """The first of the values that is a non-empty text; an empty text if none is."""
+    return next((value for value in values if isinstance(value, str) and value), "")
 
 
 def object_of(value: Any) -> dict[str, Any]:
@@ -38,6 +44,20 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
 def number_of(value: Any) -> int | None:
     """A whole number as a count."""
     return value if type(value) is int and value >= 0 else None
+
+
+def counts_of(holder: dict[str, Any], *names: str) -> tuple[int | None, ...]:
+    """The counts in these members."""
+    return tuple([number_of(holder.get(name)) for name in names])
+
+
+CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Names of the output cap in a request."""
+
+
+def cap_of(*holders: dict[str, Any], names: Sequence[str] = CAPS) -> int | None:
+    """The output cap that one of these objects states, the first that is above 0."""
+    return next(filter(None, (number_of(holder.get(name)) for holder in holders for name in names)), None)
 
 
 def input_count(api: str, fresh: int | None, cached: int | None, written: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""The storage of opencode and Kilo CLI records: a database, a folder of files, an export, or the events of a run.
+"""The records of opencode and Kilo CLI: where they are stored, and what their parts say.
 
 Each record is a session, a message or a part, as JSON with its ids. The database has the ids in columns of their own;
 they are inserted before the members of its column `data`. Source: opencode `packages/opencode/src/storage` and
@@ -9,17 +9,30 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
 from inspector.config import files as bounds
-from inspector.sessions import traffic
 from inspector.sessions.importers import sibling
 from inspector.sessions.importers.database import Schema, has, snapshot
-from inspector.sessions.importers.records import Piece, compact_json, elements, in_order, in_tree, list_of, with_ids
+from inspector.sessions.importers.records import Piece, compact_json, elements, in_order, in_tree, object_in, with_ids
+from inspector.sessions.reasons import PROVIDER, error_in_text, error_reason, recorder_reason, table_reason
 from inspector.sessions.stored_rows import UnbuiltRecord
+from inspector.sessions.transcripts.answer import TranscriptAnswer
+from inspector.sessions.transcripts.chat_messages import pointer_at
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    input_count,
+    number_of,
+    object_of,
+    objects_of,
+    text_or_none,
+)
+from loop_core.values import ArgsForm, At, CallKind, Evidence, Stop, ToolCall, ToolResultPart, Usage
+from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import byte_span
 
 # -- The database ------------------------------------------------------------------------------------------------------
@@ -98,7 +111,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
 
     The folder of each is named after its owner: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`.
     """
-    value = _object(data)
+    value = object_in(data)
     if "type" in value and not {"messageID", "sessionID"} & value.keys():
         # Only the folder has the id of its message.
         yield with_ids(data, messageID=os.path.basename(os.path.dirname(path)))
@@ -115,7 +128,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
     # Files do not stand in the order of parents and children, so they are searched again until no child is left.
     begun, left = {key}, [piece for piece in _files(path, "") if piece != data]
     while True:  # child sessions, then their children
-        more = [(piece, value) for piece in left if (value := _object(piece)).get("parentID") in begun]
+        more = [(piece, value) for piece in left if (value := object_in(piece)).get("parentID") in begun]
         left = [piece for piece in left if all(piece is not other for other, _ in more)]
         if not more:
             return
@@ -131,12 +144,12 @@ def _flat(path: str) -> dict[str, list[bytes]]:
     """Message -> its parts, for the first releases, which had all parts in one folder."""
     found: dict[str, list[bytes]] = {}
     for piece in _files(path, PARTS):
-        found.setdefault(str(_object(piece).get("messageID")), []).append(piece)
+        found.setdefault(str(object_in(piece).get("messageID")), []).append(piece)
     return found
 
 
 def _of_session(path: str, session: str, flat: dict[str, list[bytes]]) -> Iterator[bytes]:
-    messages = [(_object(piece), piece) for piece in _files(path, os.path.join(MESSAGES, session), sessionID=session)]
+    messages = [(object_in(piece), piece) for piece in _files(path, os.path.join(MESSAGES, session), sessionID=session)]
     for value, piece in sorted(messages, key=lambda each: _creation(each[0])):
         yield piece
         name = value.get("id")
@@ -146,8 +159,7 @@ def _of_session(path: str, session: str, flat: dict[str, list[bytes]]) -> Iterat
 
 
 def _creation(value: dict[str, Any]) -> tuple[float, str]:
-    time = value.get("time")
-    at = time.get("created") if isinstance(time, dict) else None
+    at = object_of(value.get("time")).get("created")
     return (float(at) if isinstance(at, (int, float)) else 0.0, str(value.get("id")))
 
 
@@ -163,7 +175,7 @@ def _files(path: str, folder: str, **ids: str) -> Iterator[bytes]:
     for name in names:
         data = sibling(path, os.path.join(folder, name))
         if data is not None:
-            value = _object(data)
+            value = object_in(data)
             lacking = {key: held for key, held in {"id": name.removesuffix(".json"), **ids}.items() if key not in value}
             yield with_ids(data, **lacking) if ids and lacking else data
 
@@ -173,14 +185,6 @@ def _plain(key: str) -> bool:
     return bool(key) and not key.startswith(".") and "/" not in key and "\\" not in key
 
 
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        value = traffic.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 # -- Exports, and the events of a run ----------------------------------------------------------------------------------
 
 
@@ -188,16 +192,16 @@ def export(data: bytes) -> Iterator[bytes]:
     """The records of an `opencode export` file: the session, and each message with its parts."""
     session = _slice(data, "info")
     yield session
-    of_session = {"sessionID": str(_object(session).get("id"))}
-    for number, message in enumerate(elements(list_of(data, "messages"))):
+    of_session = {"sessionID": str(object_in(session).get("id"))}
+    for number, message in enumerate(elements(data, "messages")):
         info = _slice(message, "info")
         if not info:
             yield with_ids(message, **of_session)  # of the second version
             continue
-        key = _object(info).get("id")
+        key = object_in(info).get("id")
         yield info if isinstance(key, str) else with_ids(info, id=f"message {number}")
         owner = {"messageID": key if isinstance(key, str) else f"message {number}"}
-        for part in elements(list_of(message, "parts")):
+        for part in elements(message, "parts"):
             yield part if b'"messageID"' in part else with_ids(part, **owner)
 
 
@@ -212,3 +216,113 @@ def events(data: bytes) -> Iterator[Piece]:
     for number, line in enumerate(lines, start=1):
         span = byte_span(line, 0, "part") if line.strip().endswith(b"}") else None
         yield number, line if span is None else line[span[0] : span[1]], number == len(lines)
+
+
+# -- The parts of messages: calls and results, token counts, stop words and errors -------------------------------------
+# The stop words are those of Vercel's AI SDK; the newest records have the provider's word as well (`rawFinish`).
+
+STOPS: Mapping[str, StopRow] = {
+    "stop": StopRow(Stop.END_TURN, None, "AI SDK: a stop sequence, or the model is done"),
+    "length": StopRow(Stop.MAX_TOKENS, None, "AI SDK: the maximum number of tokens"),
+    "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK: a content filter"),
+    "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK: the model asked for tools"),
+    "error": StopRow(Stop.ERROR, "fatal", "AI SDK: an error; opencode v2 writes it at each failure"),
+}
+"""The AI SDK's words (`LanguageModelV2FinishReason`); `other` and `unknown` stay unknown."""
+ERRORS: Mapping[str, StopRow] = {
+    "MessageOutputLengthError": StopRow(Stop.MAX_TOKENS, None, "opencode message-v2.ts"),
+    "MessageAbortedError": StopRow(Stop.CANCELLED, None, "opencode message-v2.ts"),
+    "ContextOverflowError": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "opencode message-v2.ts"),
+    "ContentFilterError": StopRow(Stop.SAFETY_BLOCKED, None, "@opencode-ai/sdk 1.19.3"),
+}
+"""Name of an error -> the end of the answer; other errors are classified by their message."""
+_BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
+"""The AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
+_TOOL = "invalid"
+"""The tool that opencode substitutes for a call with unreadable arguments or an unknown tool."""
+
+
+def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) -> ToolCall:
+    """A call. Its arguments are the JSON of the record; the received text is lost, unless an error quotes it."""
+    state = object_of(block.get("state"))
+    call_id = text_or_none(block.get("callID") or block.get("id"))
+    name = block.get("tool") or block.get("name")
+    given = state.get("input")
+    # Such a call was never parsed: `raw` has the text received so far (`ToolStatePending`).
+    if state.get("status") in ("pending", "streaming"):
+        raw = given if isinstance(given, str) else state.get("raw")
+        return ToolCall(call_id, str(name or ""), raw if isinstance(raw, str) else "", False, CallKind.FUNCTION,
+                        ArgsForm.STRING, at=at)
+    if name == _TOOL and isinstance(given, dict):
+        quoted = _BAD_JSON.search(str(given.get("error")))
+        return ToolCall(call_id, str(given.get("tool") or name), quoted[1] if quoted is not None else None,
+                        quoted is None, CallKind.FUNCTION, ArgsForm.STRING, at=at)
+    return ToolCall(call_id, str(name or ""), None if given is None else slice_at("state", "input"), True,
+                    CallKind.FUNCTION, ArgsForm.OBJECT, at=at)
+
+
+def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
+    """The result of a call; None if it has none yet."""
+    state = object_of(block.get("state"))
+    status = state.get("status")
+    if status == "completed":
+        output = state.get("output")
+        texts = [each.get("text") for each in objects_of(state.get("content"))]
+        said = output if isinstance(output, str) else "\n".join(text for text in texts if isinstance(text, str))
+        return ToolResultPart(call.id, call.name, said, False)
+    if status == "error":
+        error = state.get("error")
+        told = error if isinstance(error, str) else _message_of(object_of(error))
+        return ToolResultPart(call.id, call.name, told, True)
+    return None
+
+
+def usage_of(tokens: Any, api: str) -> Usage | None:
+    """Token counts of a message. In most records the output excludes reasoning; `total` shows in which."""
+    counts = object_of(tokens)
+    if not counts:
+        return None
+    cache = object_of(counts.get("cache"))
+    given, made, thought = counts_of(counts, "input", "output", "reasoning")
+    cached, written = counts_of(cache, "read", "write")
+    every = (given or 0) + (made or 0) + (thought or 0) + (cached or 0) + (written or 0)
+    # The inspector counts reasoning as part of the output, as most providers do.
+    if made is not None and thought and number_of(counts.get("total")) == every:
+        made += thought
+    return Usage(input_count(api, given, cached, written), made, thought, cached)
+
+
+def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: At, pointer: str) -> None:
+    """The stop reason of an answer by the recorder's word; with the provider's word, if it was recorded."""
+    answer.word_at = place = at._replace(pointer=pointer)
+    if not isinstance(word, str) or not word:
+        return
+    answer.stop = stop = table_reason(word, STOPS, place, "opencode.stop_reasons")
+    raw = value.get("rawFinish")
+    if isinstance(raw, str) and raw:
+        seen = (Evidence(PROVIDER, pointer_at(at, "rawFinish"), raw), stop.evidence[-1])
+        answer.word, answer.stop = raw, stop._replace(raw=raw, evidence=seen)
+
+
+def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> None:
+    """The stop reason of an answer by the error recorded with it."""
+    name = error.get("name") or error.get("type")
+    word = name if isinstance(name, str) and name else "error"
+    answer.word_at = place = pointer_at(at, "error")
+    data = object_of(error.get("data"))
+    status = data.get("statusCode") or error.get("status")
+    row = ERRORS.get(word)
+    if row is not None:
+        answer.stop = recorder_reason(row.stop, row.detail, place, word, "opencode.errors")
+        return
+    body = data.get("responseBody")
+    found = error_in_text(body if isinstance(body, str) and "{" in body else _message_of(error),
+                          status if type(status) is int else None, word)
+    again = data.get("isRetryable")
+    answer.error = found._replace(retryable=again) if isinstance(again, bool) else found
+    answer.stop = error_reason(answer.error, place, word)
+
+
+def _message_of(error: dict[str, Any]) -> str:
+    data = object_of(error.get("data"))
+    return text_or_none(data.get("message") or error.get("message") or error.get("name")) or ""
