@@ -34,25 +34,38 @@ class RowCounts(NamedTuple):
 
 def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
     """Counts rows."""
-    verdicts = by_verdict(every := list(rows))
-    turns = [row.verdict for row in every if row.verdict is not None]
-    recorded = [seen for seen in turns if not seen.simulated]
+    every = list(rows)
+    counted = _same_verdicts(every)
+    recorded = [(seen, count) for seen, count in counted if not seen.simulated]
     return RowCounts(
-        len(recorded), len(turns) - len(recorded), len({row.session for row in every if row.verdict is not None}),
-        sum(not seen.clean for seen in recorded), sum(seen.complete for seen in recorded),
-        Counter(row.unread for row in every if row.verdict is None), verdicts)
+        sum(count for _, count in recorded), sum(count for seen, count in counted if seen.simulated),
+        len({row.session for row in every if row.verdict is not None}),
+        sum(count for seen, count in recorded if not seen.clean),
+        sum(count for seen, count in recorded if seen.complete),
+        Counter(row.unread for row in every if row.verdict is None), _by_kind(counted))
+
+
+def _same_verdicts(rows: Sequence[TurnRow]) -> list[tuple[TurnVerdict, int]]:
+    """Each verdict object with the number of its rows; equal verdicts may be several objects."""
+    # By identity: most rows share a few objects, and comparing verdicts would take ten times as long.
+    seen = {id(row.verdict): row.verdict for row in rows if row.verdict is not None}
+    counted = Counter(id(row.verdict) for row in rows)
+    return [(verdict, counted[key]) for key, verdict in seen.items()]
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
     """An example of each kind of verdict, worst first, with the number of turns that have it; simulated turns come
     last."""
+    return _by_kind(_same_verdicts(list(rows)))
+
+
+def _by_kind(verdicts: Sequence[tuple[TurnVerdict, int]]) -> list[tuple[TurnVerdict, int]]:
     seen: dict[tuple[bool, int], TurnVerdict] = {}
     counted: Counter[tuple[bool, int]] = Counter()
-    for row in rows:
-        if row.verdict is not None:
-            kind = (row.verdict.simulated, row.verdict.rank)
-            seen.setdefault(kind, row.verdict)
-            counted[kind] += 1
+    for verdict, count in verdicts:
+        kind = (verdict.simulated, verdict.rank)
+        seen.setdefault(kind, verdict)
+        counted[kind] += count
     return [(seen[kind], counted[kind]) for kind in sorted(counted)]
 
 

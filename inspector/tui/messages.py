@@ -41,6 +41,13 @@ class PlacedScreen(Protocol):
 
 
 @runtime_checkable
+class TabbedScreen(Protocol):
+    """A screen whose views are tabs."""
+
+    open_tab: str
+
+
+@runtime_checkable
 class KeyLock(Protocol):
     """What keeps some keys from working now."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -43,7 +43,7 @@ READABLE = 16_000_000
 PENDING, LARGE = "…", "large: enter opens it"
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
 """Height of the screen from which the details are larger; rows of the smaller and the larger details."""
-PROGRESS = 0.5  # seconds between two updates of the progress within a large file
+PROGRESS = 0.5  # seconds between two updates while files are read
 
 
 class TurnsScreen(turns_reading.ReadingScreen):
@@ -99,23 +99,20 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self._needle = ""
         self._match: TurnRow | None = None  # what the last search found
         self._next_look = 0.0
+        self._unlisted = False  # rows came that are not listed yet
         self._large: list[str] = []  # larger than `READABLE` and not named by the operator; a search reads them
         self._searching = False  # a search is reading them
         if session is not None:
             rows = rows_of_session(session)
             if begun:
-                self.listed.set_rows(session.paths[0], [row for row in rows if row.verdict is not None][:-1])
-                self.listed.relist()
-            else:
-                self.listed.set_rows(session.paths[0], rows)
-                self._sorted_first()
-        for section in sections if not self.named else ():
-            for path in section.paths:
-                size = turns_reading.size_of(path)
-                large = size is not None and size > READABLE
-                name = turn_rows.name_of(path)
-                self._large += [path] if large else []
-                self.listed.set_rows(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
+                rows = [row for row in rows if row.verdict is not None][:-1]
+            self.listed.set_rows(session.paths[0], rows)
+            (self.listed.relist if begun else self._sorted_first)()
+        for path in () if self.named else [path for section in sections for path in section.paths]:
+            large = (turns_reading.size_of(path) or 0) > READABLE
+            name = turn_rows.name_of(path)
+            self._large += [path] if large else []
+            self.listed.set_rows(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
         if not self.named:
             self.listed.relist()
 
@@ -134,13 +131,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.watch(self.listed, "cursor", self._follow_cursor)
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
-        if self.begun or self._large:
-            self.set_interval(PROGRESS, self._progress)
         self.reading = self.begun if self.opened is not None else bool(paths or self._large)
         if self.reading and self.opened is not None:
             self.call_after_refresh(turns_reading.read_whole, self, self.opened.paths)
         elif self.reading:
             self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
+        self._clock = self.set_interval(PROGRESS, self._progress, pause=not self.reading)
         self._count()
         self._follow_cursor()
 
@@ -150,33 +146,36 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def take_whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
+    def take_whole(self, read: OpenSession, rows: list[TurnRow], widest: Mapping[str, int]) -> None:
         """Replaces the first rows of a file by all of them."""
         gc.freeze()  # as after the first frame: what was read lives on, and need not be collected
         self.opened, self.begun = read, False
-        self.listed.set_rows(read.paths[0], rows)
+        self.listed.set_rows(read.paths[0], rows, widest)
         self.finish()
 
     def _progress(self) -> None:
-        """Shows the progress of reading in a large file."""
-        if (self.begun or self._searching) and self.is_attached:
-            self._say_counts()
+        """Lists rows that wait, since a large file may delay the next ones; shows the progress within such a file."""
+        if not self.reading:
+            self._clock.pause()
+        elif self.is_attached:
+            self._list_more()
+            if self.begun or self._searching:
+                self._say_counts()
 
-    def take(self, batch: Sequence[tuple[str, list[TurnRow]]], count: int, total: int) -> None:
+    def take(self, batch: Sequence[turns_reading.MeasuredRows], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
-        for slot, rows in batch:
-            self.listed.set_rows(slot, rows)
+        for slot, rows, widest in batch:
+            self.listed.set_rows(slot, rows, widest)
         self._large = [path for path in self._large if self.listed.slots[path][0].why == LARGE]
         self.read, self.total = count, total
+        self._unlisted = True
         self._list_more()
-        wait = self._next_look - time.monotonic()
-        if wait > 0 and self.is_attached:  # not only when the next rows come: a large file may be in between
-            self.set_timer(wait + 0.01, self._list_more)
 
     def _list_more(self) -> None:
         """Lists the new rows if enough time has passed; after the last file `finish` lists them."""
         began = time.monotonic()
-        if self.is_attached and self.reading and began >= self._next_look:
+        if self._unlisted and self.is_attached and self.reading and began >= self._next_look:
+            self._unlisted = False
             self.listed.relist(growing=True)
             self._count()
             self._follow_cursor()
@@ -340,6 +339,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Reads the large files, so that a search looks through them too."""
         self.reading, self._searching, self.read, self.total = True, True, 0, len(self._large)
         turns_reading.read_files(self, self._large)
+        self._clock.resume()
         self.note += f" · {count_of(self.total, 'large file')} to search, c stops"
         self._say_counts()
 

@@ -14,6 +14,7 @@ from textual.filter import LineFilter
 from textual.widgets import Input
 
 from inspector.replay.case import open_case
+from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake, open_paths
 from inspector.sessions.open import open_beginning
 from inspector.tui import launch as entry
@@ -22,6 +23,7 @@ from inspector.tui.app import LoadingScreen, LoopInspector
 from inspector.tui.paint import DARK, LIGHT
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tuning_screen import TuneScreen
+from inspector.tui.turn_list import TurnList
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import continued, har, page, seen, story, told, until
 from tests.scenes.recordings import asked, chat, lines, user
@@ -344,6 +346,13 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
     waits = threading.Event()
     monkeypatch.setattr("inspector.tui.turns_reading.load",
                         lambda *given: (waits.wait(20), session_files.load(*given))[1])
+    measured, widest = [], TurnList.widest_of
+
+    def measure(listed: TurnList, rows: list[TurnRow]) -> dict[str, int]:
+        measured.append((len(rows), threading.current_thread() is threading.main_thread()))
+        return widest(listed, rows)
+
+    monkeypatch.setattr(TurnList, "widest_of", measure)
     app = LoopInspector([str(path)], as_table=True)
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.pause()
@@ -360,6 +369,7 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         await app.workers.wait_for_complete()
         await pilot.pause()
         assert [row.title for row in screen.listed.rows] == [f"question {number}" for number in range(12)]
+        assert measured[-1] == (12, False), "of 100,000 rows it takes a third of a second"
         await until(pilot, lambda: isinstance(app.screen, TuneScreen) and not app.screen.running)
         await pilot.press("escape")
         assert app.screen is screen
