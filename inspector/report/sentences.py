@@ -133,14 +133,14 @@ def call_cut(look: JudgedTurn) -> str:
     exchange, verdict = look.exchange, look.cut_call
     if verdict is None:
         return ending_words(look)
-    size = len((verdict.call.arguments or "").encode("utf-8", "replace"))
+    size = len(verdict.call.arguments or "")
     name = f"{verdict.call.name or 'a call'}{_which(look, look.worst, verdict)}"
     shape = parse(verdict.call.arguments).shape
     word = look.word
     if verdict.rule == "gate.contradiction":
         return f"{exchange.api} sent {name} twice, with arguments that differ; nothing shows which of the two is meant"
     if shape is ArgumentShape.CUT:
-        said = f"cut {name} at byte {size:,} of its arguments"
+        said = f"cut {name} at character {size:,} of its arguments"
     elif shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         said = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
     elif shape is not ArgumentShape.COMPLETE:

@@ -134,7 +134,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         pairs = screen.query_one(PairList)
         assert pairs.rows[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())
-        assert "Turn 1 in both runs differs: the answers' stop reasons, the text from character 235 on;" in shown
+        assert "Turn 1 in both runs differs: the answers' stop reasons, the text from character 234 on;" in shown
         assert "ends as retry_limit (AbortPartial) ≠ Complete" in shown
         assert "segments 4 ≠ 6" in shown
         assert "1–12 12 equal steps │ 1–12" in shown
