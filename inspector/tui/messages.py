@@ -48,6 +48,14 @@ class TabbedScreen(Protocol):
 
 
 @runtime_checkable
+class RunsScreen(Protocol):
+    """A screen that lists the runs of the session below it."""
+
+    def list_again(self) -> None:
+        """Lists the runs of another tree."""
+
+
+@runtime_checkable
 class KeyLock(Protocol):
     """What keeps some keys from working now."""
 

@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 
 from inspector.report.lines.spans import count_of
 from inspector.report.lines.steps import NO_REMARKS, FilteredOutline, Remarks
+from inspector.tui.messages import RunsScreen
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
@@ -112,6 +113,9 @@ class RemarkBook(SessionPart):
         branches = len(tree.every) > 1
         found = _remarks_of(kept)
         self.stage.runs.join_store(store, tree)  # saves the runs made meanwhile, which the store did not have
+        for screen in self.stage.app.screen_stack:
+            if isinstance(screen, RunsScreen):
+                screen.list_again()
         for key, each in found.items():
             mine = self._by_run.get(key, NO_REMARKS)
             self._by_run[key] = Remarks(each.marks | mine.marks, {**each.notes, **mine.notes})

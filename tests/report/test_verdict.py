@@ -145,6 +145,14 @@ def test_where_arguments_end_is_said_in_characters_in_every_view():
     assert all(f"character {len(cut)}" in words or f"{len(cut)} characters" in words for words in said), said
 
 
+@pytest.mark.parametrize(("reason", "arguments"), [("length", CUT), ("length", WHOLE), ("stop", CUT),
+                                                   ("m" * 3000, CUT), ("m" * 3000, WHOLE)])
+def test_a_name_or_a_word_as_long_as_a_page_leaves_the_sentence_readable(reason, arguments):
+    _, _, sentence, _ = alone(chat(None, reason, call(arguments, name="n" * 3000), tokens=40), tools=TOOLS)
+    assert f"{'n' * 80}…" in sentence or f'"{"m" * 80}…"' in sentence
+    assert len(sentence) < 500
+
+
 def test_a_call_sent_as_an_object_cannot_show_its_cut():
     part = {"functionCall": {"name": "write_file", "args": {"path": "a.md"}}}
     word, _, sentence, _ = verdict(ask_gemini(contents(part, reason="MAX_TOKENS")))
