@@ -87,7 +87,8 @@ def _number(row: TurnRow) -> str:
     if row.turns:
         return f"{sum(count for _, count in row.turns):,}"
     both = f"{row.number}/{row.of}" if row.of else ""
-    return both if len(both) <= NUMBER else f"{row.number:,}"  # a number that is cut would name another turn
+    # A number that is cut would name another turn.
+    return both if both and len(both) <= NUMBER else f"{row.number:,}" if row.number else ""
 
 
 def _calls(row: TurnRow) -> str:
@@ -269,7 +270,7 @@ def about(row: TurnRow) -> list[Line]:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))
     folder, _, name = row.file.rpartition("/")  # a long folder shall not push the name out of sight
-    known = [f"turn {row.number:,} of {row.of:,}", row.model, row.agent, folder and f"{folder}/"]
+    known = [f"turn {row.number:,}{f' of {row.of:,}' if row.of else ''}", row.model, row.agent, folder and f"{folder}/"]
     lines.append((Span("file     ", Tone.KEY), safe(name), Span(" · ", Tone.DIM),
                   safe(" · ".join(each for each in known if each), Tone.DIM)))
     if row.title:

@@ -75,7 +75,9 @@ class RemarkBook(SessionPart):
 
     def restore(self) -> None:
         """Loads the saved remarks after the first frame; a session from standard input has none."""
-        if self.stage.opened.paths and STDIN not in self.stage.opened.paths:
+        if self.stage.opened.part:  # what is kept belongs to the whole session
+            self.stage.runs.unkeepable = "only the beginning of this file is read yet"
+        elif self.stage.opened.paths and STDIN not in self.stage.opened.paths:
             self.stage.run_worker(self._read_kept, thread=True, exclusive=True, group="kept")
         else:
             self.stage.runs.unkeepable = "a session without a file has no name to be saved under"

@@ -105,7 +105,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if session is not None:
             rows = rows_of_session(session)
             if begun:
-                rows = [row for row in rows if row.verdict is not None][:-1]
+                rows = [row._replace(of=0) for row in rows if row.verdict is not None][:-1]
             self.listed.set_rows(session.paths[0], rows)
             (self.listed.relist if begun else self._sorted_first)()
         for path in () if self.named else [path for section in sections for path in section.paths]:

@@ -362,7 +362,12 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         assert 2 < len(listed) < 7
         assert listed == [f"question {number}" for number in range(len(listed))]
         assert "reading" in page(app)
-        await pilot.press("u")
+        assert not any(row.of for row in screen.listed.rows), "how many turns there are is not known yet"
+        await pilot.press("enter")
+        shown = " ".join(page(app).split())
+        assert "large.jsonl, only its beginning" in shown
+        assert "turns of this file are read yet: q, and enter again when the table has all" in shown
+        await pilot.press("q", "u")
         assert isinstance(app.screen, TurnsScreen)
         assert "still being read" in page(app)
         waits.set()
@@ -374,8 +379,10 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         await pilot.press("escape")
         assert app.screen is screen
         assert "reading" not in page(app)
+        assert {row.of for row in screen.listed.rows} == {12}
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen)
+        assert "only its beginning" not in page(app)
 
 
 def test_a_beginning_is_a_session_only_where_files_grow_line_by_line(tmp_path: Path) -> None:
