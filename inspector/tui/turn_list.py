@@ -33,6 +33,7 @@ from inspector.report.lines.spans import (
 from inspector.report.lines.steps import role_of
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
+from inspector.sessions import without_collector
 from inspector.tui.lists import RowList
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import AutoHeightPanel, Panel
@@ -65,6 +66,7 @@ def found_sections(environment: Mapping[str, str]) -> list[Section]:
     return [section for section in sections if section.paths]
 
 
+@without_collector
 def rows_of_session(session: OpenSession) -> list[TurnRow]:
     """The rows of a session that is already loaded."""
     return turn_rows.rows_of(session.original.view, session.paths)
@@ -111,8 +113,7 @@ class TurnList(RowList):
         return (row for rows in self.slots.values() for row in rows)
 
     def set_rows(self, slot: str, rows: list[TurnRow], widest: Mapping[str, int] | None = None) -> None:
-        """Puts the rows of a file at its reserved place, or at the end; `widest` if their cells are measured already.
-        """
+        """Puts the rows of a file at its reserved place, or at the end; `widest`: the widths that they need."""
         self.slots[slot] = rows
         self._values = None
         for name, size in (self.widest_of(rows) if widest is None else widest).items():
@@ -257,7 +258,6 @@ class TurnList(RowList):
 MARGIN = 3
 """The cells of a row beside its columns: the cursor's mark, and one at the right."""
 
-
 SORTS: Mapping[str, str] = {
     "verdict": "worst first", "session": "by name, its turns in order", "raw → reason": "by the effective reason",
     "turn": "by its number in the session", "tokens": "output of the answer that decided", "calls": "most held first",
@@ -320,8 +320,8 @@ class TurnAbout(Panel):
     def make(self, width: int) -> Sequence[Line]:
         """The fields of the row, each in as many lines as it needs."""
         measure = paint_of(self.app).measure
-        empty = [(Span(NONE_PASSES),)] if self._listed.filter is not None else []
-        lines = turn_table.about(self.row) if self.row is not None else empty
+        lines = turn_table.about(self.row) if self.row is not None else (
+            [(Span(NONE_PASSES),)] if self._listed.filter is not None else [])
         rows = [row for line in lines for row in wrap_line(line, width, measure)]
         room = max(1, self.size.height)
         if len(rows) <= room:

@@ -1,5 +1,6 @@
 """How the app starts and ends: without colour, in ASCII, in a dumb terminal, on bad input, on large files."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from textual.filter import LineFilter
 from textual.widgets import Input
 
 from inspector.replay.case import open_case
+from inspector.report import turn_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake, open_paths
 from inspector.sessions.open import open_beginning
@@ -352,6 +354,10 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         measured.append((len(rows), threading.current_thread() is threading.main_thread()))
         return widest(listed, rows)
 
+    collected: list[bool] = []
+    make = turn_rows.rows_of
+    monkeypatch.setattr(turn_rows, "rows_of", lambda *given: collected.append(gc.isenabled()) or make(*given))
+
     monkeypatch.setattr(TurnList, "widest_of", measure)
     app = LoopInspector([str(path)], as_table=True)
     async with app.run_test(size=(120, 24)) as pilot:
@@ -374,6 +380,8 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         await app.workers.wait_for_complete()
         await pilot.pause()
         assert [row.title for row in screen.listed.rows] == [f"question {number}" for number in range(12)]
+        assert collected
+        assert not any(collected), "no object is searched for cycles while the rows of 100,000 turns are made"
         assert measured[-1] == (12, False), "of 100,000 rows it takes a third of a second"
         await until(pilot, lambda: isinstance(app.screen, TuneScreen) and not app.screen.running)
         await pilot.press("escape")
