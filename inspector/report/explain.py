@@ -15,6 +15,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.spans import count_of, inert, one_line, plain
 from inspector.report.lines.steps import end_words
+from inspector.report.row_counts import count_rows
 from inspector.report.run_answers import branch_files, cut_again, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
@@ -66,7 +67,7 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
                         for column in table.columns(0) if column.name not in ("age", "message"))
     listed = [rows[at] for at in table.sorted_rows(rows, verdict)]
     shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
-    counts = table.counts_of(rows)
+    counts = count_rows(rows)
     yield f"{count_of(counts.turns, 'turn')}{counts.simulated_words} in {count_of(counts.sessions, 'session')}"
     if shown:
         every = (verdict, table.FILE, *others)

@@ -21,6 +21,15 @@ def who(look: JudgedTurn) -> str:
     return exchange.api if same else f"{exchange.api} ({exchange.profile.name})"
 
 
+LONGEST = 80
+"""The number of characters that a sentence shows of a word of the provider or of a tool's name."""
+
+
+def short(text: str) -> str:
+    """A word from outside as a sentence shows it: a model may call a tool by a whole page."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
 def budget(look: JudgedTurn) -> str:
     """The stop reason as sent, and how much of the cap was used."""
     exchange = look.exchange
@@ -29,7 +38,7 @@ def budget(look: JudgedTurn) -> str:
     cap = exchange.request.max_tokens if exchange.request else None
     raw = exchange.response.raw_stop_reason
     judged = look.judgement
-    word = reason_text(exchange.response.stop_reason) if raw is None else f'"{raw}"'
+    word = reason_text(exchange.response.stop_reason) if raw is None else f'"{short(raw)}"'
     if raw is not None and judged.stop.normalized in CUT_WORDS and judged.mapped.normalized not in CUT_WORDS:
         # Without this the sentence would quote `stop` or `tool_calls` as if the answer were whole.
         word += " though it was cut"
@@ -85,7 +94,7 @@ def asking(look: JudgedTurn) -> str:
     if not look.ends_at_call:
         return ""
     calls = look.answers[-1].exchange.response.tool_calls
-    names = list(dict.fromkeys(call.name or "a tool without a name" for call in calls))
+    names = list(dict.fromkeys(short(call.name or "a tool without a name") for call in calls))
     told = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
     after = "no later answer of this turn is recorded"
     if look.may_follow:
@@ -130,14 +139,14 @@ def call_cut(look: JudgedTurn) -> str:
     exchange, verdict = look.exchange, look.cut_call
     if verdict is None:
         return ending_words(look)
-    size = len((verdict.call.arguments or "").encode("utf-8", "replace"))
-    name = f"{verdict.call.name or 'a call'}{_which(look, look.worst, verdict)}"
+    size = len(verdict.call.arguments or "")
+    name = f"{short(verdict.call.name or 'a call')}{_which(look, look.worst, verdict)}"
     shape = parse(verdict.call.arguments).shape
     word = look.word
     if verdict.rule == "gate.contradiction":
         return f"{exchange.api} sent {name} twice, with arguments that differ; nothing shows which of the two is meant"
     if shape is ArgumentShape.CUT:
-        said = f"cut {name} at byte {size:,} of its arguments"
+        said = f"cut {name} at character {size:,} of its arguments"
     elif shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         said = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
     elif shape is not ArgumentShape.COMPLETE:
@@ -168,7 +177,7 @@ def _which(look: JudgedTurn, position: int, verdict: Verdict) -> str:
 def held_call(look: JudgedTurn) -> str:
     """The last held call, and the reason."""
     position, verdict = look.held_calls[-1]
-    name = f"{verdict.call.name or 'without a name'}{_which(look, position, verdict)}"
+    name = f"{short(verdict.call.name or 'without a name')}{_which(look, position, verdict)}"
     whose = f"its call {name}" if position == look.worst else f"the call {name} of an earlier answer"
     return f"{whose} is held: {verdict.why}"
 
@@ -212,7 +221,7 @@ def broke(look: JudgedTurn) -> str:
     if told := behind(look):
         return f"did not finish the answer: {told}"
     if response.raw_stop_reason:
-        return f'says "{response.raw_stop_reason}" and no reason for it'
+        return f'says "{short(response.raw_stop_reason)}" and no reason for it'
     return "ended without a stop reason" if response.streaming else "sent an incomplete body"
 
 
@@ -270,7 +279,7 @@ def _failure_word(look: JudgedTurn) -> str:
     """A failure that was reported only as a stop word: the word and its meaning."""
     stop = look.judgement.stop
     kind, _, said = (stop.detail or "").partition(": ")
-    return ", ".join(word for word in (f'"{stop.raw}"' if stop.raw else "", said or kind) if word) or "error"
+    return ", ".join(word for word in (f'"{short(stop.raw)}"' if stop.raw else "", said or kind) if word) or "error"
 
 
 EXPLANATIONS = ("finishMessage", "blockReasonMessage")

@@ -5,7 +5,6 @@ The same columns give the screen's rows, the head of a report, and CSV. The end 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,11 +22,11 @@ from inspector.report.lines.spans import (
     width_of,
 )
 from inspector.report.lines.steps import role_of
+from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table
 from inspector.report.turn_rows import SessionKey, TurnRow, short_file
-from inspector.report.verdict import TurnVerdict, identifier
+from inspector.report.verdict import identifier
 from inspector.sessions.recording import BELOW
-from loop_core.turn.trace import Fidelity
 
 
 class TurnColumn(NamedTuple):
@@ -82,7 +81,8 @@ def _number(row: TurnRow) -> str:
     if row.turns:
         return f"{sum(count for _, count in row.turns):,}"
     both = f"{row.number}/{row.of}" if row.of else ""
-    return both if len(both) <= NUMBER else f"{row.number:,}"  # a number that is cut would name another turn
+    # A number that is cut would name another turn.
+    return both if both and len(both) <= NUMBER else f"{row.number:,}" if row.number else ""
 
 
 def _calls(row: TurnRow) -> str:
@@ -260,7 +260,7 @@ def about(row: TurnRow) -> list[Line]:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))
     folder, _, name = row.file.rpartition("/")  # a long folder shall not push the name out of sight
-    known = [f"turn {row.number:,} of {row.of:,}", row.model, row.agent, folder and f"{folder}/"]
+    known = [f"turn {row.number:,}{f' of {row.of:,}' if row.of else ''}", row.model, row.agent, folder and f"{folder}/"]
     lines.append((Span("file     ", Tone.KEY), safe(name), Span(" · ", Tone.DIM),
                   safe(" · ".join(each for each in known if each), Tone.DIM)))
     if row.title:
@@ -349,50 +349,3 @@ def _root(parents: Sequence[int | None], at: int) -> int:
         passed.add(parent)
         at = parent
     return at
-
-
-# -- Counts over many rows -------------------------------------------------------------------------------------------
-
-
-class RowCounts(NamedTuple):
-    """The number of rows of each kind."""
-
-    turns: int
-    """Recorded ones; those that are simulated are counted only in `simulated` and `verdicts`."""
-    simulated: int
-    sessions: int
-    attention: int
-    """Turns whose verdict is an error or a warning."""
-    complete: int
-    unread: Mapping[str, int]
-    """The kinds of rows without a verdict (`TurnRow.unread`), each with its number."""
-    verdicts: Sequence[tuple[TurnVerdict, int]]
-    """See `by_verdict`."""
-
-    @property
-    def simulated_words(self) -> str:
-        """The number of simulated turns beside that of recorded ones, with the sign that their rows have."""
-        return f" + {self.simulated:,} {Fidelity.SIMULATED} ({SIMULATED})" if self.simulated else ""
-
-
-def counts_of(rows: Iterable[TurnRow]) -> RowCounts:
-    """Counts rows."""
-    verdicts = by_verdict(every := list(rows))
-    turns = [row.verdict for row in every if row.verdict is not None]
-    recorded = [seen for seen in turns if not seen.simulated]
-    return RowCounts(
-        len(recorded), len(turns) - len(recorded), len({row.session for row in every if row.verdict is not None}),
-        sum(not seen.clean for seen in recorded), sum(seen.complete for seen in recorded),
-        Counter(row.unread for row in every if row.verdict is None), verdicts)
-
-
-def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
-    """A verdict of each kind, worst first, with the number of turns that have it; simulated turns come last."""
-    seen: dict[tuple[bool, int], TurnVerdict] = {}
-    counted: Counter[tuple[bool, int]] = Counter()
-    for row in rows:
-        if row.verdict is not None:
-            kind = (row.verdict.simulated, row.verdict.rank)
-            seen.setdefault(kind, row.verdict)
-            counted[kind] += 1
-    return [(seen[kind], counted[kind]) for kind in sorted(counted)]

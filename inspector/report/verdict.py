@@ -266,8 +266,9 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "look at the call: it must not run as it is", of_last=True),
     VerdictRow("CALL REJECTED", "▣", "#", Severity.WARNING,
         lambda look: bool(look.rejected_calls),
-        lambda look: f"{say.ending_words(look)}; its call {look.rejected_calls[-1].call.name or 'without a name'} "
-        f"is rejected: {look.rejected_calls[-1].why}",
+        lambda look: f"{say.ending_words(look)}; its call "
+        f"{say.short(look.rejected_calls[-1].call.name or 'without a name')} is rejected: "
+        f"{look.rejected_calls[-1].why}",
         lambda look: (
             "nothing to change: the agent answered the call with that" if look.rejected_calls[-1].rule == REFUSED else
             "send the error back as the result of the call, so that the model can correct it"), of_last=True),

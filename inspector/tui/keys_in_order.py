@@ -29,8 +29,9 @@ PASSES = 3
 screen wants of the app reaches the app: three messages, one behind the other."""
 LOST = 1.0
 """Seconds after which a key is taken for done whose follower is lost, as its widget was removed meanwhile."""
-ASKING = frozenset({"ask", "live_do", "live_run", "live_again"})
-"""The actions that send a request. Their key counts only if it was struck when the screen could be seen."""
+ASKING = frozenset({"ask"})
+"""The action that confirms a question about costs. Its key counts only if it was struck when the question was visible.
+The form of a live turn was visible before the turn, so the keys of the turn count from the first moment."""
 
 
 GIVING_UP = frozenset({"back", "close"})
@@ -117,7 +118,7 @@ class KeysInOrderApp(LeavingApp):
             self.call_later(self._send_next)
 
     def _unseen(self, event: Key) -> bool:
-        """Whether a key would send a request although its screen was not visible yet when the key was pressed."""
+        """Whether a key would confirm a question that was not visible yet when the key was pressed."""
         found = self.screen.active_bindings.get(event.key)
         return (found is not None and found.binding.action in ASKING
                 and self._seen is not None and event.time < self._seen[1])

@@ -41,6 +41,21 @@ class PlacedScreen(Protocol):
 
 
 @runtime_checkable
+class TabbedScreen(Protocol):
+    """A screen whose views are tabs."""
+
+    open_tab: str
+
+
+@runtime_checkable
+class RunsScreen(Protocol):
+    """A screen that lists the runs of the session below it."""
+
+    def list_again(self) -> None:
+        """Lists the runs of another tree."""
+
+
+@runtime_checkable
 class KeyLock(Protocol):
     """What keeps some keys from working now."""
 

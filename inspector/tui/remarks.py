@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 
 from inspector.report.lines.spans import count_of
 from inspector.report.lines.steps import NO_REMARKS, FilteredOutline, Remarks
+from inspector.tui.messages import RunsScreen
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
@@ -74,7 +75,9 @@ class RemarkBook(SessionPart):
 
     def restore(self) -> None:
         """Loads the saved remarks after the first frame; a session from standard input has none."""
-        if self.stage.opened.paths and STDIN not in self.stage.opened.paths:
+        if self.stage.opened.part:  # what is kept belongs to the whole session
+            self.stage.runs.unkeepable = "only the beginning of this file is read yet"
+        elif self.stage.opened.paths and STDIN not in self.stage.opened.paths:
             self.stage.run_worker(self._read_kept, thread=True, exclusive=True, group="kept")
         else:
             self.stage.runs.unkeepable = "a session without a file has no name to be saved under"
@@ -112,6 +115,9 @@ class RemarkBook(SessionPart):
         branches = len(tree.every) > 1
         found = _remarks_of(kept)
         self.stage.runs.join_store(store, tree)  # saves the runs made meanwhile, which the store did not have
+        for screen in self.stage.app.screen_stack:
+            if isinstance(screen, RunsScreen):
+                screen.list_again()
         for key, each in found.items():
             mine = self._by_run.get(key, NO_REMARKS)
             self._by_run[key] = Remarks(each.marks | mine.marks, {**each.notes, **mine.notes})

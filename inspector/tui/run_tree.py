@@ -88,6 +88,14 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
         self._list.styles.height = max(1, min(MOST, self._list.count))
         self._list.fit_rows()
 
+    def list_again(self) -> None:
+        """Lists the runs of another tree, such as that of the saved runs, which is read after the first frame."""
+        here = self._list.laid[self._list.cursor][0].key
+        self._list.lay()
+        self._list.cursor = next((at for at, (node, _) in enumerate(self._list.laid) if node.key == here), 0)
+        self._fit()
+        self._list.refresh()
+
     def _chosen(self) -> int:
         node = self._list.laid[self._list.cursor][0]
         return self._list.runs.tree.every.index(node)

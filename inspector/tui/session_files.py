@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -57,10 +57,14 @@ class OpenSession:
     """The command line that writes the session to its path, if it is not a file yet."""
     following: FollowedView | None = None
     """The view that reads additions to its files; None if they are not followed."""
+    part: bool = False
+    """Whether only the beginning of its file was read."""
 
     @property
     def label(self) -> tuple[str, ...]:
         """The name of the session, or its paths."""
+        if self.part:
+            return tuple(f"{path}, only its beginning" for path in self.paths)
         return (self.title,) if self.title else self.paths
 
     @property
@@ -140,7 +144,9 @@ def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession
     count = 0 if loaded is None else len(loaded.turns)
     if count < SCREENFUL:
         loaded = opened(min(BEGINNING, LEAST * SCREENFUL // max(1, count)))
-    return None if loaded is None else session_of(open_case(loaded, long_from=LONG), paths, reading.settings)
+    if loaded is None:
+        return None
+    return replace(session_of(open_case(loaded, long_from=LONG), paths, reading.settings), part=True)
 
 
 @without_collector

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
 
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import text_of
+from inspector.report.lines.spans import count_of, text_of
 from inspector.tui.attention import Attention
 from inspector.tui.branches import Branches, Comparisons, EditedInputs
 from inspector.tui.command_line import CommandLine
@@ -251,6 +251,9 @@ class SessionScreen(SessionStage):
             if self._begins.tab != self.panes.tab and self._begins.tab in {tab.name for tab in TABS}:
                 self.panes.action_tab(self._begins.tab)
         self.panes.fit(self.app.size.width < NARROW, self.app.size.width >= ROOMY)
+        if self.opened.part:
+            turns = count_of(len(self.run.view.turns), "turn")
+            self.note = f"only the first {turns} of this file are read yet: q, and enter again when the table has all"
         self.call_after_refresh(self.restore)
 
     def restore(self) -> None:

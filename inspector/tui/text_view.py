@@ -21,7 +21,7 @@ from textual.strip import Strip
 from inspector.report.lines.glyphs import key_at
 from inspector.report.lines.spans import Line, LineSheet, Measure, Sheet, Tone, mark_matches, width_of
 from inspector.tui.key_words import key_of
-from inspector.tui.messages import LinesPointed, NoteWanted
+from inspector.tui.messages import LinesPointed, NoteWanted, TabbedScreen
 from inspector.tui.paint import paint_of
 
 NOTHING: Sheet = LineSheet([])
@@ -142,7 +142,9 @@ class TextView(ScrollView, can_focus=True):
         """Scrolls sideways."""
         if self.wrap:
             how = " · w stops that" if "w" in self.screen.active_bindings else ""
-            self.post_message(NoteWanted(f"nothing lies left or right: long lines are wrapped{how}"))
+            wire = isinstance(self.screen, TabbedScreen) and self.screen.open_tab == "wire"
+            forms = " · v shows the bytes as hex and in other forms" if wire else ""
+            self.post_message(NoteWanted(f"nothing lies left or right: long lines are wrapped{how}{forms}"))
             return
         self.scroll_to(x=self.scroll_offset.x + by, animate=False, force=True)
 

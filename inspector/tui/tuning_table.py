@@ -207,7 +207,7 @@ class TuningTable:
         """The meaning of the marks."""
         more = f"  {SIMULATED} {Fidelity.SIMULATED}: {GUESS}" if any(self.tuning.simulated) else ""
         best = "".join(f"  {mark} {MEANINGS.get(name, name)}" for _, mark, name in self._named_cells())
-        return [(Span(f"{key(self.show, self.single is not None)}{more}{best}  {HERE} here", Tone.DIM),)]
+        return [(Span(f"{key(self.show, self.tuning, self.turn)}{more}{best}  {HERE} here", Tone.DIM),)]
 
     def answers(self) -> list[Line]:
         """The smallest sufficient limits; the parameters of the run."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -47,6 +47,10 @@ def progress_within(path: str) -> str:
     return f"reading {(size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… the first"
 
 
+MeasuredRows = tuple[str, list[TurnRow], Mapping[str, int]]
+"""The rows of a file, its first path before them, and the widths that they need behind them."""
+
+
 class ReadingScreen(Screen[None]):
     """A screen that receives the rows of the files being read."""
 
@@ -61,11 +65,11 @@ class ReadingScreen(Screen[None]):
     reading: bool
     listed: TurnList
 
-    def take(self, batch: Sequence[tuple[str, list[TurnRow]]], count: int, total: int) -> None:
+    def take(self, batch: Sequence[MeasuredRows], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
         raise NotImplementedError
 
-    def take_whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
+    def take_whole(self, read: OpenSession, rows: list[TurnRow], widest: Mapping[str, int]) -> None:
         """Replaces the first rows of a file by all of them."""
         raise NotImplementedError
 
@@ -98,14 +102,15 @@ def _read_files(
     from inspector.report.turn_index import read_rows
 
     worker, call = get_current_worker(), table.app.call_from_thread
-    waiting: list[tuple[str, list[TurnRow]]] = []
+    waiting: list[MeasuredRows] = []
+    measure = table.listed.widest_of
     sent = time.monotonic()
     done = total = 0
     try:
         for found in read_rows(paths, reading.api, reading.profile, reading.settings, not table.named, unread):
             if worker.is_cancelled:
                 return
-            waiting += found.rows
+            waiting += [(slot, rows, measure(rows)) for slot, rows in found.rows]
             done, total = found.done, found.total
             if found.note:
                 # Attributes of widgets may be set only in the app's own thread
@@ -116,7 +121,7 @@ def _read_files(
                 waiting, sent = [], time.monotonic()
             intake.note_read(0)  # the next file begins at 0
     except LoopError as why:  # an API or a profile that does not exist: nothing is read
-        waiting = [(path, [TurnRow((path,), path, name_of(path), why=str(why))]) for path in paths]
+        waiting = [(path, [TurnRow((path,), path, name_of(path), why=str(why))], {}) for path in paths]
     call(table.take, waiting, done, total)
     call(table.finish)
     call(_open_waiting, table)
@@ -130,7 +135,8 @@ def read_whole(table: ReadingScreen, paths: Sequence[str]) -> None:
 def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
     try:
         read = load(paths, reading)
-        table.app.call_from_thread(table.take_whole, read, rows_of_session(read))
+        rows = rows_of_session(read)
+        table.app.call_from_thread(table.take_whole, read, rows, table.listed.widest_of(rows))
         table.app.call_from_thread(_open_waiting, table)
     except LoopError as why:
         table.app.call_from_thread(setattr, table, "note", str(why))

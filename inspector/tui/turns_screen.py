@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -19,6 +19,7 @@ from textual.binding import Binding, BindingType
 
 from inspector.report import turn_rows, turn_table
 from inspector.report.lines.spans import count_of
+from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import turns_reading
 from inspector.tui.delivery import copy_text, deliver
@@ -43,7 +44,7 @@ READABLE = 16_000_000
 PENDING, LARGE = "…", "large: enter opens it"
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
 """Height of the screen from which the details are larger; rows of the smaller and the larger details."""
-PROGRESS = 0.5  # seconds between two updates of the progress within a large file
+PROGRESS = 0.5  # seconds between two updates while files are read
 
 
 class TurnsScreen(turns_reading.ReadingScreen):
@@ -92,30 +93,27 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.named = named
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
-        self.counts = turn_table.counts_of(())
+        self.counts = count_rows(())
         self.reading = False
         self.parts = (self,)  # `esc` closes the filter
         self._last = ""  # the filter removed last, which the prompt offers again
         self._needle = ""
         self._match: TurnRow | None = None  # what the last search found
         self._next_look = 0.0
+        self._unlisted = False  # rows came that are not listed yet
         self._large: list[str] = []  # larger than `READABLE` and not named by the operator; a search reads them
         self._searching = False  # a search is reading them
         if session is not None:
             rows = rows_of_session(session)
             if begun:
-                self.listed.set_rows(session.paths[0], [row for row in rows if row.verdict is not None][:-1])
-                self.listed.relist()
-            else:
-                self.listed.set_rows(session.paths[0], rows)
-                self._sorted_first()
-        for section in sections if not self.named else ():
-            for path in section.paths:
-                size = turns_reading.size_of(path)
-                large = size is not None and size > READABLE
-                name = turn_rows.name_of(path)
-                self._large += [path] if large else []
-                self.listed.set_rows(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
+                rows = [row._replace(of=0) for row in rows if row.verdict is not None][:-1]
+            self.listed.set_rows(session.paths[0], rows)
+            (self.listed.relist if begun else self._sorted_first)()
+        for path in () if self.named else [path for section in sections for path in section.paths]:
+            large = (turns_reading.size_of(path) or 0) > READABLE
+            name = turn_rows.name_of(path)
+            self._large += [path] if large else []
+            self.listed.set_rows(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
         if not self.named:
             self.listed.relist()
 
@@ -134,13 +132,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.watch(self.listed, "cursor", self._follow_cursor)
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.listed.slots[path][0].why == PENDING]
-        if self.begun or self._large:
-            self.set_interval(PROGRESS, self._progress)
         self.reading = self.begun if self.opened is not None else bool(paths or self._large)
         if self.reading and self.opened is not None:
             self.call_after_refresh(turns_reading.read_whole, self, self.opened.paths)
         elif self.reading:
             self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
+        self._clock = self.set_interval(PROGRESS, self._progress, pause=not self.reading)
         self._count()
         self._follow_cursor()
 
@@ -150,33 +147,36 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def take_whole(self, read: OpenSession, rows: list[TurnRow]) -> None:
+    def take_whole(self, read: OpenSession, rows: list[TurnRow], widest: Mapping[str, int]) -> None:
         """Replaces the first rows of a file by all of them."""
         gc.freeze()  # as after the first frame: what was read lives on, and need not be collected
         self.opened, self.begun = read, False
-        self.listed.set_rows(read.paths[0], rows)
+        self.listed.set_rows(read.paths[0], rows, widest)
         self.finish()
 
     def _progress(self) -> None:
-        """Shows the progress of reading in a large file."""
-        if (self.begun or self._searching) and self.is_attached:
-            self._say_counts()
+        """Lists rows that wait, since a large file may delay the next ones; shows the progress within such a file."""
+        if not self.reading:
+            self._clock.pause()
+        elif self.is_attached:
+            self._list_more()
+            if self.begun or self._searching:
+                self._say_counts()
 
-    def take(self, batch: Sequence[tuple[str, list[TurnRow]]], count: int, total: int) -> None:
+    def take(self, batch: Sequence[turns_reading.MeasuredRows], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
-        for slot, rows in batch:
-            self.listed.set_rows(slot, rows)
+        for slot, rows, widest in batch:
+            self.listed.set_rows(slot, rows, widest)
         self._large = [path for path in self._large if self.listed.slots[path][0].why == LARGE]
         self.read, self.total = count, total
+        self._unlisted = True
         self._list_more()
-        wait = self._next_look - time.monotonic()
-        if wait > 0 and self.is_attached:  # not only when the next rows come: a large file may be in between
-            self.set_timer(wait + 0.01, self._list_more)
 
     def _list_more(self) -> None:
         """Lists the new rows if enough time has passed; after the last file `finish` lists them."""
         began = time.monotonic()
-        if self.is_attached and self.reading and began >= self._next_look:
+        if self._unlisted and self.is_attached and self.reading and began >= self._next_look:
+            self._unlisted = False
             self.listed.relist(growing=True)
             self._count()
             self._follow_cursor()
@@ -212,14 +212,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 self.listed.show_cursor()
                 self.listed.refresh()
 
-    # -- counting and sorting ------------------------------------------------------------------------------------
-
     def _follow_cursor(self) -> None:
         self.query_one(TurnAbout).follow()
 
     def _count(self) -> None:
         """Counts the rows again, and shows the counts."""
-        self.counts = turn_table.counts_of(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
+        self.counts = count_rows(row for row in self.listed.rows if row.why not in (PENDING, LARGE))
         self._say_counts()
 
     def _say_counts(self) -> None:
@@ -230,7 +228,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
             progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…{within}"
-        counts = self.counts if self.listed.filter is None else turn_table.counts_of(self.listed.passed)
+        counts = self.counts if self.listed.filter is None else count_rows(self.listed.passed)
         self.query_one(TurnCounts).groups = count_groups(
             counts, progress, self.counts.turns + self.counts.simulated, self.listed)
         self.query_one(TurnHeading).redraw_changes()
@@ -340,6 +338,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Reads the large files, so that a search looks through them too."""
         self.reading, self._searching, self.read, self.total = True, True, 0, len(self._large)
         turns_reading.read_files(self, self._large)
+        self._clock.resume()
         self.note += f" · {count_of(self.total, 'large file')} to search, c stops"
         self._say_counts()
 

@@ -12,7 +12,7 @@ from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more
 from inspector.report.lines.steps import reason_of_end
 from inspector.whatif.grid import SHORT, End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
-from inspector.whatif.heat import word
+from inspector.whatif.heat import mark_of, word
 from loop_core.turn.trace import Fidelity
 
 GUESS = "a guess"
@@ -74,7 +74,7 @@ def cell_lines(tuning: TunedGrid, cell: int, most: int | None = None) -> Iterato
     ends = [(number, end) for number, turn in enumerate(tuning.turns, 1)
             if not completes(turn) and (end := turn.end(cell)) is not None]
     for number, end in ends[:most]:
-        glyph, role = STATE[end.looks]
+        glyph, role = mark_of(end)
         yield field(f"turn {number}", Span(f"{glyph} ", role), Span(f"{word(end)}  "), *spent_line(end))
     yield from turn_counts(steady, len(tuning.turns) - steady - len(ends), len(ends) - len(ends[:most]))
 

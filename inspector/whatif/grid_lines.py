@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from inspector.config.settings import INITIAL, REPLAYED
-from inspector.report.lines.glyphs import SIMULATED, STATE
+from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
 from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, spent_line, turn_counts, turn_name
 from inspector.whatif.grid import SHORT, End, Value
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
-from inspector.whatif.heat import heat, key
+from inspector.whatif.heat import heat, key, mark_of
 from inspector.whatif.recorded_rounds import raised_limits
 from inspector.whatif.smallest import (
     KNOWN,
@@ -49,7 +49,7 @@ def sheet(tuning: TunedGrid, bend: Knee | None, show: str = "outcome") -> list[L
     lines: list[Line] = [headline(tuning, bend), (), *about(tuning), ()]
     if not tuning.turns:
         return lines
-    lines += [*heat(tuning, show), (), (Span(key(show, len(tuning.turns) == 1), Tone.DIM),)]
+    lines += [*heat(tuning, show), (), (Span(key(show, tuning), Tone.DIM),)]
     if any(tuning.simulated):
         lines.append((Span(f"{SIMULATED} stands behind what was simulated: {GUESS}", Tone.DIM),))
     return [*lines, (), *answers(tuning, bend)]
@@ -235,7 +235,7 @@ def _smallest(tuning: TunedGrid, turn: int | None, most: int | None) -> Iterator
 def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     """Both answers for one turn, or the reason why there is none."""
     name = f"turn {limits.turn + 1}"
-    glyph, role = STATE[limits.end.looks]
+    glyph, role = mark_of(limits.end)
     who = safe(f"  ({turn_name(tuning, limits.turn)})", Tone.DIM, 60)
     if limits.cell is None:
         yield field(name, Span(f"{glyph} ", role), Span(why_not(tuning, limits.end)), who)

@@ -19,8 +19,15 @@ from inspector.whatif.grid import End, TurnGrid, Value
 from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
 from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import WIDTH, word
-from inspector.whatif.smallest import BudgetPoint, Edge, cost, every_larger, knee, smallest, why_not
-from inspector.whatif.smallest_cap import fewest_tokens_of_all, smallest_cap, smallest_cap_of_all
+from inspector.whatif.smallest import BudgetPoint, Edge, Knee, cost, every_larger, knee, limits_of, smallest, why_not
+from inspector.whatif.smallest_cap import (
+    Fewest,
+    best_value,
+    fewest_tokens,
+    fewest_tokens_of_all,
+    smallest_cap,
+    smallest_cap_of_all,
+)
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
 
@@ -71,29 +78,38 @@ ENDS: Table[End] = Table((
 
 
 class TurnInCell(NamedTuple):
-    """A row of CSV: one turn in one cell, with the smallest max_tokens if the cell is the best one."""
+    """A row of CSV: one turn in one cell, with the smallest max_tokens and the fewest output tokens in their cells."""
 
     values: tuple[Value, ...]
     number: int
     turn: TurnGrid
     end: End
-    edge: Edge | None
-    """The smallest for this turn, in the cell that completes it for the least."""
+    smallest: int | None
+    """The smallest max_tokens for this turn, in the cell that stands for it."""
+    fewest: Edge | None
+    """That of the fewest output tokens for this turn, in the cell that stands for it."""
     enough: Edge | None
-    """The smallest for all turns, in the cell that is enough for them."""
+    """That of the fewest output tokens for all turns, in the cell that stands for it."""
 
 
 def rows_of(tuning: TunedGrid) -> Iterator[TurnInCell]:
     """Each turn in each cell that was run."""
-    bend = knee(tuning)
-    edges = {(found.cell, number): found.edge for number in range(len(tuning.turns))
-             if (found := smallest(tuning, number)) is not None and found.edge is not None}
+    bend, numbers = knee(tuning), range(len(tuning.turns))
+    of_all = None if bend is None else fewest_tokens_of_all(tuning, bend)
+    caps = {(cap.cell, number): tuning.grid.named(cap.values)[INITIAL]
+            for number in numbers if (cap := smallest_cap(tuning, number)) is not None}
+    edges = {(best.cell, number): best.edge for number in numbers if (best := _fewest(tuning, number)) is not None}
     for cell in range(tuning.grid.size):
-        enough = bend.edge if bend is not None and bend.enough.cell == cell else None
+        enough = of_all.edge if of_all is not None and of_all.cell == cell else None
         for number, turn in enumerate(tuning.turns):
-            end = turn.end(cell)
+            end, at = turn.end(cell), (cell, number)
             if end is not None:
-                yield TurnInCell(tuning.grid.values(cell), number + 1, turn, end, edges.get((cell, number)), enough)
+                yield TurnInCell(tuning.grid.values(cell), number + 1, turn, end, caps.get(at), edges.get(at), enough)
+
+
+def _fewest(tuning: TunedGrid, number: int) -> Fewest | None:
+    found = smallest(tuning, number)
+    return None if found is None else fewest_tokens(tuning, found)
 
 
 def csv_table(names: Sequence[str]) -> Table[TurnInCell]:
@@ -104,8 +120,9 @@ def csv_table(names: Sequence[str]) -> Table[TurnInCell]:
         Column("turn_id", lambda row: row.turn.id),
         Column("path", lambda row: row.turn.path),
         *(column.of(lambda row: row.end) for column in ENDS.columns),
-        Column("smallest_max_tokens", lambda row: row.edge and row.edge.budget),
-        Column("grain", lambda row: row.edge and row.edge.grain),
+        Column("smallest_max_tokens", lambda row: row.smallest),
+        Column("fewest_max_tokens", lambda row: row.fewest and row.fewest.budget),
+        Column("grain", lambda row: row.fewest and row.fewest.grain),
         Column("enough_max_tokens", lambda row: row.enough and row.enough.budget),
         Column("enough_grain", lambda row: row.enough and row.enough.grain),
     ))
@@ -169,6 +186,7 @@ def save(path: str | None, content: Callable[[], str], option: str = "--csv") ->
 def document(tuning: TunedGrid) -> dict[str, Any]:
     """The grid as plain values, ready for `json.dumps`; cells that were not run are null."""
     bend = knee(tuning)
+    best = None if bend is None else fewest_tokens_of_all(tuning, bend)
     return {
         "schema": SCHEMA,
         "policy": tuning.grid.base.policy.name,
@@ -179,10 +197,10 @@ def document(tuning: TunedGrid) -> dict[str, Any]:
         "turns": [_turn(tuning, number) for number in range(len(tuning.turns))],
         "smallest_max_tokens": None if bend is None else _cap(tuning, smallest_cap_of_all(
             tuning, bend.enough.completed)),
-        "enough": None if bend is None else {
-            **_point(bend.enough), "edge": bend.edge and _edge(bend.edge),
-            "every_larger": every_larger(tuning, bend.enough.cell)},
-        "knee": None if bend is None else _point(bend.knee),
+        "enough": None if bend is None or best is None else {
+            **_point(_enough(bend, best)), "edge": best.edge and _edge(best.edge),
+            "every_larger": every_larger(tuning, best.cell)},
+        "knee": None if bend is None or best is None else _point(best_value(bend, best) or _enough(bend, best)),
     }
 
 
@@ -199,19 +217,19 @@ def _cell(tuning: TunedGrid, cell: int) -> dict[str, Any]:
 
 def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
     turn = tuning.turns[number]
-    found = smallest(tuning, number)
+    found, best = smallest(tuning, number), _fewest(tuning, number)
     return {
         "id": turn.id,
         "path": turn.path,
         "ends": [ENDS.values(end) for end in turn.ends],
         "cells": [None if turn.end(cell) is None else code for cell, code in enumerate(turn.codes)],
-        "smallest": None if found is None or found.cell is None else {
-            "cell": found.cell,
+        "smallest": None if found is None or best is None else {
+            "cell": best.cell,
             "by_axis": tuning.grid.named(found.by_axis),
-            "every_larger": every_larger(tuning, found.cell, number),
-            "limits": found.limits,
-            "grain": None if found.edge is None else found.edge.grain,
-            "below": ENDS.values(found.edge.below[0]) if found.edge is not None and found.edge.below else None,
+            "every_larger": every_larger(tuning, best.cell, number),
+            "limits": limits_of(best.budget, best.ends[0]),
+            "grain": None if best.edge is None else best.edge.grain,
+            "below": ENDS.values(best.edge.below[0]) if best.edge is not None and best.edge.below else None,
         },
         "smallest_max_tokens": _cap(tuning, smallest_cap(tuning, number)),
         "why_not": why_not(tuning, found.end) if found is not None and found.cell is None else None,
@@ -242,6 +260,12 @@ def _edge(edge: Edge) -> dict[str, Any]:
 def _sums(ends: Sequence[End]) -> dict[str, int]:
     tokens, requests = cost(ends)
     return {"completed": sum(end.complete for end in ends), "output_tokens": tokens, "requests": requests}
+
+
+def _enough(bend: Knee, best: Fewest) -> BudgetPoint:
+    """The fewest output tokens that are enough, as a point; in the cell itself if the budget was found from there."""
+    return bend.enough if best.cell == bend.enough.cell and best.edge is bend.edge else BudgetPoint(
+        best.cell, sum(end.complete for end in best.ends), best.tokens)
 
 
 def _point(point: BudgetPoint) -> dict[str, int]:

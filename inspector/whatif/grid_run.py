@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import chain
 from operator import add
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
@@ -27,6 +27,9 @@ from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.sweep import Shapes, Sweep, Swept
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
+
+if TYPE_CHECKING:
+    from inspector.whatif.smallest import Edge
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
 # They inherit what it needs, so that nothing large is ever copied or sent.
@@ -184,6 +187,8 @@ class TunedGrid:
     caps: dict[tuple[int, ...], SmallestCap | None] = field(default_factory=dict, compare=False)
     """How many of some turns complete (0: the last answer is whole), and the turns -> the smallest max_tokens with
     which they do, once looked for."""
+    edges: dict[tuple[int, ...], Edge | None] = field(default_factory=dict, compare=False)
+    """A cell and some turns -> the smallest max_tokens with which they do as well as there, once looked for."""
 
     # Sums over all turns, for each cell.
     looked_at = _sum_of(lambda end: 1)

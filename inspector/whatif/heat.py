@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from inspector.report.lines.glyphs import MARKED, SIMULATED, STATE
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone
+from inspector.report.verdict import ROWS
 from inspector.whatif.grid import SHORT, UNDONE, Axis, End, Grid, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from loop_core.turn.state import State
@@ -219,6 +220,12 @@ WORDS: Mapping[str, str] = {
 
 WHOLE_SO_FAR: Mapping[str, str] = {"COMPLETE SO FAR": "so far", "AWAITS RESULT": "awaits"}
 """The verdicts on a turn whose last answer is whole and calls a tool, with nothing recorded after it -> one word."""
+_GLYPHS = {row.word: row.glyph for row in ROWS if row.word in WHOLE_SO_FAR}
+
+
+def mark_of(end: End) -> tuple[str, Tone]:
+    """The glyph and the role of an end: those of its state, or of the verdict on a turn that is whole so far."""
+    return (_GLYPHS[end.verdict], Tone.PLAIN) if end.verdict in _GLYPHS else STATE[end.looks]
 
 
 def word(end: End) -> str:
@@ -282,7 +289,7 @@ def _one(show: str, seen: TurnGrid) -> list[Span]:
     values = [SHOWS[show].single(end) for end in seen.ends]
     most, by_code = max(values, default=0), {UNDONE: NOT_RUN}
     for code, (end, value) in enumerate(zip(seen.ends, values, strict=True)):
-        glyph, role = STATE[end.looks]
+        glyph, role = mark_of(end)
         told = Span(f"{glyph} {word(end)}", role) if show == "outcome" else _shade(value, most)
         by_code[code] = _marked(told, end.fidelity == Fidelity.SIMULATED)
     return [by_code[code] for code in seen.codes]
@@ -292,13 +299,16 @@ def _marked(mark: Span, simulated: bool) -> Span:
     return Span(mark.text + SIMULATED, mark.role) if simulated else mark
 
 
-def key(show: str, single: bool) -> str:
-    """The legend of the glyphs."""
+def key(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
+    """The legend of the glyphs, for all turns together or for one."""
     if show != "outcome":
         return f"{SHADES[0]} little to {SHADES[-1]} most: {SHOWS[show].title}"
     glyphs = {state: STATE[state][0] for state in (State.COMPLETE, State.ABORT_PARTIAL, State.UNRECORDED)}
+    single = turn is not None or len(tuning.turns) == 1
+    waiting = single and any(end.verdict in WHOLE_SO_FAR for end in tuning.turns[turn or 0].ends)
+    waits = f"{_GLYPHS['AWAITS RESULT']} whole, awaits a result  " if waiting else ""
     told = "the word is the limit or reason" if single else "the number counts the turns that complete"
-    return (f"{glyphs[State.COMPLETE]} complete  {glyphs[State.ABORT_PARTIAL]} incomplete  "
+    return (f"{glyphs[State.COMPLETE]} complete  {glyphs[State.ABORT_PARTIAL]} incomplete  {waits}"
             f"{glyphs[State.UNRECORDED]} the recording ends first; {told}")
 
 

@@ -19,6 +19,7 @@ from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, re
 from inspector.report.judged_turn import judged_turn_of
 from inspector.report.lines.blocks import file_names
 from inspector.report.lines.spans import cells, count_of
+from inspector.report.sentences import short
 from inspector.report.verdict import is_unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission, Verdict
@@ -109,7 +110,7 @@ class PolicyRun:
 
 
 def _name(verdict: Verdict) -> str:
-    return verdict.call.name or "a call without a name"
+    return short(verdict.call.name or "a call without a name")
 
 
 def _ran(pair: tuple[Evaluation, Verdict]) -> str:

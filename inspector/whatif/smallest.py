@@ -84,6 +84,13 @@ def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
 
 def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
     """The smallest max_tokens of turns, between that of their best cell and the next smaller one of the grid."""
+    key = (cell, *turns)
+    if key not in tuning.edges:
+        tuning.edges[key] = _search_edge(tuning, turns, cell)
+    return tuning.edges[key]
+
+
+def _search_edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
     grid, ends = tuning.grid, tuning.ends(turns, cell)
     values = grid.values(cell)
     high = grid.named(values).get(INITIAL)
@@ -200,8 +207,13 @@ class SmallestLimits:
     @property
     def limits(self) -> dict[str, int]:
         """The smallest value of each limit, exact to one unit."""
-        budget = {} if self.budget is None else {INITIAL: self.budget}
-        return {**budget, **{name: least for name, least in self.at_edge.needs if name in SHORT}}
+        return limits_of(self.budget, self.at_edge)
+
+
+def limits_of(budget: int | None, end: End) -> dict[str, int]:
+    """A max_tokens, and the smallest value of each other limit with which a turn ends so, exact to one unit."""
+    return {**({} if budget is None else {INITIAL: budget}),
+            **{name: least for name, least in end.needs if name in SHORT}}
 
 
 def smallest(tuning: TunedGrid, turn: int) -> SmallestLimits | None:

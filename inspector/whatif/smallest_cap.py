@@ -22,6 +22,7 @@ from inspector.whatif.grid_run import SmallestCap, TunedGrid
 from inspector.whatif.heat import WHOLE_SO_FAR
 from inspector.whatif.smallest import (
     BudgetPoint,
+    Edge,
     Knee,
     Runs,
     SmallestLimits,
@@ -52,10 +53,14 @@ def is_call_never_whole(tuning: TunedGrid, turn: int) -> bool:
 
 def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
     """The smallest max_tokens with which that many turns complete; None if none does, or max_tokens is not varied."""
-    turns = [turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE for code in seen.codes)]
-    return _cached_cap(tuning, completed, tuple(turns), (
+    return _cached_cap(tuning, completed, run_turns(tuning), (
         ((tuning.tokens[cell], tuning.requests[cell], cell), cell) for cell in range(tuning.grid.size)
         if tuning.whole(cell) and tuning.completed[cell] == completed))
+
+
+def run_turns(tuning: TunedGrid) -> tuple[int, ...]:
+    """The turns that were run in any cell."""
+    return tuple(turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE for code in seen.codes))
 
 
 def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
@@ -75,6 +80,8 @@ class Fewest(NamedTuple):
     """The max_tokens, which may lie between two values of the grid; None if that is not varied, or as recorded."""
     ends: tuple[End, ...]
     """How each of the turns ends; one that does not complete counts with what it spends until its end."""
+    edge: Edge | None = None
+    """How exactly that max_tokens is known, and the effect of one token less; None if it was not looked for."""
 
     @property
     def tokens(self) -> int:
@@ -86,20 +93,25 @@ def fewest_tokens(tuning: TunedGrid, found: SmallestLimits) -> Fewest | None:
     """The fewest output tokens for which a turn completes; None if it completes nowhere."""
     if found.cell is None:
         return None
-    return _cheaper(tuning, Fewest(found.cell, found.budget, (found.at_edge,)), smallest_cap(tuning, found.turn))
+    return _cheaper(tuning, Fewest(found.cell, found.budget, (found.at_edge,), found.edge), (found.turn,),
+                    smallest_cap(tuning, found.turn))
 
 
 def fewest_tokens_of_all(tuning: TunedGrid, bend: Knee) -> Fewest:
     """The fewest output tokens of all turns for which as many complete as in any cell."""
     every = tuning.ends(range(len(tuning.turns)), bend.enough.cell) if bend.edge is None else bend.edge.ends
-    return _cheaper(tuning, Fewest(bend.enough.cell, bend.budget, every),
+    return _cheaper(tuning, Fewest(bend.enough.cell, bend.budget, every, bend.edge), run_turns(tuning),
                     smallest_cap_of_all(tuning, bend.enough.completed))
 
 
-def _cheaper(tuning: TunedGrid, best: Fewest, cap: SmallestCap | None) -> Fewest:
+def _cheaper(tuning: TunedGrid, best: Fewest, turns: tuple[int, ...], cap: SmallestCap | None) -> Fewest:
     if cap is None or cost(cap.ends) >= cost(best.ends):
         return best
-    return Fewest(cap.cell, tuning.grid.named(cap.values)[INITIAL], cap.ends)
+    budget, edge = tuning.grid.named(cap.values)[INITIAL], None
+    if tuning.case is not None and budget is not None:
+        grain = Runs(tuning, tuning.case, turns, cap.values).grain(budget)
+        edge = Edge(budget, turns, cap.ends, cap.below, grain)
+    return Fewest(cap.cell, budget, cap.ends, edge)
 
 
 def best_value(bend: Knee, best: Fewest) -> BudgetPoint | None:

@@ -55,7 +55,7 @@ def differences(old: Contents, new: Contents) -> list[str]:
             found.append(_call_words(number, one, other))
             break
     if old.text != new.text:
-        found.append(f"the text from character {shared_length(old.text, new.text) + 1:,} on")
+        found.append(f"the text from character {shared_length(old.text, new.text):,} on")
     return found
 
 
@@ -65,7 +65,7 @@ def _call_words(number: int, one: tuple[str, str] | None, other: tuple[str, str]
         return f"call {number} ({one_line(name, NAME)}, only on the {side})"
     if one[0] != other[0]:
         return f"call {number} ({one_line(one[0], NAME)} and {one_line(other[0], NAME)})"
-    at = shared_length(one[1], other[1]) + 1
+    at = shared_length(one[1], other[1])
     return f"the arguments of call {number} ({one_line(one[0], NAME)}) from character {at:,} on"
 
 

@@ -103,7 +103,7 @@ def test_a_cut_answer_at_the_end():
 
 def test_a_cut_call_at_the_end():
     said = found(asked(ASKS, chat(None, "length", call(CUT)), max_tokens=7, tools=TOOLS))
-    assert said["call-cut"].startswith("error openai_chat cut write_file at byte 35 of its arguments")
+    assert said["call-cut"].startswith("error openai_chat cut write_file at character 35 of its arguments")
     assert list(said) == ["call-cut"]
 
 

@@ -30,7 +30,8 @@ DOCUMENTS = {
     "providers": (),
     "branches": (TEXT_CUT_TWICE,),
 }
-BESIDE_THE_ENDS = ("turn", "turn_id", "path", "smallest_max_tokens", "grain", "enough_max_tokens", "enough_grain")
+BESIDE_THE_ENDS = ("turn", "turn_id", "path", "smallest_max_tokens", "fewest_max_tokens", "grain", "enough_max_tokens",
+                   "enough_grain")
 """Columns of `tune --csv` that are no member of an end of a turn."""
 
 

@@ -46,7 +46,7 @@ from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.values import Stop
-from tests.scenes import bodies
+from tests.scenes import bodies, recordings
 from tests.scenes.app import (
     CUT_ARGUMENTS,
     HOSTILE,
@@ -447,10 +447,13 @@ def test_the_diff_names_state_spend_text_and_history(seen: View) -> None:
     answered = "\n".join(said_by(diff.diff(seen, 1)))
     assert "Request → EvaluateStop" in answered
     assert f"+ {len(PARTS[0])} characters, {len(PARTS[0])} in all" in answered
-    asked = "\n".join(said_by(diff.diff(seen, 3)))
-    assert "attempts 0 → 1" in asked
-    assert "continuation 1 · by anchor · max_tokens 256" in asked
-    assert "Previous response was truncated by token limit." in asked
+    silent = recordings.shown(recordings.asked(
+        recordings.ASKS, recordings.chat(None, "length", recordings.call(recordings.CUT))))
+    assert any(line.split() == ["text", "no", "visible", "text", "came"] for line in said_by(diff.diff(silent, 1)))
+    asked_on = "\n".join(said_by(diff.diff(seen, 3)))
+    assert "attempts 0 → 1" in asked_on
+    assert "continuation 1 · by anchor · max_tokens 256" in asked_on
+    assert "Previous response was truncated by token limit." in asked_on
 
 
 @pytest.mark.parametrize(("old", "new", "length"), [("", "", 0), ("abc", "abd", 2), ("abc", "abc", 3), ("abc", "x", 0)])

@@ -17,6 +17,7 @@ from inspector.report.explain import overview, text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines import header
 from inspector.report.lines.spans import text_of, width_of
+from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import (
     NUMBERS_OF_ROW,
     SHARES,
@@ -29,7 +30,7 @@ from inspector.report.turn_rows import (
     rows_of,
     short_file,
 )
-from inspector.report.turn_table import about, columns, counts_of, table
+from inspector.report.turn_table import about, columns, table
 from inspector.sessions.open import open_each, open_paths
 from inspector.tui.session_files import ReadingOptions, load, session_of
 from loop_core.errors import CallerError
@@ -240,7 +241,7 @@ def test_a_file_that_was_read_but_for_an_entry_is_not_called_unread(
     assert text_of(about(last)[0]).startswith(said[-1])
     assert table(0).values(last)["verdict"] == said[-1].lower().replace(" ", "_")
     assert holds(last, said[-1].lower()), "it is found by the word that stands there"
-    assert counts_of(rows).unread == {said[-1]: 1}
+    assert count_rows(rows).unread == {said[-1]: 1}
     assert said[-1] in "\n".join(overview(rows, False))
 
 
@@ -389,7 +390,7 @@ def test_simulated_turns_are_counted_beside_the_recorded_ones() -> None:
     assert [word for word, _ in view.counts()] == ["COMPLETE", f"SIMULATED {word}"]
     assert text_of(header.counts(view)) == f"1 ✓ COMPLETE · 1 {view.turns[1].verdict.glyph} SIMULATED {word}"
     assert f"turns: 1 complete, 1 simulated {word.lower()}" in text(view)
-    counts = counts_of(rows_of(view))
+    counts = count_rows(rows_of(view))
     assert (counts.turns, counts.simulated, counts.attention, counts.complete) == (1, 1, 0, 1)
     assert next(overview(rows_of(view), True)) == "1 turn + 1 SIMULATED (~) in 1 session"
     (worst,) = turn_table.worst_of_sessions(rows_of(view))

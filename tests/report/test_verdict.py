@@ -10,9 +10,10 @@ from inspector.commands import open_view
 from inspector.config.settings import Settings, settings_of
 from inspector.report import filters
 from inspector.report.facts import TurnFacts, View
-from inspector.report.lines import header
+from inspector.report.lines import calls, header
+from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.spans import Tone, text_of
-from inspector.report.lines.steps import glyph_of
+from inspector.report.lines.steps import Outline, glyph_of
 from inspector.report.verdict import ROWS
 from inspector.sessions.folders import samples
 from inspector.sessions.native import session_bytes
@@ -99,17 +100,10 @@ def test_an_agent_that_runs_a_cut_call_is_the_worst_there_is():
     word, severity, sentence, advice = verdict(*ran_cut_call())
     assert (word, severity) == ("CUT CALL RUN", Severity.ERROR)
     assert sentence == (
-        f'openai_chat cut write_file at byte {len(CUT)} of its arguments ("length", 40 of 40 tokens); the agent ran it'
+        f'openai_chat cut write_file at character {len(CUT)} of its arguments ("length", 40 of 40 tokens); '
+        "the agent ran it"
     )
     assert advice == f"never run a held call; raise max_tokens; {UNKNOWN}"
-
-
-def test_a_cut_call_is_measured_in_bytes_not_characters():
-    cut = '{"path": "a.md", "content": "Grüße'
-    after = [*ASKS, assistant(None, call(cut)), {"role": "tool", "tool_call_id": "call_a1b2c3d4e5", "content": "ok"}]
-    _, _, sentence, _ = verdict(asked(ASKS, chat(None, "length", call(cut)), tools=TOOLS),
-                                asked(after, chat("done"), tools=TOOLS))
-    assert f"at byte {len(cut) + 2} of" in sentence  # ü and ß are two bytes each
 
 
 def test_a_cut_call_that_nobody_went_on_from_is_held():
@@ -125,7 +119,7 @@ def test_a_cut_call_that_nobody_went_on_from_is_held():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (CUT, f"cut write_file at byte {len(CUT)} of its arguments"),
+        (CUT, f"cut write_file at character {len(CUT)} of its arguments"),
         ("", "cut write_file before its arguments"),
         ("{'path': 1}", "sent write_file with invalid arguments"),
         (WHOLE, "cut the batch of write_file, whose own arguments parse"),
@@ -135,6 +129,28 @@ def test_how_a_call_was_cut_is_said(arguments, said):
     word, _, sentence, _ = alone(chat(None, "length", call(arguments), tokens=40), tools=TOOLS, max_tokens=40)
     assert word == "CALL HELD"
     assert sentence == f'openai_chat {said} ("length", 40 of 40 tokens)'
+
+
+def test_where_arguments_end_is_said_in_characters_in_every_view():
+    cut = '{"path": "a.md", "content": "Äpfel, Öl, Übermut'
+    seen = shown(asked([user("Write it.")], chat(None, "length", call(cut), tokens=40), tools=TOOLS, max_tokens=40))
+    views = [seen.turns[0].verdict.sentence, *seen.responses[0].verdicts[0].why.splitlines(),
+             *(text_of(sheet.line(at)) for sheet in (
+                 calls.calls(seen, Outline(seen).blocks[0], seen.responses[0]),
+                 merged_sheet(seen, Outline(seen).blocks[0], len(seen.steps) - 1))
+               for at in range(len(sheet)))]
+    said = [words for words in views if "character" in words or "byte" in words]
+    assert len(cut) != len(cut.encode())
+    assert len(said) >= 4
+    assert all(f"character {len(cut)}" in words or f"{len(cut)} characters" in words for words in said), said
+
+
+@pytest.mark.parametrize(("reason", "arguments"), [("length", CUT), ("length", WHOLE), ("stop", CUT),
+                                                   ("m" * 3000, CUT), ("m" * 3000, WHOLE)])
+def test_a_name_or_a_word_as_long_as_a_page_leaves_the_sentence_readable(reason, arguments):
+    _, _, sentence, _ = alone(chat(None, reason, call(arguments, name="n" * 3000), tokens=40), tools=TOOLS)
+    assert f"{'n' * 80}…" in sentence or f'"{"m" * 80}…"' in sentence
+    assert len(sentence) < 500
 
 
 def test_a_call_sent_as_an_object_cannot_show_its_cut():
@@ -341,7 +357,7 @@ def test_the_call_that_was_run_is_named_and_not_a_later_one():
     word, _, sentence, _ = verdict(asked(ASKS, chat(None, "length", call(CUT), tokens=40), tools=TOOLS),
                                    asked(history, chat(None, "length", late, tokens=40), tools=TOOLS))
     assert word == "CUT CALL RUN"
-    assert "cut write_file at byte" in sentence
+    assert "cut write_file at character" in sentence
     assert "append_file" not in sentence
 
 

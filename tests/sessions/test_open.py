@@ -429,6 +429,16 @@ def test_loggers_name_the_list_of_pairs(opened, name):
     assert [exchange.response.text for exchange in loaded.exchanges] == ["hello", "hello"]
 
 
+def test_an_element_of_a_list_is_named_by_its_byte(opened):
+    pair = json.dumps({"request": {**ASKED, "note": "Äpfel"}, "response": ANSWER}, ensure_ascii=False)
+    whole = f"[{pair}, 5, {pair}]"
+    cut = whole[: len(whole) - 10].encode()
+    loaded = opened(cut)
+    at = cut.rindex(b'{"request"')
+    assert f"the element at byte {at} is cut" in " ".join(loaded.inputs[0].notices)
+    assert at == len(whole[: whole.rindex('{"request"')]) + 1, "the umlaut takes two bytes"
+
+
 @pytest.mark.parametrize("name", ["body_raw", "body", "json", "content", "text", "data"])
 def test_loggers_name_the_body_of_a_message(opened, name):
     pair = {"request": {"headers": {}, name: ASKED}, "response": {"status": 200, name: json.dumps(ANSWER)}}

@@ -134,7 +134,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         pairs = screen.query_one(PairList)
         assert pairs.rows[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())
-        assert "Turn 1 in both runs differs: the answers' stop reasons, the text from character 235 on;" in shown
+        assert "Turn 1 in both runs differs: the answers' stop reasons, the text from character 234 on;" in shown
         assert "ends as retry_limit (AbortPartial) ≠ Complete" in shown
         assert "segments 4 ≠ 6" in shown
         assert "1–12 12 equal steps │ 1–12" in shown
@@ -229,6 +229,26 @@ async def test_what_is_done_before_the_store_is_open_is_kept_too(
         await settled(pilot)
         assert session(pilot).remarks.marks == {0}
         assert len(session(pilot).runs.every) == 2
+
+
+async def test_the_tree_that_is_opened_before_the_saved_runs_are_read_shows_them_then(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        await pilot.press("e", "5", "enter")
+        await settled(pilot)
+    restore = SessionScreen.restore
+    monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        screen = session(pilot)
+        await pilot.press("R")
+        assert "attempts=5" not in page(pilot.app)
+        restore(screen)
+        await until(pilot, lambda: screen.runs.store is not None)
+        await until(pilot, lambda: "└ attempts=5" in page(pilot.app))
+        await pilot.press("G", "x", "g", "enter")
+        assert [run.name for run in session(pilot).runs.every] == ["original"]
 
 
 async def test_looking_alone_writes_nothing(app_on: AppOn, tmp_path: Path) -> None:

@@ -422,6 +422,23 @@ async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
             assert "this is the first step" in page(pilot.app)
         await pilot.press("8")
         assert "steps is open already" in page(pilot.app)
+        await pilot.press("h")
+        await pilot.pause()
+        assert session(pilot).note == "h works in the text of an open session (tab): Left, where lines are not wrapped"
+        await pilot.press("3", "tab", "h")
+        await pilot.pause()
+        assert session(pilot).note.endswith("w stops that · v shows the bytes as hex and in other forms")
+        await pilot.press("v", "v", "v")
+        assert session(pilot).panes.wire_mode == "hex"
+
+
+async def test_the_key_of_a_tab_says_in_the_table_of_turns_where_it_works() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=THREE) as pilot:
+        for key in "34":
+            await pilot.press(key)
+            await pilot.pause()
+            assert f"{key} works in an open session (enter in the table of turns): The " in page(app)
 
 
 async def test_search_from_the_list_finds_what_only_the_text_holds(app_on: AppOn) -> None:

@@ -107,17 +107,17 @@ async def test_a_scenario_that_needs_another_wire_format_gives_the_chosen_one_ba
             await until(pilot, lambda shown=shown: api.value == shown)
 
 
-async def test_a_key_that_was_struck_before_the_turn_was_shown_sends_nothing() -> None:
+@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
+async def test_a_key_that_was_struck_before_the_turn_was_shown_counts(size: tuple[int, int]) -> None:
     app = LoopInspector()
-    async with app.run_test(size=SIZE) as pilot:
+    async with app.run_test(size=size) as pilot:
         await pilot.press("L")
         await until(pilot, lambda: "no key" in page(app))
-        for key, char in (("enter", "\r"), ("d", "d")):
+        for key, char in (("enter", "\r"), ("D", "D")):
             app.post_message(Key(key, char))
-        await until(pilot, lambda: "d was struck before this was on the screen" in page(app))
-        assert "WAITS  to send the first request" in page(app)
-        await pilot.press("d")
-        await until(pilot, lambda: "WAITS  to send the first request" not in page(app))
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.is_finished)
+        assert live(pilot).driver.stepper.last.turn.terminal == "completed"
+        assert "was struck before" not in page(app)
 
 
 async def test_a_cut_that_no_byte_shows_is_said_where_the_verdict_cannot_know_it() -> None:

@@ -1,5 +1,6 @@
 """How the app starts and ends: without colour, in ASCII, in a dumb terminal, on bad input, on large files."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from textual.filter import LineFilter
 from textual.widgets import Input
 
 from inspector.replay.case import open_case
+from inspector.report import turn_rows
+from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake, open_paths
 from inspector.sessions.open import open_beginning
 from inspector.tui import launch as entry
@@ -22,6 +25,7 @@ from inspector.tui.app import LoadingScreen, LoopInspector
 from inspector.tui.paint import DARK, LIGHT
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tuning_screen import TuneScreen
+from inspector.tui.turn_list import TurnList
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import continued, har, page, seen, story, told, until
 from tests.scenes.recordings import asked, chat, lines, user
@@ -344,6 +348,17 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
     waits = threading.Event()
     monkeypatch.setattr("inspector.tui.turns_reading.load",
                         lambda *given: (waits.wait(20), session_files.load(*given))[1])
+    measured, widest = [], TurnList.widest_of
+
+    def measure(listed: TurnList, rows: list[TurnRow]) -> dict[str, int]:
+        measured.append((len(rows), threading.current_thread() is threading.main_thread()))
+        return widest(listed, rows)
+
+    collected: list[bool] = []
+    make = turn_rows.rows_of
+    monkeypatch.setattr(turn_rows, "rows_of", lambda *given: collected.append(gc.isenabled()) or make(*given))
+
+    monkeypatch.setattr(TurnList, "widest_of", measure)
     app = LoopInspector([str(path)], as_table=True)
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.pause()
@@ -353,19 +368,29 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         assert 2 < len(listed) < 7
         assert listed == [f"question {number}" for number in range(len(listed))]
         assert "reading" in page(app)
-        await pilot.press("u")
+        assert not any(row.of for row in screen.listed.rows), "how many turns there are is not known yet"
+        await pilot.press("enter")
+        shown = " ".join(page(app).split())
+        assert "large.jsonl, only its beginning" in shown
+        assert "turns of this file are read yet: q, and enter again when the table has all" in shown
+        await pilot.press("q", "u")
         assert isinstance(app.screen, TurnsScreen)
         assert "still being read" in page(app)
         waits.set()
         await app.workers.wait_for_complete()
         await pilot.pause()
         assert [row.title for row in screen.listed.rows] == [f"question {number}" for number in range(12)]
+        assert collected
+        assert not any(collected), "no object is searched for cycles while the rows of 100,000 turns are made"
+        assert measured[-1] == (12, False), "of 100,000 rows it takes a third of a second"
         await until(pilot, lambda: isinstance(app.screen, TuneScreen) and not app.screen.running)
         await pilot.press("escape")
         assert app.screen is screen
         assert "reading" not in page(app)
+        assert {row.of for row in screen.listed.rows} == {12}
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen)
+        assert "only its beginning" not in page(app)
 
 
 def test_a_beginning_is_a_session_only_where_files_grow_line_by_line(tmp_path: Path) -> None:

@@ -696,6 +696,28 @@ async def test_the_cursor_stays_on_the_chosen_row_when_the_rows_are_sorted_at_la
         assert "▶ ✓ COMPLETE" in page(app)
 
 
+async def test_rows_are_measured_beside_the_app_and_wait_for_one_clock(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        (folder / f"a{number:02}.jsonl").write_text(ENDED)
+    app, measured, clocks = LoopInspector([str(folder)]), [], []
+    widest, timer = TurnList.widest_of, TurnsScreen.set_timer
+
+    def measure(listed: TurnList, rows: list[TurnRow]) -> dict[str, int]:
+        measured.append(threading.current_thread() is threading.main_thread())
+        return widest(listed, rows)
+
+    monkeypatch.setattr(TurnList, "widest_of", measure)
+    monkeypatch.setattr(TurnsScreen, "set_timer", lambda *given: clocks.append(given) or timer(*given))
+    monkeypatch.setattr(turns_reading, "BATCH", 0.0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await read(app, pilot)
+        assert len(measured) > 30
+        assert not any(measured), "measuring 100,000 rows takes a third of a second, in which no key is answered"
+        assert not clocks
+
+
 async def test_rows_that_came_are_listed_while_the_next_file_takes_long(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

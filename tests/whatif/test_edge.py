@@ -184,8 +184,10 @@ def test_json_and_csv_say_the_budget_and_its_grain(inspector):
     assert (found["limits"][INITIAL], found["grain"]) == (134, "to the token")
     assert found["below"]["terminal_reason"] != "completed"
     rows = list(csv.DictReader(io.StringIO(inspector("tune", SAMPLE, "--csv", "-").out)))
-    assert [(row["max_tokens"], row["smallest_max_tokens"], row["grain"]) for row in rows if row["grain"]] == [
+    assert [(row["max_tokens"], row["fewest_max_tokens"], row["grain"]) for row in rows if row["grain"]] == [
         ("134", "134", "to the token")]
+    assert [(row["continuation_max_attempts"], row["max_tokens"], row["smallest_max_tokens"]) for row in rows
+            if row["smallest_max_tokens"]] == [("6", "28", "20")], "what text and JSON call so"
 
 
 @pytest.fixture

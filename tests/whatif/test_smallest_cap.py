@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from dataclasses import replace
 
@@ -12,12 +14,15 @@ from hypothesis import strategies as st
 
 from inspector.config.settings import INITIAL
 from inspector.report.lines.spans import plain, text_of
+from inspector.report.verdict import ROWS
+from inspector.whatif import smallest as searches
 from inspector.whatif.grid import Axis, Grid
 from inspector.whatif.grid_lines import fails, headline, headline_of, smallest_lines
+from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_report import text as report
 from inspector.whatif.grid_run import TunedGrid, tune
-from inspector.whatif.heat import WHOLE_SO_FAR, word
-from inspector.whatif.smallest import cost, knee, smallest
+from inspector.whatif.heat import WHOLE_SO_FAR, mark_of, word
+from inspector.whatif.smallest import ESTIMATED, cost, knee, smallest
 from inspector.whatif.smallest_cap import (
     best_value,
     fewest_tokens,
@@ -134,6 +139,22 @@ def test_a_budget_between_two_columns_that_costs_less_than_every_cell_is_the_few
         assert f"max_tokens={cap.values[1]}" in text_of(line)
     assert f"fewest output tokens with attempts=9, max_tokens={cap.values[1]}" in said(tuned)
     assert report(tuned, paths=["p"]).count(f"--set max_tokens={cap.values[1]} ") == 2, "both commands name it"
+    told = document(tuned)
+    assert told["turns"][0]["smallest"]["limits"][INITIAL] == told["enough"]["edge"][INITIAL] == cap.values[1]
+    assert told["turns"][0]["smallest"]["cell"] == told["enough"]["cell"] == told["knee"]["cell"] == cap.cell
+    assert told["turns"][0]["smallest"]["grain"] == told["enough"]["edge"]["grain"] == ESTIMATED
+    assert told["enough"]["edge"]["output_tokens"] == told["knee"]["output_tokens"] == cost(cap.ends)[0]
+    (row,) = [row for row in csv.DictReader(io.StringIO(as_csv(tuned))) if row["smallest_max_tokens"]]
+    assert row["smallest_max_tokens"] == row["fewest_max_tokens"] == row["enough_max_tokens"] == str(cap.values[1])
+
+
+def test_each_edge_is_searched_once_for_a_report_and_its_exports(monkeypatch):
+    tuned, searched, search = tune(turns_of(6, 20, 12), grid(4, 64), jobs=1), [], searches._search_edge
+    monkeypatch.setattr(searches, "_search_edge", lambda *given: searched.append(given[1:]) or search(*given))
+    report(tuned, paths=["p"])
+    document(tuned)
+    as_csv(tuned)
+    assert len(searched) == len({str(given) for given in searched}) == 4, "three turns, and all of them"
 
 
 def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_complete():
@@ -149,6 +170,10 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert smallest_cap(tuned, 0) is None
     told = f"▷ {verdict}, not complete: its call comes whole with the smallest max_tokens {budget} with attempts=0"
     assert told in said(tuned)
+    shown = " ".join(report(tuned).split())
+    assert "▷ awaits" in shown or "▷ so far" in shown
+    assert "∅ awaits" not in shown
+    assert "▷ whole, awaits a result ∅ the recording ends first" in shown
     assert "no cell ends with its call whole" not in said(tune(case, grid(4, 64, simulate=False), jobs=1))
     for line in (headline_of(tuned, found), headline(tuned, knee(tuned))):
         assert "COMPLETES  " not in text_of(line)
@@ -165,7 +190,9 @@ def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget(
 
 @pytest.mark.parametrize(("verdict", "word_of"), [("COMPLETE SO FAR", "so far"), ("AWAITS RESULT", "awaits")])
 def test_a_whole_call_without_a_result_has_a_word_of_its_own_in_its_cell(verdict, word_of):
-    assert word(replace(end(5, False), state=State.UNRECORDED, limit="", verdict=verdict)) == word_of
+    waits = replace(end(5, False), state=State.UNRECORDED, limit="", verdict=verdict)
+    assert word(waits) == word_of
+    assert mark_of(waits)[0] == next(row.glyph for row in ROWS if row.word == verdict) == "▷"
 
 
 def test_what_the_tokens_of_all_turns_count_is_said_where_not_all_complete():
@@ -187,6 +214,10 @@ def test_it_completes_the_turn_and_one_token_less_does_not(exchanges, budgets):
         assert min(named) == best.tokens, "nothing that the report names is cheaper"
         value = best_value(bend, fewest_tokens_of_all(tuned, bend))
         assert value is None or value.tokens < best.tokens
+        told = document(tuned)
+        assert told["knee"]["output_tokens"] == (best if value is None else value).tokens
+        assert (told["enough"]["edge"] or told["enough"])["output_tokens"] == best.tokens
+        assert told["enough"]["cell"] == best.cell
     for number in range(len(case.recording.turns)):
         cap = smallest_cap(tuned, number)
         if cap is not None:

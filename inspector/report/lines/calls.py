@@ -251,13 +251,13 @@ def _parser(verdict: Verdict) -> Line:
     if verdict.call.kind is CallKind.CUSTOM:
         return (Span("free-form text, not parsed", Tone.DIM),)
     reading = parse(verdict.call.arguments)
-    size = len((verdict.call.arguments or "").encode("utf-8", "surrogatepass"))
+    size = count_of(len(verdict.call.arguments or ""), "character")
     if reading.shape is ArgumentShape.COMPLETE:
-        return (Span(f"one complete JSON object, {size:,} bytes", Tone.OK),)
+        return (Span(f"one complete JSON object, {size}", Tone.OK),)
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
         return (Span(reading.problem, Tone.WARN),)
     return (Span(f"stopped at character {reading.stopped_at:,}: ", Tone.WARN), safe(reading.problem, Tone.WARN),
-            Span(f"; {size:,} bytes received, {reading.shape.value}", Tone.DIM))
+            Span(f"; {size} received, {reading.shape.value}", Tone.DIM))
 
 
 def _schema(facts: ResponseFacts, verdict: Verdict) -> Line:

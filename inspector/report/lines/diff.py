@@ -159,6 +159,8 @@ def _text(step: Step, before: Step | None) -> list[Line]:
         lines.append(field("text", Span(f"− {len(old) - same:,} characters", Tone.REMOVED)))
         lines += [more(safe(old[same:], Tone.REMOVED, SHOWN))]
     added = new[same:]
+    if not added and not lines:
+        return [field("text", Span("no visible text came" if not new else "unchanged", Tone.DIM))]
     lines.append(field("text", Span(f"+ {len(added):,} characters, {len(new):,} in all", Tone.ADDED)))
     if added:
         shown = added if len(added) <= SHOWN else f"{added[: SHOWN // 2]} … {added[-SHOWN // 2 :]}"

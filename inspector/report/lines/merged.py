@@ -19,6 +19,7 @@ from inspector.report.lines.blocks import Block
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, join_groups, paragraphs, quote, safe
 from inspector.report.lines.steps import end_words, role_of
 from inspector.report.run_answers import answers_of
+from inspector.report.sentences import LONGEST
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.reasons import recorder_word
 from loop_core.judge.arguments import parse
@@ -341,7 +342,7 @@ def tokens(response: ChatResponse) -> str:
 
 def _call(verdict: Verdict, ran: bool) -> Line:
     glyph, role = glyphs.ADMISSION[verdict.admission]
-    name = safe(verdict.call.name or "unnamed", Tone.STRONG)
+    name = safe(verdict.call.name or "unnamed", Tone.STRONG, LONGEST)
     word = Span(f"{glyph} {verdict.admission.value.upper()} ", role)
     if verdict.admission is Admission.HELD:
         agent = [(Span(RAN_IT, Tone.ERROR),)] if ran else []

@@ -240,18 +240,20 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _elements(text: str, opening: int) -> Iterator[tuple[str, str]]:
-    position = opening + 1
+    position = done = opening + 1
+    at = len(text[:done].encode("utf-8", "replace"))  # the byte at which `done` stands
     while True:
         while position < len(text) and text[position] in " \t\r\n,":
             position += 1
         if position >= len(text) or text[position] == "]":
             return
+        at, done = at + len(text[done:position].encode("utf-8", "replace")), position
         try:
             end = _DECODER.raw_decode(text, position)[1]
         except (ValueError, RecursionError):
-            yield text[position:], f"the element at byte {len(text[:position].encode('utf-8', 'replace'))}{_LAST}"
+            yield text[position:], f"the element at byte {at}{_LAST}"
             return
-        yield text[position:end], f"the element at character {position}"
+        yield text[position:end], f"the element at byte {at}"
         position = end
 
 

@@ -1,0 +1,69 @@
+"""Counts over many rows of the table of turns: by kind and by verdict."""
+
+# Annotations are not postponed: of a named tuple each would be compiled from text at every start.
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from inspector.report.lines.glyphs import SIMULATED
+from inspector.report.turn_rows import TurnRow
+from inspector.report.verdict import TurnVerdict
+from loop_core.turn.trace import Fidelity
+
+
+class RowCounts(NamedTuple):
+    """The number of rows of each kind."""
+
+    turns: int
+    """Recorded ones; those that are simulated are counted only in `simulated` and `verdicts`."""
+    simulated: int
+    sessions: int
+    attention: int
+    """Turns whose verdict is an error or a warning."""
+    complete: int
+    unread: Mapping[str, int]
+    """The kinds of rows without a verdict (`TurnRow.unread`), each with its number."""
+    verdicts: Sequence[tuple[TurnVerdict, int]]
+    """A verdict of each kind, worst first, with the number of turns that have it."""
+
+    @property
+    def simulated_words(self) -> str:
+        """The number of simulated turns beside that of recorded ones, with the sign that their rows have."""
+        return f" + {self.simulated:,} {Fidelity.SIMULATED} ({SIMULATED})" if self.simulated else ""
+
+
+def count_rows(rows: Iterable[TurnRow]) -> RowCounts:
+    """Counts rows."""
+    every = list(rows)
+    counted = _same_verdicts(every)
+    recorded = [(seen, count) for seen, count in counted if not seen.simulated]
+    return RowCounts(
+        sum(count for _, count in recorded), sum(count for seen, count in counted if seen.simulated),
+        len({row.session for row in every if row.verdict is not None}),
+        sum(count for seen, count in recorded if not seen.clean),
+        sum(count for seen, count in recorded if seen.complete),
+        Counter(row.unread for row in every if row.verdict is None), _by_kind(counted))
+
+
+def _same_verdicts(rows: Sequence[TurnRow]) -> list[tuple[TurnVerdict, int]]:
+    """Each verdict object with the number of its rows; equal verdicts may be several objects."""
+    # By identity: most rows share a few objects, and comparing verdicts would take ten times as long.
+    seen = {id(row.verdict): row.verdict for row in rows if row.verdict is not None}
+    counted = Counter(id(row.verdict) for row in rows)
+    return [(verdict, counted[key]) for key, verdict in seen.items()]
+
+
+def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
+    """An example of each kind of verdict, worst first, with the number of turns that have it; simulated turns come
+    last."""
+    return _by_kind(_same_verdicts(list(rows)))
+
+
+def _by_kind(verdicts: Sequence[tuple[TurnVerdict, int]]) -> list[tuple[TurnVerdict, int]]:
+    seen: dict[tuple[bool, int], TurnVerdict] = {}
+    counted: Counter[tuple[bool, int]] = Counter()
+    for verdict, count in verdicts:
+        kind = (verdict.simulated, verdict.rank)
+        seen.setdefault(kind, verdict)
+        counted[kind] += count
+    return [(seen[kind], counted[kind]) for kind in sorted(counted)]
