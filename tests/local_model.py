@@ -121,7 +121,7 @@ def predicted(case: Any, budget: int) -> tuple[First, str, str]:
 def _first_at(case: Any, budget: int) -> tuple[ProviderResponse, str]:
     made = replay(case, Settings(SETTINGS, max_tokens=budget, simulate=True))
     answer = next(step.event for step in made.trace.steps if isinstance(step.event, ProviderResponse))
-    return answer, made.trace.steps[made.turns[0].decided].turn.terminal or ""
+    return answer, made.trace.steps[made.turns[0].deciding_step].turn.terminal or ""
 
 
 def hold(

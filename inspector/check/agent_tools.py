@@ -233,7 +233,7 @@ def _differs(old: TurnFacts, new: TurnFacts) -> bool:
 def _outcome(branch: Branch, at: int) -> dict[str, Any]:
     """One turn before and after, and how far that can be trusted."""
     old, new = branch.original.turns[at], branch.view.turns[at]
-    cuts = [_line(step.estimated_cut.between) for step in branch.view.steps[new.run.first : new.run.decided + 1]
+    cuts = [_line(step.estimated_cut.between) for step in branch.view.steps[new.run.first : new.run.deciding_step + 1]
             if step.estimated_cut is not None]
     simulated = fidelity_of(branch.view, new) is Fidelity.SIMULATED
     return {

@@ -275,7 +275,7 @@ def run_live_branch(
         look = branch_request(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
                               variable=way.variable, toolbox=_toolbox(way.tools), insecure_http=way.insecure_http)
         _confirm(look, start, yes)
-    name = new_name(made_up=way is None)
+    name = new_name(by_stand_in=way is None)
     settings = replace(settings, live=name)
     if save:
         from inspector.config.settings import record_of

@@ -182,7 +182,7 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
     if refused:
         raise CallerError(refused)
     # The session holds the answers themselves: it needs neither the file of a live run nor a simulation.
-    settings = replace(view.replay.settings_at(turn.run.decided), live=None, simulate=False)
+    settings = replace(view.replay.settings_at(turn.run.deciding_step), live=None, simulate=False)
     responses = used_responses(view, turn)
     seen, subject = view, turn
     if any(facts.live for facts in responses):

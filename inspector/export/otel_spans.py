@@ -178,7 +178,7 @@ def _seed(turn: TurnFacts, answers: Sequence[ResponseFacts]) -> bytes:
 def _events(view: View, turn: TurnFacts, ends: Mapping[int, int], last: int) -> Iterator[SpanEvent]:
     """The structured events of the run that decided the turn, each with the time of the answer before it."""
     at = min(ends.values(), default=last)
-    for index in range(turn.run.first, turn.run.decided + 1):
+    for index in range(turn.run.first, turn.run.deciding_step + 1):
         step = view.effective_step(index)
         at = ends.get(step.response, at) if step.response is not None else at
         for record in step.records:

@@ -100,7 +100,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     yield Paragraph(verdict.sentence, verdict.severity)
     if verdict.advice:
         yield Paragraph(f"What to change: {verdict.advice.text}")
-    path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
+    path = [step.state.value for step in view.steps[turn.run.first : turn.run.deciding_step + 1]]
     yield Paragraph(f"Our machine: {' → '.join(path)}; ends in {end_words(turn.final_turn)}")
     if turn.notice:
         yield Paragraph(turn.notice, Severity.WARNING)

@@ -80,7 +80,7 @@ def _of_answer(facts: ResponseFacts) -> Iterator[OtelPoint]:
 def _of_turn(view: View, turn: TurnFacts) -> Iterator[OtelPoint]:
     """The measurements of ZeroClaw RFI 2309, from the run that decided the turn."""
     records: list[Record] = []
-    for index in range(turn.run.first, turn.run.decided + 1):
+    for index in range(turn.run.first, turn.run.deciding_step + 1):
         records += view.effective_step(index).records
     took = duration(view, turn)
     folded = fold_metrics(records, {} if took is None else {record["turn_id"]: took for record in records})

@@ -20,7 +20,7 @@ from inspector.live.target import (
     cost_of,
     estimate,
     graft_changes,
-    left_of,
+    requests_left,
     target_of,
     with_text,
 )
@@ -97,7 +97,7 @@ def branch_request(
     opened = len(opening.request.messages) if opening.request else 0
     results = TurnResults(recorded_results(of_turn, opened), toolbox, opened)
     # Without any result the first call ends the turn, so no further round costs anything.
-    left = left_of(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
+    left = requests_left(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
     counted = None if edits else _input_tokens(parent, start, target, model, base)
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
     limits = first.turn.limits

@@ -42,10 +42,10 @@ FOLDER = "live"
 """The folder of the recordings within the data folder."""
 
 
-def new_name(made_up: bool = False) -> str:
-    """A name for a live run that starts now; with `made_up` a stand-in answers it."""
+def new_name(by_stand_in: bool = False) -> str:
+    """A name for a live run that starts now; with `by_stand_in` a stand-in answers it."""
     # Microseconds, because two runs may start within a second; the name is part of a branch's settings.
-    return f"{datetime.now():%Y%m%d-%H%M%S-%f}{STAND_IN if made_up else ''}"
+    return f"{datetime.now():%Y%m%d-%H%M%S-%f}{STAND_IN if by_stand_in else ''}"
 
 
 def file_of(folder: Path, name: str) -> Path:
@@ -60,8 +60,8 @@ class BranchRecorder(RunMemory, Recorder):
         with suppress(OSError):  # `Recorder` reports it when it cannot begin the file
             # Recordings hold what was asked and answered, so other users of the machine may not read them.
             private_folder(path.parent)
-        self.made_up = request.stand_in is not None
-        how = "answered by a stand-in" if self.made_up else "asked live again"
+        self.by_stand_in = request.stand_in is not None
+        how = "answered by a stand-in" if self.by_stand_in else "asked live again"
         super().__init__(path, title=f"{request.target.model or request.target.host}, {how}",
                          provenance=f"asked {BY_US}, from a step of a recording")
         self.again: set[int] = set()
@@ -110,7 +110,7 @@ class BranchRecorder(RunMemory, Recorder):
         told = self.problem or (turn.notice if turn is not None and end == "unrecorded" else "")
         if told:
             self.note(told)
-        self.ended_as(end)
+        self.write_end(end)
         self._end, self._told = end, told or ""
 
     def branch_answers(self, name: str, request: BranchRequest) -> BranchAnswers:
@@ -124,7 +124,7 @@ class BranchRecorder(RunMemory, Recorder):
             why = "it was cancelled first" if self._end == "cancelled" else f"the turn ends first ({self._end})"
             raise CallerError(f"nothing was asked: {self._told or why}")
         exchanges = tuple(
-            replace(exchange_of(each, self.path, self.started.get(each.ask.number)), simulated=self.made_up)
+            replace(exchange_of(each, self.path, self.started.get(each.ask.number)), simulated=self.by_stand_in)
             for each in self.heard)
         places = tuple((each.ask.place, each.ask.ordinal) for each in self.heard)
         silent = silent_of(exchanges, self.again, self._end)

@@ -254,7 +254,7 @@ class Driver(Observer):
 
     def _finish(self) -> None:
         if self.recorder is not None:
-            self.recorder.ended_as(self.stepper.last.turn.terminal or "")
+            self.recorder.write_end(self.stepper.last.turn.terminal or "")
         self._to(Phase.OVER)
 
     def _to(self, phase: Phase, stepper: Stepper | None = None) -> None:

@@ -122,7 +122,7 @@ def run_live(
             observer.record_cancel(last.ask.number, answered=answered)
             if not answered:
                 observer.heard[-1] = replace(last, judgement=cancelled_answer(last.judgement))
-        observer.ended_as(ended.terminal or "")
+        observer.write_end(ended.terminal or "")
     notices = [observer.failure] if observer.failure else []
     made = replay_of(observer, steps, settings, path, notices)
     return LiveResult(made, ended.terminal or "", observer.failure, ended.notice)

@@ -47,9 +47,9 @@ class RequestClock(Observer):
     def on_request(self, ask: LiveRequest) -> None:
         """Notes the time."""
         super().on_request(ask)
-        self.left_at(ask)
+        self.sending_time(ask)
 
-    def left_at(self, ask: LiveRequest) -> str:
+    def sending_time(self, ask: LiveRequest) -> str:
         """When a request was sent: the time of the first call for it."""
         return self.started.setdefault(ask.number, _now())
 
@@ -57,7 +57,7 @@ class RequestClock(Observer):
 class Recorder(RequestClock):
     """Writes one new session file."""
 
-    made_up = False
+    by_stand_in = False
     """Whether a stand-in of this program answers, and no provider."""
 
     def __init__(self, path: str | Path, **about: str) -> None:
@@ -87,13 +87,13 @@ class Recorder(RequestClock):
             body["retries"] = _id(ask.repeats)
         self.write({"type": "request", "id": _id(ask.number), "api": ask.request.api, "profile": ask.profile,
                     "url": ask.url, "method": ask.method, "headers": [list(pair) for pair in ask.headers], **body,
-                    "place": ask.place.value, "ordinal": ask.ordinal, "at": self.left_at(ask)})
+                    "place": ask.place.value, "ordinal": ask.ordinal, "at": self.sending_time(ask)})
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Writes a response record."""
         self.write({"type": "response", "request": _id(number), "status": status,
                     "headers": [list(pair) for pair in headers], "at": _now(),
-                    **({"simulated": True} if self.made_up else {})})
+                    **({"simulated": True} if self.by_stand_in else {})})
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """Writes a bytes record."""
@@ -123,7 +123,7 @@ class Recorder(RequestClock):
         """Records that the turn was cancelled, and closes the file."""
         if number >= 0:
             self.record_cancel(number, answered=answered)
-        self.ended_as("cancelled")
+        self.write_end("cancelled")
         self.close()
 
     def settings(self, settings: Settings) -> None:
@@ -150,7 +150,7 @@ class Recorder(RequestClock):
         """Records a remark on a request or on the run."""
         self.write({"type": "note", **({} if number is None else {"request": _id(number)}), "text": text})
 
-    def ended_as(self, terminal: str) -> None:
+    def write_end(self, terminal: str) -> None:
         """Records how the turn ended; the last record."""
         self.write({"type": "about", "end_state": terminal})
 

@@ -218,7 +218,7 @@ class Cost:
     """The cap of a request whose cap was not raised."""
 
 
-def left_of(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
+def requests_left(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
     """The requests and tokens that a turn may still use; `answered` says whether any tool call could get a result."""
     limits, spent, policy = turn.limits, turn.spend, turn.policy
     cap = turn.last_send.max_tokens if turn.last_send is not None else turn.request.max_tokens

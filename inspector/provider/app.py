@@ -67,7 +67,7 @@ def application(
     may read the answers; without it none may.
     """
     served = _Handlers(tuple(stories), profile, pace, observer)
-    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_named])
+    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_own_host_only])
     app.router.add_get("/", served.greet)
     app.router.add_get("/{version:v1|v1beta}/models", served.models)
     app.router.add_get("/{version:v1|v1beta}/models/{name}", served.model)
@@ -85,7 +85,7 @@ def application(
 
 
 @web.middleware
-async def _named(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _own_host_only(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuses a request for another host: a page of a name that was rebound to this machine could read the answers."""
     if names_us(request.headers.getall("host", ())):
         return await handler(request)

@@ -217,12 +217,12 @@ async def _misbehaving(http: web.Request, response: web.StreamResponse, reply: R
     for number, frame in enumerate(reply.frames):
         if how.stall is not None and number == min(how.stall[0], last):
             await asyncio.sleep(how.stall[1] * pace)
-            await _broken(http, hard=False)
+            await _break_off(http, hard=False)
             return True
         if how.slow:
             await asyncio.sleep(how.slow * pace)
         if how.drop == number:
-            await _broken(http, hard=False)
+            await _break_off(http, hard=False)
             return True
         # a reply may have fewer frames than the fault names
         inside = how.reset is not None and number == min(how.reset, last)
@@ -231,11 +231,11 @@ async def _misbehaving(http: web.Request, response: web.StreamResponse, reply: R
             if how.torn is not None:
                 await asyncio.sleep(0)  # lets a client in the same process read each piece by itself
         if inside:
-            await _broken(http, hard=True)
+            await _break_off(http, hard=True)
             return True
     # The frame that it names does not exist, so it ends behind the last one.
     if how.drop is not None:
-        await _broken(http, hard=False)
+        await _break_off(http, hard=False)
     return how.drop is not None
 
 
@@ -247,7 +247,7 @@ def _pieces(data: bytes, size: int | None) -> Iterator[bytes]:
         yield data[at : at + size]
 
 
-async def _broken(http: web.Request, *, hard: bool) -> None:
+async def _break_off(http: web.Request, *, hard: bool) -> None:
     """Closes the connection without a proper end of the HTTP body; with `hard` by a reset."""
     transport = http.transport
     if transport is None:

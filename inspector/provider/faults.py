@@ -169,7 +169,7 @@ def _change_spelling(draft: Draft, **changes: Any) -> Draft:
     return replace(draft, spelling=replace(draft.spelling or Spelling(None), **changes))
 
 
-def _done(draft: Draft, value: Any) -> Draft:
+def _only_done(draft: Draft, value: Any) -> Draft:
     draft = _change_spelling(draft, raw=None, native={}, error=None, token=None)
     return replace(draft, manner=replace(draft.manner, counts=False, done=True))
 
@@ -280,7 +280,7 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           lambda draft, _: _change_spelling(draft, raw=None, native={}, error=None), cap=24,
           without={"whole": "a whole body has its choice"}, stop_word=_NONE),
     Fault("done_without_reason", _W, Takes.TRUE, "the end is marked, and neither a stop reason nor usage was sent",
-          _done, ends="error", stop_word=_NONE),
+          _only_done, ends="error", stop_word=_NONE),
     Fault("wrong_reason", _W, Takes.WORD, "another stop reason: that of calls where there are any, else of an end",
           _wrong, base="call", cap=26, stop_word=_FALSE),
     Fault("unknown_reason", _W, Takes.WORD, "a stop reason that nobody knows", _unknown, ends="error",

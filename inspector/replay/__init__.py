@@ -22,8 +22,8 @@ from inspector.replay.case import (
     case_as_profile,
     has_unrecorded_answer,
     limits_for,
+    links_of_loop,
     reach,
-    seen_by_loop,
     source_of,
     stops_at_edit,
 )
@@ -59,7 +59,7 @@ class StepMaker:
         """The steps of a turn; of equal values, but not the same objects each time."""
         found = self._recent.get(record.links[0].index)
         if found is None:
-            found = tuple(play_runs(self.case, record, seen_by_loop(self.case, record), self.settings))
+            found = tuple(play_runs(self.case, record, links_of_loop(self.case, record), self.settings))
             self.keep(record, found)
         return found
 
@@ -85,7 +85,7 @@ class TurnRun:
     """The steps themselves, or what makes them. A what-if that does not change the turn shares this object."""
 
     @property
-    def decided(self) -> int:
+    def deciding_step(self) -> int:
         """The step that ends the first run: what our machine decided about this turn."""
         return self.first + self.last
 
@@ -219,7 +219,7 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
     def play_turns() -> Iterator[TurnRun]:
         for record in case.recording.turns[len(turns) :]:
             stop_if_asked()
-            steps = tuple(play_runs(case, record, seen_by_loop(case, record), settings))
+            steps = tuple(play_runs(case, record, links_of_loop(case, record), settings))
             turn = place_steps(record, steps, turns[-1].end if turns else 0)
             if maker is not None:
                 maker.keep(record, steps, 1)
@@ -279,7 +279,7 @@ def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: S
 def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
     """The steps in which the machine decides one turn: those from `first` to `decided` of its `TurnRun`."""
     case = case_as_profile(case, settings.profile)
-    return run(case, record, seen_by_loop(case, record), settings, 0)
+    return run(case, record, links_of_loop(case, record), settings, 0)
 
 
 def count_used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]) -> int:
@@ -304,7 +304,7 @@ def plan_of(
     wanted, bound_by = settings.max_tokens, None
     live = live or record.live_run is not None
     if wanted is not None and (settings.simulate or live):  # else the recorded answers keep their own cap
-        bound_by = None if live else bounded_by(request.max_tokens, wanted)
+        bound_by = None if live else bounding_cap(request.max_tokens, wanted)
         request = replace(request, max_tokens=wanted)
     if settings.edits:
         from inspector.replay.edits import edited_request, pending_edits
@@ -322,7 +322,7 @@ def plan_of(
     return request, Plan(limits, settings.belief, ability, provider, fidelity, number, bound_by)
 
 
-def bounded_by(recorded: int | None, cap: int) -> int:
+def bounding_cap(recorded: int | None, cap: int) -> int:
     """The max_tokens from which the token bound is derived, if another max_tokens is simulated; simulation never
     tightens the bound.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings
-from inspector.sessions.build import spoken_by
+from inspector.sessions.build import decode_as
 from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Exchange, Input, Link, Recording, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
@@ -205,7 +205,7 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
         return root
     made = root.by_profile.get(profile)
     if made is None:
-        exchanges = tuple(spoken_by(exchange, profile) for exchange in root.recording.exchanges)
+        exchanges = tuple(decode_as(exchange, profile) for exchange in root.recording.exchanges)
         judged, verdicts = list(root.judgements), list(root.verdicts)
         for index, (old, new) in enumerate(zip(root.recording.exchanges, exchanges, strict=True)):
             if old is not new:  # the same object: its profile is already this one
@@ -239,7 +239,7 @@ TURN_PLACES: Mapping[RequestPlace, TurnPlace] = {place: act for act, place in RE
 """The reverse of `REQUEST_PLACES`; the first request of a turn is a TurnPlace.REQUEST instead."""
 
 
-def seen_by_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
+def links_of_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
     """The exchanges of a turn as its loop saw them; only the last attempt of a repeated request is included."""
     exchanges = case.recording.exchanges
     found: list[Link] = []
@@ -327,7 +327,7 @@ def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
     if not live:
         # The recorded agent's own request decides how its segment is joined: the machine's request was never sent.
         first = position == 0 or link.place is TurnPlace.TOOL_RESULT
-        method, stripped = (Method.FIRST, "") if first else asked_by(case, link)
+        method, stripped = (Method.FIRST, "") if first else recorded_method(case, link)
     answer = ProviderResponse(exchange.response, case.judgements[link.index], link.index, method, stripped,
                               verdicts=case.verdicts[link.index], live=live, synthetic=exchange.simulated)
     if exchange.request is None or method not in (Method.ANCHOR, Method.AGAIN):
@@ -336,7 +336,7 @@ def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
     return replace(answer, anchor=anchor_of_hint(asked), mark=mark_of_hint(asked))
 
 
-def asked_by(case: Case, link: Link) -> tuple[Method, str]:
+def recorded_method(case: Case, link: Link) -> tuple[Method, str]:
     """The recorded agent's method of continuation, and the white space that it stripped from a prefill."""
     if link.place is TurnPlace.REPAIR:
         return Method.REPAIR, ""

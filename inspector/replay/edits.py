@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from inspector.config.settings import Settings
-from inspector.replay.case import EDITED, Case, seen_by_loop
+from inspector.replay.case import EDITED, Case, links_of_loop
 from inspector.sessions.recording import Link, TurnPlace, TurnRecord
 from loop_core.errors import CallerError
 from loop_core.turn.loop import TurnSource
@@ -43,7 +43,7 @@ class TurnInput(NamedTuple):
 def turn_inputs(case: Case, record: TurnRecord) -> list[TurnInput]:
     """All inputs of a turn, in order: the texts of its first request, then the results of its calls."""
     found: list[TurnInput] = []
-    for position, link in enumerate(seen_by_loop(case, record)):
+    for position, link in enumerate(links_of_loop(case, record)):
         request = case.recording.exchanges[link.index].request
         if request is None or (position and link.place is not TurnPlace.TOOL_RESULT):
             continue

@@ -25,11 +25,11 @@ from inspector.replay.case import (
     case_beside,
     gate_exchange,
     judge_exchange,
-    seen_by_loop,
+    links_of_loop,
     source_of,
     stops_at_edit,
 )
-from inspector.sessions.build import spoken_by
+from inspector.sessions.build import decode_as
 from inspector.sessions.recording import Link, TurnPlace, TurnRecord, common_beginning
 from loop_core.errors import CallerError
 from loop_core.turn.loop import Plan, opening_step, steps_from
@@ -170,7 +170,7 @@ def _links(answers: BranchAnswers, offset: int, start: BranchStart) -> list[Link
 
 def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str | None) -> Case:
     """The case with the responses of a live run after its exchanges, and with `record` in place of its turn."""
-    exchanges = answers.exchanges if profile is None else tuple(spoken_by(each, profile) for each in answers.exchanges)
+    exchanges = answers.exchanges if profile is None else tuple(decode_as(each, profile) for each in answers.exchanges)
     judged = tuple(judge_exchange(each) for each in exchanges)
     verdicts = tuple(gate_exchange(each, reading) for each, reading in zip(exchanges, judged, strict=True))
     offset = len(case.recording.exchanges)
@@ -249,7 +249,7 @@ def _either(keeps: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[
 def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[Step, ...]:
     """Runs a turn again whose settings change before its step `start`."""
     steps, record = old.steps, old.record
-    for number, first, end, links in _runs_of(case, old, seen_by_loop(case, record), settings):
+    for number, first, end, links in _runs_of(case, old, links_of_loop(case, record), settings):
         if end > start:
             at = max(first, start)
             ran = run(case, record, links, settings, number, steps[at - 1] if at > first else None)
@@ -272,7 +272,7 @@ def edit_step(replay: Replay, edit: TurnEdit) -> int:
     if turn is None:
         raise CallerError(f"turn {edit.turn}: this run has the turns 1 to {len(replay.turns):,}")
     given = input_of(replay.case, turn.record, str(edit.input))
-    for _, first, end, links in _runs_of(replay.case, turn, seen_by_loop(replay.case, turn.record), replay.settings):
+    for _, first, end, links in _runs_of(replay.case, turn, links_of_loop(replay.case, turn.record), replay.settings):
         if links[0].index == given.exchange:
             return turn.first + first
         number = round_of(links, given.exchange)

@@ -19,7 +19,7 @@ from functools import cache
 
 from inspector.replay.case import has_unrecorded_answer, judge_response
 from inspector.replay.known import AnswerShare, KnownOutput, is_cut, known_output, opening, take
-from inspector.replay.tokens import TokenMeasure, believed, measure, splitter, under_cap
+from inspector.replay.tokens import TokenMeasure, measure, plausible_usage, splitter, under_cap
 from inspector.sessions.reasons import inference_of, is_recorders
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
@@ -76,7 +76,7 @@ class SimulatedTurn:
 
     def _used(self, response: ChatResponse) -> int | None:
         """The output tokens of a recorded answer that count under the cap; None if they are not known."""
-        return under_cap(believed(response), self.profile.reasoning_under_cap)
+        return under_cap(plausible_usage(response), self.profile.reasoning_under_cap)
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The recorded answer if the budget would not change it; else the known output, cut again."""

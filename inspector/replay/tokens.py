@@ -88,7 +88,7 @@ class TokenMeasure(NamedTuple):
         return sum(len(stretch.ends) for stretch in self.stretches if stretch.counted) + self.end
 
 
-def believed(response: ChatResponse) -> Usage | None:
+def plausible_usage(response: ChatResponse) -> Usage | None:
     """The token counts of a response; None if the provider sent none, or one that is impossible."""
     return response.usage if impossible(response) is None else None
 
@@ -112,7 +112,7 @@ def measure(
     `chunks` are the pieces of its stream; `total` stands in for the output tokens where the provider counted none (a
     cut response used its cap).
     """
-    usage = believed(response)
+    usage = plausible_usage(response)
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
     if total is not None and (total < 0 or (total > UNTOLD and total > most_tokens(response))):
         total = None  # larger than any answer of this size: no evidence of its tokens
@@ -121,7 +121,7 @@ def measure(
     texts = [(_kind(part), text_of(part)) for part in response.parts]
     said = [kind for kind, text in texts if text and (kind != "thinking" or thought is None)]
     calls = sum(kind == "call" for kind, _ in texts)
-    ends, basis, note = _spoken(texts, said, chunks, split, spoken, calls)
+    ends, basis, note = _ends_of_texts(texts, said, chunks, split, spoken, calls)
     own = [i for i, (kind, _) in enumerate(texts) if kind in said]
     cut = not ends_whole(response)
     laid = _laid([TokenCut(texts[i][1], ends[i], texts[i][0] == "call") for i in own], basis, spoken, cut,
@@ -162,7 +162,7 @@ def _kind(part: ResponsePart) -> str:
 Ends = list[Sequence[int]]
 
 
-def _spoken(
+def _ends_of_texts(
     texts: Sequence[tuple[str, str]],
     words: Sequence[str],
     chunks: Pieces | None,

@@ -118,7 +118,7 @@ def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
     return usage.output_tokens, cap
 
 
-def _stopped(look: JudgedTurn) -> bool:
+def _hit_stop_string(look: JudgedTurn) -> bool:
     return hit_stop_string(look.exchange.response)
 
 
@@ -126,9 +126,9 @@ def _messages_spent(look: JudgedTurn) -> bool:
     return look.judgement.stop.detail == "max_messages"
 
 
-def ended_below(look: JudgedTurn) -> bool:
+def is_cut_below_cap(look: JudgedTurn) -> bool:
     """Whether the deciding response was cut well below the request's cap, by a cap of the provider."""
-    pair = _visible_tokens(look) if look.cut and not (_stopped(look) or _messages_spent(look)) else None
+    pair = _visible_tokens(look) if look.cut and not (_hit_stop_string(look) or _messages_spent(look)) else None
     return pair is not None and pair[1] - pair[0] > max(SLACK, pair[1] // SHARE)
 
 
@@ -182,7 +182,7 @@ def _says(text: str) -> Callable[[JudgedTurn], str]:
 
 SITUATIONS: tuple[Situation, ...] = (
     # A cap of the server cuts every answer whatever is asked for, so only more continuations are left.
-    Situation("a limit on cuts by another cap", lambda look: _limit(look) in RAISED and ended_below(look),
+    Situation("a limit on cuts by another cap", lambda look: _limit(look) in RAISED and is_cut_below_cap(look),
               lambda look: f"raise {' and '.join(_used_up(look))}: the answer ended below {INITIAL}", (LIMIT,)),
     # max_tokens first: the form of a live run (`_larger`) proposes it.
     Situation("a limit on cuts", lambda look: _limit(look) in RAISED and look.cut,
@@ -191,13 +191,13 @@ SITUATIONS: tuple[Situation, ...] = (
     # Raising this limit would only buy more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
               _says("change the prompt or the tool's answer: the model keeps making the same call")),
-    Situation("a stop string", lambda look: look.cut and _stopped(look), _says(
+    Situation("a stop string", lambda look: look.cut and _hit_stop_string(look), _says(
         "leave out the stop string, or choose one that no call can hold: it ended the answer")),
     Situation("messages", lambda look: look.cut and _messages_spent(look), _says(
         "raise the number of messages that the response may have: no token limit cut it")),
     # Routers and servers may lower the cap or set one without saying so, such as a default of 8192 tokens
     # (openclaw/openclaw#71045).
-    Situation("another cap below", ended_below, _says(
+    Situation("another cap below", is_cut_below_cap, _says(
         f"raise the cap of the server or router: the answer ended below {INITIAL}, so raising that alone changes "
         "nothing")),
     Situation("the cap is not kept", _went_above, _says(
@@ -357,7 +357,7 @@ def about_silence(look: JudgedTurn) -> str:
             "if silence is wanted, set allow_silence")
 
 
-def sent_on(look: JudgedTurn) -> bool:
+def is_redirect(look: JudgedTurn) -> bool:
     """Whether the response only redirects to another address."""
     seen = [each.at for each in look.judgement.stop.evidence if each.rule == "error.redirect"]
     return any(at is not None and at.pointer == "location" for at in seen)
@@ -365,7 +365,7 @@ def sent_on(look: JudgedTurn) -> bool:
 
 def about_error(look: JudgedTurn) -> str:
     """The advice about an error that a provider or its client reported."""
-    if sent_on(look):
+    if is_redirect(look):
         return "send the request to the address that the answer names"
     response = look.exchange.response
     error, status = response.error, response.http_status

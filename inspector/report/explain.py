@@ -75,7 +75,7 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
         yield plain([table.heading(laid), *(table.cells_of(row, laid) for row in shown)])
     if len(shown) < len(listed):
         yield f"not listed: {count_of(len(listed) - len(shown), 'turn')} (no attention needed; --all lists them)"
-    yield "by verdict: " + ", ".join(f"{count:,} {seen.counted_as.lower()}" for seen, count in counts.verdicts)
+    yield "by verdict: " + ", ".join(f"{count:,} {seen.count_word.lower()}" for seen, count in counts.verdicts)
     turns = Counter(row.model or "model not recorded" for row in rows if row.verdict is not None)
     attention = Counter(row.model or "model not recorded" for row in rows if row.verdict and not row.verdict.clean)
     yield "by model: " + ", ".join(
@@ -189,7 +189,7 @@ def _turn(
             yield f"  {'run it' if verdict.advice.set is not None else 'ask live'}: {one_line(how)}"
             if verdict.advice.set is None:
                 yield "  without a key: the same with --stand-in in place of --live; the rest is made up then"
-    path = [step.state.value for step in view.steps[turn.run.first : turn.run.decided + 1]]
+    path = [step.state.value for step in view.steps[turn.run.first : turn.run.deciding_step + 1]]
     yield f"  our machine: {' > '.join(path)}"
     spent = turn.spend
     yield f"  ends in {end_words(turn.final_turn)}; continuations {spent.continuations}; {output(spent)}"

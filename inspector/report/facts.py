@@ -192,7 +192,7 @@ class View:
 
     def counts(self) -> tuple[tuple[str, int], ...]:
         """How many turns have each verdict, worst first; simulated turns after the recorded ones."""
-        counted = Counter((each.verdict.simulated, each.verdict.rank, each.verdict.counted_as) for each in self.turns)
+        counted = Counter((each.verdict.simulated, each.verdict.rank, each.verdict.count_word) for each in self.turns)
         return tuple((key[-1], counted[key]) for key in sorted(counted))
 
     @property
@@ -210,15 +210,15 @@ class View:
 
     def end_of(self, turn: TurnFacts) -> Turn:
         """The last state of a turn in the machine, with the limits then in force."""
-        return self.replay.effective_step(turn.run.decided).turn
+        return self.replay.effective_step(turn.run.deciding_step).turn
 
     def deciding_step(self, turn: TurnFacts) -> int:
         """The step that a turn's verdict is about: the evaluation of a response, or the step that ended the turn."""
         position = turn.verdict.answer
         if position is None:
-            stopped = (step for step in range(turn.run.first, turn.run.decided)
+            stopped = (step for step in range(turn.run.first, turn.run.deciding_step)
                        if self.steps[step].state in (State.ABORT_PARTIAL, State.ABORT))
-            return next(stopped, turn.run.decided)
+            return next(stopped, turn.run.deciding_step)
         answers = [step for step in range(turn.run.first, turn.run.end)
                    if isinstance(self.steps[step].event, ProviderResponse)]
         recorded = [link.index for link in turn.run.record.links]

@@ -314,7 +314,7 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
     """A finding if the engine ends a turn, or requests something else, before the recorded agent was done."""
     if turn.runs < 2:
         return
-    ended, links = replay.trace.steps[turn.decided].turn, turn.record.links
+    ended, links = replay.trace.steps[turn.deciding_step].turn, turn.record.links
     reached = ended.evaluation.index if ended.evaluation else None
     if ended.evaluation is not None and is_unrecorded(ended.evaluation.judgement.stop):
         return  # the engine stops because the recording does not say how the answer ended
@@ -326,7 +326,7 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
 
 
 def _waiting_for(replay: Replay, turn: TurnRun) -> str:
-    step = replay.trace.steps[turn.decided]
+    step = replay.trace.steps[turn.deciding_step]
     if step.state is not State.UNRECORDED:
         return f"ended the turn ({step.turn.terminal})"
     asked = step.previous_state

@@ -36,7 +36,7 @@ def exchange_of(opening: Exchange, event: ProviderResponse, before: Turn) -> Exc
     """The exchange of a response that is in no recording; `opening` is the recorded one that its turn began with."""
     body = event.recut.body if event.recut is not None else b""
     return replace(
-        opening, request=request_of(before), asked=None, response=event.response, content=body, headers=(),
+        opening, request=request_of(before), stored_request=None, response=event.response, content=body, headers=(),
         request_headers=(), recorded=event.recut is not None, started=None, duration_ms=None, chunks=(),
         first_byte_ms=None, recorder=None, lines=(),
     )
@@ -114,7 +114,7 @@ class JudgedTurn(NamedTuple):
     """Recorded answers that may be the next of this turn, and as well of another one."""
 
     @property
-    def made_up(self) -> bool:
+    def has_simulated_answer(self) -> bool:
         """Whether an answer of the turn is one that no provider sent."""
         return any(answer.recut or answer.exchange.simulated for answer in self.answers)
 
@@ -214,10 +214,10 @@ class JudgedTurn(NamedTuple):
 
 def judged_turn_of(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> JudgedTurn:
     """A turn as the verdict table tests it. `findings` are its findings."""
-    last = turn.end - 1 if stops_at_edit(turn.steps) else turn.decided
+    last = turn.end - 1 if stops_at_edit(turn.steps) else turn.deciding_step
     steps = turn.steps[: last + 1 - turn.first]
     ended = steps[-1].turn
-    limit, anew = _limit(replay, turn, ended), asked_anew(replay, turn)
+    limit, anew = _limit(replay, turn, ended), is_requested_again(replay, turn)
     return judge_steps(replay.case, turn.record, steps, ended, findings, limit, anew)
 
 
@@ -286,7 +286,7 @@ def _limit(replay: Replay, turn: TurnRun, last_turn: Turn) -> tuple[str, int] | 
     """The limit that ended a turn, and its value: that of the guard which stopped its last guarded state."""
     if last_turn.terminal not in _BY_LIMIT:
         return None
-    for index in range(turn.decided, turn.first - 1, -1):
+    for index in range(turn.deciding_step, turn.first - 1, -1):
         if replay.trace.steps[index].state in GUARD_PLACES:
             at = replay.effective_step(index).turn
             guard = stopping_guard(at)
@@ -297,9 +297,9 @@ def _limit(replay: Replay, turn: TurnRun, last_turn: Turn) -> tuple[str, int] | 
     return None
 
 
-def asked_anew(replay: Replay, turn: TurnRun) -> bool:
+def is_requested_again(replay: Replay, turn: TurnRun) -> bool:
     """Whether the response that decides a turn was requested again, from a server or a stand-in."""
-    return turn.record.live_run is not None and replay.trace.steps[turn.decided].fidelity is not Fidelity.RECORDED
+    return turn.record.live_run is not None and replay.trace.steps[turn.deciding_step].fidelity is not Fidelity.RECORDED
 
 
 def _answers_of_run(case: Case, record: TurnRecord, steps: Sequence[Step]) -> Iterator[TurnAnswer]:

@@ -74,7 +74,7 @@ def _simulated_facts(view: View, at: int) -> ResponseFacts:
 
 def fidelity_of(view: View, turn: TurnFacts) -> Fidelity:
     """How far the answers that decided a turn can be trusted."""
-    return view.steps[turn.run.decided].fidelity
+    return view.steps[turn.run.deciding_step].fidelity
 
 
 def used_responses(view: View, turn: TurnFacts) -> list[ResponseFacts]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.report.advice import ended_below, limit_said, sent_on
+from inspector.report.advice import is_cut_below_cap, is_redirect, limit_said
 from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
 from inspector.sessions.reasons import reason_text, recorder_word
@@ -49,7 +49,7 @@ def budget(look: JudgedTurn) -> str:
     if usage is not None and used is not None and cap is not None and used > cap:
         return f"{word}, {_above_cap(usage, used, cap)}"
     if used is not None and cap is not None:
-        cutter = "cut by the provider at " if ended_below(look) else ""
+        cutter = "cut by the provider at " if is_cut_below_cap(look) else ""
         return f"{word}, {cutter}{used:,} of {cap:,} tokens{_reasoning(look)}"
     if used is not None:
         return f"{word}, {used:,} tokens{_reasoning(look)}"
@@ -110,7 +110,7 @@ def notice(look: JudgedTurn) -> str:
 
 def cut_words(look: JudgedTurn) -> str:
     """Who cut the answer and how, and the limit that then ended the turn."""
-    known = look.word is Stop.MAX_TOKENS and not ended_below(look)  # that one says itself who cut it
+    known = look.word is Stop.MAX_TOKENS and not is_cut_below_cap(look)  # that one says itself who cut it
     return _with_limit(f"{'the provider cut the answer: ' if known else ''}{ending_words(look)}", look)
 
 
@@ -271,7 +271,7 @@ def failure(look: JudgedTurn) -> str:
     response = look.exchange.response
     error = response.error
     message = error.message or error.type or error.code or "without a message" if error else _failure_word(look)
-    most = 300 if sent_on(look) else 100  # a redirect's address is useless if it is cut
+    most = 300 if is_redirect(look) else 100  # a redirect's address is useless if it is cut
     return with_status(response, message if len(message) <= most else f"{message[:most - 3]}…")
 
 

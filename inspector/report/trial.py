@@ -100,7 +100,7 @@ class Trial(NamedTuple):
         if any(type(step.event) is ProviderResponse and step.event.cut_unseen for step in made.trace.steps):
             return None, Basis.ESTIMATED  # it ends cleanly only because this server calls cut answers finished
         turn = made.turns[0]
-        simulated = made.trace.steps[turn.decided].fidelity is Fidelity.SIMULATED
+        simulated = made.trace.steps[turn.deciding_step].fidelity is Fidelity.SIMULATED
         return judged_turn_of(made, turn, self.findings), Basis.SIMULATED if simulated else Basis.RECORDED
 
     def _with(self, others: Set, name: str, value: int) -> CompletingSettings | None:

@@ -303,7 +303,7 @@ def worst_of_sessions(rows: Iterable[TurnRow]) -> list[TurnRow]:
 
 def _worst(group: Sequence[TurnRow]) -> TurnRow:
     worst = min(group, key=lambda row: row.severe)
-    counted = tuple((seen.counted_as, count) for seen, count in by_verdict(group))
+    counted = tuple((seen.count_word, count) for seen, count in by_verdict(group))
     return worst._replace(turns=counted) if counted else worst
 
 

@@ -24,7 +24,7 @@ from inspector.report.advice import (
     tested_advice,
 )
 from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
-from inspector.report.judged_turn import JudgedTurn, asked_anew, judged_turn_of, nothing_read
+from inspector.report.judged_turn import JudgedTurn, is_requested_again, judged_turn_of, nothing_read
 from inspector.sessions.reasons import why_missing
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
@@ -74,7 +74,7 @@ class TurnVerdict(NamedTuple):
     """Whether an answer of the turn is one that no provider sent; such a turn is counted apart from recorded ones."""
 
     @property
-    def counted_as(self) -> str:
+    def count_word(self) -> str:
         """The word under which the turn is counted."""
         return f"{Fidelity.SIMULATED} {self.word}" if self.simulated else self.word
 
@@ -358,13 +358,13 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
     if look.simulated and not look.edited and not look.unanswered:
         open_end = look.final_turn.outcome is State.UNRECORDED and not look.awaits_result  # that row says it itself
         never = "what it asks for next was never recorded"
-        end = f"; {look.final_turn.notice if asked_anew(replay, turn) else never}" if open_end else ""
-        live = replay.trace.steps[turn.decided].fidelity is Fidelity.LIVE
+        end = f"; {look.final_turn.notice if is_requested_again(replay, turn) else never}" if open_end else ""
+        live = replay.trace.steps[turn.deciding_step].fidelity is Fidelity.LIVE
         said = f"{'LIVE' if live else 'SIMULATED'}: {said}{end}"
-    elif look.made_up and not look.simulated:  # recorded answers, which a stand-in gave
+    elif look.has_simulated_answer and not look.simulated:  # recorded answers, which a stand-in gave
         said = f"SIMULATED: {said}"
     verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(said), advice, row.sure(look),
-                          row.answer(look), look.made_up)
+                          row.answer(look), look.has_simulated_answer)
     return shared(verdict) if advice is None else verdict  # an advice may hold settings, which have no hash
 
 

@@ -159,7 +159,7 @@ def _unsaid(exchange: Exchange, pieces: re.Pattern[str], names: Mapping[str, str
     if said == exchange.request_json:
         return exchange
     request = wire(exchange.api).read_request(said, exchange.url) if isinstance(said, dict) else exchange.request
-    return replace(exchange, asked=said, request=request)
+    return replace(exchange, stored_request=said, request=request)
 
 
 def with_body(exchange: Exchange, body: bytes) -> Exchange:
@@ -262,7 +262,7 @@ def _decode(
                            background=request.background if request else False, words=profile.words, end=end)
 
 
-def spoken_by(exchange: Exchange, profile: str) -> Exchange:
+def decode_as(exchange: Exchange, profile: str) -> Exchange:
     """The exchange as if this profile had answered: its bytes are decoded again if the profile has words of its own.
 
     A transcript has no bytes of a provider, so its responses stay as they are and are only judged again.
@@ -312,7 +312,7 @@ def _asks(raw: RawExchange) -> bool:
 
 
 def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None) -> tuple[Any, Request | None]:
-    """The request's JSON as `Exchange.asked` holds it, and the request."""
+    """The request's JSON as `Exchange.stored_request` holds it, and the request."""
     text = raw.request_text
     if text is None:
         return None, None

@@ -59,7 +59,7 @@ _stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda:
 
 
 @contextmanager
-def stopped_by(asked: Callable[[], bool]) -> Iterator[None]:
+def stopping_when(asked: Callable[[], bool]) -> Iterator[None]:
     """A block in which reading raises `StoppedError` as soon as `asked()` is true, even in the middle of a file."""
     token = _stopped.set(asked)
     try:
@@ -200,7 +200,7 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
     """
     # The bytes come first: recorders may keep a header of a body that they have unpacked.
     if data.startswith(PACKED):
-        pieces = _packed(data)
+        pieces = _unpack(data)
     elif data[:1] in _PLAIN:
         return data  # the recorder unpacked the body and kept the header
     elif coding == "deflate":
@@ -226,7 +226,7 @@ def unpacked_head(data: bytes, size: int) -> bytes | None:
     """The first unpacked bytes of gzip or zstd data; None if it is not, or is damaged from the start."""
     plain = b""
     with suppress(ValueError):
-        for piece in _packed(data) if data.startswith(PACKED) else ():
+        for piece in _unpack(data) if data.startswith(PACKED) else ():
             plain += piece
             if len(plain) >= size:
                 break
@@ -236,7 +236,7 @@ def unpacked_head(data: bytes, size: int) -> bytes | None:
 # The pieces of a compressed stream; a cut stream ends early. A damaged or empty one raises ValueError.
 
 
-def _packed(data: bytes) -> Iterator[bytes]:
+def _unpack(data: bytes) -> Iterator[bytes]:
     # 15 bits of history in gzip's wrapper (zlib.h, inflateInit2)
     return _zstd(data) if data[:4] == _ZSTD else _inflate(data, 31)
 

@@ -312,7 +312,7 @@ class _Reader:
     def _tool_result(self, record: Mapping[str, Any]) -> None:
         result = ToolResultPart(optional_text(record, "call_id"), optional_text(record, "name"),
                                 redact.text(record["text"]), record.get("is_error") is True)
-        raw = self._named(record)
+        raw = self._exchange_of(record)
         self.reading.answers.append(ToolAnswer(raw.entry if raw else None, result, optional_text(record, "at")))
 
     def _limits(self, record: Mapping[str, Any]) -> None:
@@ -335,7 +335,7 @@ class _Reader:
     def _note(self, record: Mapping[str, Any]) -> None:
         text = redact.text(record["text"])
         self._act("note", text, record)
-        raw = self._named(record)
+        raw = self._exchange_of(record)
         if raw is not None and text.startswith(AGAIN):
             self.notices.append(sent_again(raw.entry, raw.status, raw.problem, text))
 
@@ -343,10 +343,10 @@ class _Reader:
         self._act("cancel", record.get("answered") is True, record)
 
     def _act(self, kind: str, value: Any, record: Mapping[str, Any]) -> None:
-        raw = self._named(record)
+        raw = self._exchange_of(record)
         self.reading.acts.append(Act(kind, value, raw.entry if raw else None, optional_text(record, "at")))
 
-    def _named(self, record: Mapping[str, Any]) -> RawExchange | None:
+    def _exchange_of(self, record: Mapping[str, Any]) -> RawExchange | None:
         return self.raws.get(record.get("request") or "")
 
     def _finish(self, key: str, raw: RawExchange) -> None:

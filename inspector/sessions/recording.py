@@ -62,7 +62,7 @@ class Exchange:
     profile_evidence: tuple[Evidence, ...]
     request: Request | None
     """None if the recording holds the response alone."""
-    asked: Any | None
+    stored_request: Any | None
     """The request's JSON, or its bytes if they are few: they take a quarter of the room (`request_json`)."""
     response: ChatResponse
     content: "bytes | StoredBody"
@@ -100,7 +100,7 @@ class Exchange:
     @property
     def request_json(self) -> Any | None:
         """The request's JSON, without credentials; None if the recording holds the response alone."""
-        return loads(self.asked) if isinstance(self.asked, bytes) else self.asked
+        return loads(self.stored_request) if isinstance(self.stored_request, bytes) else self.stored_request
 
     @property
     def body(self) -> bytes:

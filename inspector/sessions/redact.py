@@ -170,7 +170,7 @@ def request(value: Any, source: str, counts: Counts | None = None) -> Any:
 
 def values(value: Any, counts: Counts | None = None) -> Any:
     """The JSON value with texts under credential names replaced, and credentials in other texts masked."""
-    return _cleaned(value, lambda name, inner: inner != "", counts)
+    return _clean(value, lambda name, inner: inner != "", counts)
 
 
 @lru_cache(maxsize=4096)
@@ -180,7 +180,7 @@ def _request_name(name: str) -> bool:
 
 def texts(value: Any, counts: Counts | None = None) -> Any:
     """The JSON value with credentials in its texts masked; one under a credential's name, if it looks like one."""
-    return _cleaned(value, _looks_secret, counts)
+    return _clean(value, _looks_secret, counts)
 
 
 def _looks_secret(name: str, value: str) -> bool:
@@ -188,14 +188,14 @@ def _looks_secret(name: str, value: str) -> bool:
     return is_password(value, True, 32) if password else random_looking(value)
 
 
-def _cleaned(value: Any, is_secret: Callable[[str, str], bool], counts: Counts | None) -> Any:
+def _clean(value: Any, is_secret: Callable[[str, str], bool], counts: Counts | None) -> Any:
     """The JSON value with credentials in its texts masked, and whole texts under credential names that are secret."""
     if isinstance(value, dict):
         return {text(name): _named_mask(name, inner, counts)
                 if isinstance(inner, str) and _request_name(name) and is_secret(name, inner) else
-                _cleaned(inner, is_secret, counts) for name, inner in value.items()}
+                _clean(inner, is_secret, counts) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_cleaned(inner, is_secret, counts) for inner in value]
+        return [_clean(inner, is_secret, counts) for inner in value]
     return text(value, counts) if isinstance(value, str) else value
 
 

@@ -93,15 +93,15 @@ class Branches(SessionPart):
         stage, run = self.stage, self.stage.run
         turn = whatif.compared_turn(run.branch, stage.step) if run.branch is not None else None
         if turn is None:
-            stage.note = self.lost_or(f"run {run.name}: nothing differs")
+            stage.note = self.save_note(f"run {run.name}: nothing differs")
             return
         # The filter stays when the run changes, so the step must be one that it keeps, if it keeps any of the turn.
-        ends = stage.rows.nearest(turn.run.decided, turn.run.first, turn.run.end)
-        stage.step = turn.run.decided if ends is None else ends
+        ends = stage.rows.nearest(turn.run.deciding_step, turn.run.first, turn.run.end)
+        stage.step = turn.run.deciding_step if ends is None else ends
         number, end = run.view.number(turn), end_words(turn.final_turn)
-        stage.note = self.lost_or(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
+        stage.note = self.save_note(f"run {run.name}: turn {number} ends in {end} · o goes between runs")
 
-    def lost_or(self, note: str) -> str:
+    def save_note(self, note: str) -> str:
         """The reason why the current run could not be saved; the given note if it was saved."""
         why = self.stage.runs.why_unkept(self.stage.runs.node)
         return f"not kept: {why}" if why else note
@@ -259,7 +259,7 @@ class Branches(SessionPart):
         stage.step = view.deciding_step(turn) if parts is None else parts
         number = view.number(turn)
         told = f"nothing differs in turn {number}" if parts is None else f"turn {number} parts here"
-        stage.note = self.lost_or(f"{told} · u goes back to the grid")
+        stage.note = self.save_note(f"{told} · u goes back to the grid")
 
 
 # -- Side by side ----------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ class Comparisons(SessionPart):
         stage.go(lines.step_at(matrix, place), "")
         cell, turn = matrix.rows[place[0]][place[1]], place[0] + 1
         parts = "nothing differs from strict" if cell.step is None else "here it parts from strict"
-        stage.note = self.branches.lost_or(f"run {stage.run.name}: turn {turn}: {cell.decision.word} · {parts}")
+        stage.note = self.branches.save_note(f"run {stage.run.name}: turn {turn}: {cell.decision.word} · {parts}")
 
 
 # -- Runs with an edited message or tool result ----------------------------------------------------------------------
@@ -391,7 +391,7 @@ class EditedInputs(SessionPart):
         stops = stop_steps(self.stage.run.view.replay)
         if stops:
             said = f"the recording stops answering at step {stops[-1] + 1} · W, F4 asks live"
-            self.stage.note = self.branches.lost_or(said)
+            self.stage.note = self.branches.save_note(said)
 
 
 def _edit(model_input: TurnInput, turn: str) -> TurnEdit:

@@ -44,12 +44,12 @@ class TurnComparison(SessionPart):
         others = [turn for turn in view.turns if turn is not here]
         kept, original = self._aside, self._original(here)
         rows = [] if original is None else [(OF_ORIGINAL, _about(original.view, original.turn))]
-        rows += [] if kept is None else [(ASIDE, one_line(f"{kept.name} · {kept.turn.verdict.counted_as}"))]
+        rows += [] if kept is None else [(ASIDE, one_line(f"{kept.name} · {kept.turn.verdict.count_word}"))]
         start = 0 if rows or not others else 1 + others.index(min(others, key=lambda turn: turn.verdict.rank))
         rows.append((PUT, "is put aside, to be compared with a turn of another session"))
         rows += [(f"turn {view.number(turn)}", _about(view, turn)) for turn in others]
         ask = Choose(f"Compare turn {view.number(here)} with…", rows, start)
-        self.stage.app.push_screen(ask, lambda word: None if word is None else self._chosen(word, here))
+        self.stage.app.push_screen(ask, lambda word: None if word is None else self._choose(word, here))
 
     @property
     def _aside(self) -> TurnSide | None:
@@ -64,7 +64,7 @@ class TurnComparison(SessionPart):
             return None
         return _side_of(original.view, original.view.turns[self.stage.run.view.number(here) - 1], original.path)
 
-    def _chosen(self, word: str, here: TurnFacts) -> None:
+    def _choose(self, word: str, here: TurnFacts) -> None:
         if word == PUT:
             self._put_aside(here)
         elif word == OF_ORIGINAL:
@@ -104,7 +104,7 @@ class TurnComparison(SessionPart):
 
 def _about(view: View, turn: TurnFacts) -> str:
     seen = turn.verdict
-    return one_line(f"{seen.glyph} {seen.counted_as} · {_file(view, turn)} · {seen.sentence}")
+    return one_line(f"{seen.glyph} {seen.count_word} · {_file(view, turn)} · {seen.sentence}")
 
 
 def _side_of(view: View, turn: TurnFacts, run: str) -> TurnSide:

@@ -72,9 +72,9 @@ class FollowedScreen(SessionScreen):
             why = "" if read is not None and read.original.view.steps else next(iter(read.errors if read else ()), "")
         except LoopError as error:
             read, why = None, str(error)
-        self.app.call_from_thread(self._grown, read, why, states, monotonic() - begun)
+        self.app.call_from_thread(self._take_growth, read, why, states, monotonic() - begun)
 
-    def _grown(self, read: OpenSession | None, why: str, states: Mapping[str, FileState], took: float) -> None:
+    def _take_growth(self, read: OpenSession | None, why: str, states: Mapping[str, FileState], took: float) -> None:
         """Shows what was read; if the file cannot be read right now, the screen stays as it is."""
         self._reading, self._states, self._rests_until = False, states, monotonic() + rest_after(took)
         if not self.is_mounted:

@@ -212,7 +212,7 @@ class LiveAttempt(SessionPart):
         self._show_run = show_run
         self._asking: BranchRun | None = None
         self._ticking: Timer | None = None
-        self._told = RunUnderWay()
+        self._progress = RunUnderWay()
         self._began = 0.0
 
     @property
@@ -251,7 +251,7 @@ class LiveAttempt(SessionPart):
         from inspector.config.files import data_folder
         from inspector.live.branch_run import BranchRun, new_name
 
-        name, runs = new_name(made_up=request.stand_in is not None), self.stage.runs
+        name, runs = new_name(by_stand_in=request.stand_in is not None), self.stage.runs
         settings = replace(settings, live=name)
         folder = data_folder(os.environ) if runs.store is None else runs.store.folder
         self._asking = BranchRun(request, name, folder)
@@ -260,9 +260,9 @@ class LiveAttempt(SessionPart):
         self._ticking = self.stage.set_interval(EVERY, self._show_progress)
         self.stage.refresh_bindings()
         self.stage.note = ""
-        self._told, self._began = RunUnderWay(), monotonic()
+        self._progress, self._began = RunUnderWay(), monotonic()
         self._show_progress()
-        self.stage.mount(self._told, before="#body")
+        self.stage.mount(self._progress, before="#body")
         # Behind the first frame with the line, since the client takes a while to load.
         asking = self._asking
         self.stage.call_after_refresh(
@@ -281,7 +281,7 @@ class LiveAttempt(SessionPart):
     def _show_progress(self) -> None:
         if self._asking is not None:
             requests, chars = self._asking.progress()
-            self._told.lines = [progress_line(self._asking.wanted, requests, chars, monotonic() - self._began)]
+            self._progress.lines = [progress_line(self._asking.wanted, requests, chars, monotonic() - self._began)]
 
     async def _wait(self, asking: BranchRun, node: Node, settings: Settings, since: int) -> None:
         """Waits for the run, and shows its branch unless the operator has gone elsewhere meanwhile."""
@@ -306,6 +306,6 @@ class LiveAttempt(SessionPart):
         self._asking = None
         if self._ticking is not None:
             self._ticking.stop()
-        self._told.remove()
+        self._progress.remove()
         self.stage.refresh_bindings()
         self.stage.note = text

@@ -45,7 +45,7 @@ BLIND = "⚠ it cuts this answer, and no byte shows it: no verdict can know"
 """The remark on a scripted provider that plays a cut which looks like a finished answer."""
 
 
-def known_of(turn: ScriptedTurn) -> list[Line]:
+def scenario_lines(turn: ScriptedTurn) -> list[Line]:
     """The description of the scripted provider that answers a turn: the scenario, whether its stop word lies, what no
     byte of it shows, and, dimmed, why.
     """
@@ -78,7 +78,7 @@ class LiveScreen(SessionScreen):
         self._drawn: tuple[object, ...] = ()
         super().__init__(self._as_it_stands(), ScreenPlace(()))
         if self._scripted is not None:
-            self.known = known_of(self._scripted)
+            self.known = scenario_lines(self._scripted)
         self.controls = TurnControls(self, self.driver, self._renew_soon)
         self.adopt(self.controls)
         self.action_give_up = self._give_up

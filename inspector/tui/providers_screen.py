@@ -133,8 +133,8 @@ class ProvidersScreen(TableScreen):
     def __init__(self, settings: Settings) -> None:
         self._dialects = Dialects(id="dialects")
         super().__init__(self._dialects)
-        self.asked = TableQuery(settings=settings)
-        self._told: tuple[TableRow, ...] = ()
+        self.table_query = TableQuery(settings=settings)
+        self._rows: tuple[TableRow, ...] = ()
         self._answered: TableQuery | None = None
         """The query that the rows answer."""
         self._busy = False
@@ -143,11 +143,11 @@ class ProvidersScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Computes the first scenario."""
-        self._ask(self.asked)
+        self._ask(self.table_query)
 
     def _ask(self, query: TableQuery) -> None:
         """Runs the dialects for a query; while one runs, only the latest query waits."""
-        self.asked = query
+        self.table_query = query
         if not self._busy:
             self._busy = True
             self._answer(query)
@@ -160,10 +160,10 @@ class ProvidersScreen(TableScreen):
     @on(RowsMade)
     def _came(self, message: RowsMade) -> None:
         self._busy = False
-        self._told, self._answered = message.rows, message.query
+        self._rows, self._answered = message.rows, message.query
         self._fold()
-        if self._same_rows(message.query) != self._same_rows(self.asked):
-            self._ask(self.asked)
+        if self._same_rows(message.query) != self._same_rows(self.table_query):
+            self._ask(self.table_query)
 
     @staticmethod
     def _same_rows(query: TableQuery) -> TableQuery:
@@ -172,7 +172,7 @@ class ProvidersScreen(TableScreen):
     def _fold(self) -> None:
         """Computes the lines of the list; the cursor stays on its dialect."""
         rows = self._dialects
-        rows.shown = dialect_lines.list_lines(entries(self._told, self.asked.each))
+        rows.shown = dialect_lines.list_lines(entries(self._rows, self.table_query.each))
         rows.cursor = dialect_lines.place_of(rows.shown, rows.dialect)
         rows.take_early_moves()
         self.show()
@@ -186,7 +186,7 @@ class ProvidersScreen(TableScreen):
 
     def head(self) -> Sequence[Line]:
         """The scenario, its result, the names of the columns."""
-        asked, width = self.asked, max(0, self.size.width - 2)
+        asked, width = self.table_query, max(0, self.size.width - 2)
         scenario = asked.scenario
         number = f" {list(SCENARIOS).index(scenario.name) + 1}/{len(SCENARIOS)}  "
         title = (Span(scenario.name, Tone.TITLE), Span(number, Tone.DIM), Span(scenario.title))
@@ -195,7 +195,7 @@ class ProvidersScreen(TableScreen):
         found: list[Line] = [spread_ends(title, budget, width)]
         if self._answered is None:
             return [*found, (Span("every dialect is run…", Tone.DIM),)]
-        return [*found, *outcome(self._told, self._answered.settings.policy.name),
+        return [*found, *outcome(self._rows, self._answered.settings.policy.name),
                 (Span("  "), *dialect_lines.titles(self._dialects.column_layout))]
 
     def detail(self) -> LineSheet:
@@ -205,44 +205,44 @@ class ProvidersScreen(TableScreen):
 
     def command(self) -> str:
         """The command line that prints the same table."""
-        return self.asked.command()
+        return self.table_query.command()
 
     def files(self) -> Mapping[str, str]:
         """The table as text in a wide terminal's form, and as JSON."""
         from inspector.provider.dialect_output import document, text
 
-        if not self._told:
+        if not self._rows:
             return {}
-        policy, name = self.asked.settings.policy, f"providers-{self.asked.scenario.name}"
-        made = document(self._told, self.asked.scenario, policy)
-        return {f"{name}.txt": text(self._told, policy, 160, self.asked.each),
+        policy, name = self.table_query.settings.policy, f"providers-{self.table_query.scenario.name}"
+        made = document(self._rows, self.table_query.scenario, policy)
+        return {f"{name}.txt": text(self._rows, policy, 160, self.table_query.each),
                 f"{name}.json": json.dumps(made, indent=1) + "\n"}
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def action_scenario(self, by: int) -> None:
         """Goes to the next or previous scenario."""
-        self._ask(self.asked.shift_scenario(by))
+        self._ask(self.table_query.shift_scenario(by))
 
     def action_scenarios(self) -> None:
         """Asks for a scenario."""
         rows = [(each.name, each.title) for each in SCENARIOS.values()]
-        start = list(SCENARIOS).index(self.asked.scenario.name)
+        start = list(SCENARIOS).index(self.table_query.scenario.name)
         self.app.push_screen(Choose("Scenario: what the model meant to answer", rows, start), self._scenario_chosen)
 
     def _scenario_chosen(self, name: str | None) -> None:
         if name is not None:
-            self._ask(replace(self.asked, scenario=SCENARIOS[name], budget=None))
+            self._ask(replace(self.table_query, scenario=SCENARIOS[name], budget=None))
 
     def action_budget(self, by: int) -> None:
         """Chooses a larger or smaller budget."""
-        self._ask(self.asked.shift_budget(by))
+        self._ask(self.table_query.shift_budget(by))
 
     def action_type_budget(self) -> None:
         """Asks for a budget."""
         from inspector.tui.questions import Prompt
 
-        hint = f"1 to {MOST:,} tokens; empty: {self.asked.scenario.budget:,}"
+        hint = f"1 to {MOST:,} tokens; empty: {self.table_query.scenario.budget:,}"
         self.app.push_screen(Prompt("budget", hint), self._budget_typed)
 
     def _budget_typed(self, text: str | None) -> None:
@@ -252,14 +252,14 @@ class ProvidersScreen(TableScreen):
         if plain and not (plain.isdecimal() and 1 <= int(plain[:9]) <= MOST):
             self.note = f"{text!r} is not a budget: 1 to {MOST:,}"
             return
-        self._ask(replace(self.asked, budget=int(plain) if plain else None))
+        self._ask(replace(self.table_query, budget=int(plain) if plain else None))
 
     def action_policies(self) -> None:
         """Asks for a policy."""
         from loop_core.turn.presets import POLICIES
 
         names = list(POLICIES)
-        current = self.asked.settings.policy.name
+        current = self.table_query.settings.policy.name
         self.app.push_screen(
             Choose("Policy: the loop that decides", [(each.name, each.title) for each in POLICIES.values()],
                    names.index(current) if current in names else 0), self._policy_chosen)
@@ -268,18 +268,19 @@ class ProvidersScreen(TableScreen):
         from loop_core.turn.presets import preset
 
         if name is not None:
-            self._ask(replace(self.asked, settings=replace(self.asked.settings, policy=preset(name))))
+            self._ask(replace(self.table_query, settings=replace(self.table_query.settings, policy=preset(name))))
 
     def action_each(self) -> None:
         """Folds or unfolds equal dialects."""
-        self.asked = replace(self.asked, each=not self.asked.each)
+        self.table_query = replace(self.table_query, each=not self.table_query.each)
         self._fold()
-        self.note = "every dialect has its line" if self.asked.each else "dialects that say the same share a line"
+        self.note = "every dialect has its line" if self.table_query.each else "dialects that say the same share a line"
 
     def _selected_row(self) -> DialectRow | None:
         """The row at the cursor if it can be opened; else None, with the reason shown."""
         entry = self._dialects.current_entry
-        if entry is None or self._answered is None or self._same_rows(self._answered) != self._same_rows(self.asked):
+        shown = self._answered
+        if entry is None or shown is None or self._same_rows(shown) != self._same_rows(self.table_query):
             self.note = "the dialects are still being run: try again"
             return None
         if not isinstance(entry.row, DialectRow):
@@ -299,7 +300,7 @@ class ProvidersScreen(TableScreen):
 
         self.note = ""
         try:
-            self.post_message(LiveWanted(row_turn(row, self.asked.settings)))
+            self.post_message(LiveWanted(row_turn(row, self.table_query.settings)))
         except LoopError as why:
             self.note = str(why)
 

@@ -96,25 +96,25 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
         self._fit()
         self._list.refresh()
 
-    def _chosen(self) -> int:
+    def _chosen_index(self) -> int:
         node = self._list.laid[self._list.cursor][0]
         return self._list.runs.tree.every.index(node)
 
     def on_row_opened(self, message: RowOpened) -> None:
         """Goes to the run at the cursor."""
         message.stop()
-        self.dismiss(("go", self._chosen()))
+        self.dismiss(("go", self._chosen_index()))
 
     def action_beside(self) -> None:
         """Compares the run at the cursor with the current one."""
         if self._list.count == 1:
             self.query(Note).last().line = (Span("there is only the original run; e makes another", Tone.WARN),)
             return
-        self.dismiss(("beside", self._chosen()))
+        self.dismiss(("beside", self._chosen_index()))
 
     def action_remove(self) -> None:
         """Removes the run at the cursor."""
-        gone, why = self._list.runs.remove(self._chosen())
+        gone, why = self._list.runs.remove(self._chosen_index())
         said = f"not kept: {why}" if why else f"{gone} removed" if gone else "the original stays"
         self.query(Note).last().line = (Span(said, Tone.WARN),)
         self._list.lay()

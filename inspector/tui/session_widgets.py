@@ -211,7 +211,7 @@ class Tabs(Panel):
             return ()
         view = self.outline.view
         step = min(step, len(view.steps) - 1)
-        at, end = view.steps[step], view.steps[view.turn_of(step).run.decided]
+        at, end = view.steps[step], view.steps[view.turn_of(step).run.deciding_step]
         whose: Line = (Span("step ", Tone.DIM),) if at.fidelity is not end.fidelity else ()
         return (*whose, fidelity(at, self.live))
 

@@ -275,7 +275,7 @@ class TuneScreen(Screen[int | None]):
 
     def action_again(self) -> None:
         """Runs the grid again."""
-        self._ask(self.table.asked)
+        self._ask(self.table.request)
 
     def action_axes(self) -> None:
         """Asks for other axes."""
@@ -287,8 +287,8 @@ class TuneScreen(Screen[int | None]):
 
     def action_simulate(self) -> None:
         """Switches between simulated and recorded answers only."""
-        self._ask(GridRequest(self.table.asked.axes, not self.table.asked.simulates))
-        self.note = ("simulation on: what was not recorded is simulated" if self.table.asked.simulates
+        self._ask(GridRequest(self.table.request.axes, not self.table.request.simulates))
+        self.note = ("simulation on: what was not recorded is simulated" if self.table.request.simulates
                      else "simulation off: recorded answers only, which max_tokens does not change")
 
     def _ask(self, request: GridRequest) -> None:

@@ -115,7 +115,7 @@ class TuningTable:
 
     def ask(self, request: GridRequest) -> None:
         """Chooses another grid, without running it."""
-        self.asked, self.grid = request, request.grid(self.case, self.base)
+        self.request, self.grid = request, request.grid(self.case, self.base)
         self.cell, self.exact = 0, None
         self.begin()
 
@@ -196,7 +196,7 @@ class TuningTable:
         else:
             who = (Span(f"turn {single + 1} of {len(turns):,}", Tone.STRONG), Span("  "),
                    safe(turns[single].id, Tone.DIM, 40), Span("  [ ] the others" if len(turns) > 1 else "", Tone.DIM))
-        simulated = Span(f"simulation {'on' if self.asked.simulates else 'off'}", Tone.DIM)
+        simulated = Span(f"simulation {'on' if self.request.simulates else 'off'}", Tone.DIM)
         return spread_ends((*shows, Span("   "), *who), (simulated,), width)
 
     def marks(self, short: bool) -> list[Span]:
@@ -257,7 +257,7 @@ class TuningTable:
         """Moves the cursor to a best cell; its max_tokens may lie between two values of the grid."""
         self.cell = cell
         budget = self._budget(self._best_names())
-        own = self.grid.named(self.grid.values(cell)).get(INITIAL)
+        own = self.grid.by_limit(self.grid.values(cell)).get(INITIAL)
         self.exact = None if budget == own else budget
 
     def _best_names(self) -> list[str]:
@@ -269,7 +269,7 @@ class TuningTable:
 
     def settings(self) -> Settings:
         """The settings of the current cell, or of the best cell that the cursor was sent to."""
-        values = self.grid.named(self.grid.values(self.cell))
+        values = self.grid.by_limit(self.grid.values(self.cell))
         return self.grid.settings_with(values if self.exact is None else {**values, INITIAL: self.exact})
 
     def _cap(self) -> SmallestCap | None:
@@ -299,7 +299,7 @@ class TuningTable:
 
     def command(self, api: str | None, profile: str | None) -> str:
         """The command line that gives the same grid."""
-        return self._runnable(self.asked.command(self.grid, self.paths, self.show, api, profile))
+        return self._runnable(self.request.command(self.grid, self.paths, self.show, api, profile))
 
     def cell_command(self, api: str | None, profile: str | None) -> str:
         """The command line that runs the session under the settings of the current cell."""

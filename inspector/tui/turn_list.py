@@ -374,7 +374,7 @@ def count_groups(
     groups.append((
         Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
         Span(f" + {counts.complete:,} complete{f' + {other:,} other' if other else ''}", Tone.DIM)))
-    return groups, [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.counted_as}", role_of(seen)))
+    return groups, [(Span(f"{count:,} "), Span(f"{seen.glyph} {seen.count_word}", role_of(seen)))
                     for seen, count in counts.verdicts if not seen.complete]
 
 

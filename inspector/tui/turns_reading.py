@@ -92,7 +92,7 @@ def _until_cancelled(reading: Callable[[], None]) -> None:
     """Reads until the worker is cancelled, which also ends a reading in the middle of a large file."""
     worker = get_current_worker()
     # A thread cannot be stopped from outside, so the reader asks between pieces whether it should go on.
-    with suppress(intake.StoppedError), intake.stopped_by(lambda: worker.is_cancelled):
+    with suppress(intake.StoppedError), intake.stopping_when(lambda: worker.is_cancelled):
         reading()
 
 

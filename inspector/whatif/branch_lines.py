@@ -15,7 +15,7 @@ from inspector.report.lines.diff import change_line
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, join_groups, more, safe, text_of
 from inspector.report.lines.steps import detail, end_words, role_of
 from inspector.report.run_answers import fidelity_of
-from inspector.whatif.branch_report import live_sources, made_up
+from inspector.whatif.branch_report import live_sources, stand_in_remark
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, preview
 from inspector.whatif.turn_contents import content_lines, contents_of, text_diff
@@ -88,7 +88,7 @@ def _limit_changes(branch: Branch) -> list[Line]:
             lines.append(more(Span("over a recording this changes nothing", Tone.DIM)))
     lines += [field("edited", safe(line.removeprefix("edited: "), Tone.WARN)) for line in edit_lines(branch)]
     lines += [field("asked", safe(line)) for line in live_sources(branch)]
-    lines += [field("simulated", Span(line, Tone.WARN)) for line in made_up(branch)]
+    lines += [field("simulated", Span(line, Tone.WARN)) for line in stand_in_remark(branch)]
     if old.policy != new.policy:
         lines.append(field("policy", *change_line(old.policy.name, new.policy.name)))
     return lines
@@ -139,7 +139,7 @@ def ending_role(turn: TurnFacts) -> Tone:
 def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
     """One turn in both runs: its verdict, its end, its segments, what it spent."""
     lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Tone.TITLE),)]
-    words = [Span(f"{seen.glyph} {seen.counted_as}", role_of(seen)) for seen in (old.verdict, new.verdict)]
+    words = [Span(f"{seen.glyph} {seen.count_word}", role_of(seen)) for seen in (old.verdict, new.verdict)]
     # Both may end in the same state: the recording ends after a cut call, and after a whole one.
     lines.append(field("verdict", words[0], *((Span(" → ", Tone.DIM), words[1]) if words[0] != words[1] else ())))
     lines.append(field("ends in", *ending(old), Span(" → ", Tone.DIM), *ending(new),

@@ -42,7 +42,7 @@ def _lines(branch: Branch) -> Iterator[str]:
     yield f"fidelity: {trust(branch)}"
     yield from (one_line(line) for line in edit_lines(branch))
     yield from (f"asked live: {one_line(line)}" for line in live_sources(branch))
-    yield from (f"simulated: {line}" for line in made_up(branch))
+    yield from (f"simulated: {line}" for line in stand_in_remark(branch))
     yield from (f"token boundaries: {line}" for line in boundaries(branch))
     if branch.difference is not None:
         old, new = (_step(view, branch.difference) for view in (branch.original, branch.view))
@@ -106,7 +106,7 @@ def live_sources(branch: Branch) -> list[str]:
         f"{each.url}, model {(each.request.model if each.request else None) or 'not named'}" for each in exchanges))
 
 
-def made_up(branch: Branch) -> list[str]:
+def stand_in_remark(branch: Branch) -> list[str]:
     """The remark on a run that a stand-in answered; empty for any other."""
     return [BY_A_STAND_IN] if any(facts.live and facts.simulated for facts in branch.view.responses) else []
 
@@ -144,7 +144,7 @@ def _ends(branch: Branch) -> str:
         simulated = branch.view.replay.trace.departure is not None
         return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
     turn = branch.unrecorded[0]
-    where = f"step {turn.run.decided + 1} (turn {branch.view.number(turn)})"
+    where = f"step {turn.run.deciding_step + 1} (turn {branch.view.number(turn)})"
     if fidelity_of(branch.view, turn) is Fidelity.LIVE:
         return f"the live run stops at {where}"
     return f"the recording ends at {where}: what is asked there was never recorded"

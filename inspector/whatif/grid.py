@@ -21,7 +21,7 @@ from math import prod
 
 from inspector.config.settings import INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
-from inspector.replay.tokens import believed
+from inspector.replay.tokens import plausible_usage
 from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.errors import CallerError
@@ -184,7 +184,7 @@ def _longest(case: Case) -> int:
 
 
 def _tokens(exchange: Exchange) -> int:
-    usage = believed(exchange.response)
+    usage = plausible_usage(exchange.response)
     return (usage.output_tokens or 0) if usage is not None else 0
 
 
@@ -281,13 +281,13 @@ class Grid:
             cell = cell * len(axis.values) + axis.values.index(value)
         return cell
 
-    def named(self, values: Sequence[Value]) -> dict[str, Value]:
+    def by_limit(self, values: Sequence[Value]) -> dict[str, Value]:
         """The values of a cell by their limits."""
         return dict(zip(self.names, values, strict=True))
 
     def settings(self, cell: int) -> Settings:
         """The settings of a cell, from which a branch can be made."""
-        return self.settings_with(self.named(self.values(cell)))
+        return self.settings_with(self.by_limit(self.values(cell)))
 
     def settings_with(self, values: Mapping[str, Value]) -> Settings:
         """The base with these limits set."""

@@ -118,7 +118,7 @@ def _whole_call(tuning: TunedGrid, turn: int) -> Line:
         return ()
     guess = f": {GUESS}" if is_guess(whole.ends[0]) else ""
     return (Span("; its call comes whole with max_tokens "), *cap_name(tuning, whole.values),
-            *between(tuning, whole.cell, tuning.grid.named(whole.values)[INITIAL]), Span(guess))
+            *between(tuning, whole.cell, tuning.grid.by_limit(whole.values)[INITIAL]), Span(guess))
 
 
 def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
@@ -132,7 +132,7 @@ def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> L
     proved = (() if recorded is None else
               (Span(f" ({FROM_RECORDING} "), *cap_name(tuning, tuning.grid.values(recorded[0])), Span(")")))
     return (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values),
-            *between(tuning, cap.cell, tuning.grid.named(cap.values)[INITIAL]),
+            *between(tuning, cap.cell, tuning.grid.by_limit(cap.values)[INITIAL]),
             Span(f": {spent}{GUESS if guess else FROM_RECORDING}"), *proved, Span(" · "))
 
 
@@ -178,7 +178,7 @@ def reach(tuning: TunedGrid, best: Fewest, turn: int | None = None) -> Line:
 
 def between(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
     """A note if a max_tokens lies between the values of its axis: the map shows it in the next larger one."""
-    cap = tuning.grid.named(tuning.grid.values(cell)).get(INITIAL)
+    cap = tuning.grid.by_limit(tuning.grid.values(cell)).get(INITIAL)
     return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Tone.DIM),)
 
 

@@ -45,7 +45,7 @@ def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, pat
     own = tuning.grid.settings(best.cell)
     chosen: dict[str, Settings] = {}
     if cap is not None:
-        chosen[LEAST_CAP] = tuning.grid.settings_with(tuning.grid.named(cap.values))
+        chosen[LEAST_CAP] = tuning.grid.settings_with(tuning.grid.by_limit(cap.values))
     chosen[FEWEST] = own if best.budget is None else settings_of({INITIAL: str(best.budget)}, own)
     runs = [(f"{name}:\n" if len(chosen) > 1 else "") + _command(tuning, settings, paths)
             for name, settings in chosen.items()]
@@ -96,7 +96,7 @@ def rows_of(tuning: TunedGrid) -> Iterator[TurnInCell]:
     """Each turn in each cell that was run."""
     bend, numbers = knee(tuning), range(len(tuning.turns))
     of_all = None if bend is None else fewest_tokens_of_all(tuning, bend)
-    caps = {(cap.cell, number): tuning.grid.named(cap.values)[INITIAL]
+    caps = {(cap.cell, number): tuning.grid.by_limit(cap.values)[INITIAL]
             for number in numbers if (cap := smallest_cap(tuning, number)) is not None}
     edges = {(best.cell, number): best.edge for number in numbers if (best := _fewest(tuning, number)) is not None}
     for cell in range(tuning.grid.size):
@@ -225,7 +225,7 @@ def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
         "cells": [None if turn.end(cell) is None else code for cell, code in enumerate(turn.codes)],
         "smallest": None if found is None or best is None else {
             "cell": best.cell,
-            "by_axis": tuning.grid.named(found.by_axis),
+            "by_axis": tuning.grid.by_limit(found.by_axis),
             "every_larger": every_larger(tuning, best.cell, number),
             "limits": limits_of(best.budget, best.ends[0]),
             "grain": None if best.edge is None else best.edge.grain,

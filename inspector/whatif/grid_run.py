@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid, Value
-from inspector.whatif.sweep import Shapes, Sweep, Swept
+from inspector.whatif.sweep import Shapes, Sweep, SweptEnds
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
@@ -257,9 +257,9 @@ def tune(
     codes = [list(undone) for _ in records]
     known: dict[bytes, bytes] = {}  # turns that go alike share their codes
 
-    def work(part: int) -> Swept:
+    def work(part: int) -> SweptEnds:
         which, turn = divmod(part, len(records))
-        return sweeps[turn].swept([groups[number] for number in each[which]])
+        return sweeps[turn].sweep([groups[number] for number in each[which]])
 
     done = 0
     for part, (ends, packed) in _work(range(parts), work, jobs or cores(), stop):

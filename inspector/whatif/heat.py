@@ -280,7 +280,7 @@ def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool 
 
     def mark(cell: int) -> Span:
         told = _outcome(tuning, cell, short) if show == "outcome" else _shade(values[cell], most)
-        return _marked(told, tuning.simulated[cell] > 0)
+        return _with_sign(told, tuning.simulated[cell] > 0)
 
     return [mark(cell) if tuning.whole(cell) else NOT_RUN for cell in range(len(values))]
 
@@ -291,11 +291,11 @@ def _one(show: str, seen: TurnGrid) -> list[Span]:
     for code, (end, value) in enumerate(zip(seen.ends, values, strict=True)):
         glyph, role = mark_of(end)
         told = Span(f"{glyph} {word(end)}", role) if show == "outcome" else _shade(value, most)
-        by_code[code] = _marked(told, end.fidelity == Fidelity.SIMULATED)
+        by_code[code] = _with_sign(told, end.fidelity == Fidelity.SIMULATED)
     return [by_code[code] for code in seen.codes]
 
 
-def _marked(mark: Span, simulated: bool) -> Span:
+def _with_sign(mark: Span, simulated: bool) -> Span:
     return Span(mark.text + SIMULATED, mark.role) if simulated else mark
 
 

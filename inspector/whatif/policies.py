@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from inspector.config.settings import Settings
 from inspector.replay import Replay, TurnRun, replay
-from inspector.replay.case import Case, seen_by_loop
+from inspector.replay.case import Case, links_of_loop
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, recorded_findings
 from inspector.report.judged_turn import judged_turn_of
 from inspector.report.lines.blocks import file_names
@@ -337,7 +337,7 @@ def _cells(replays: Sequence[Replay], row: int, findings: Sequence[ReportedFindi
 
 def _first_run(replay: Replay, turn: TurnRun) -> list[Step]:
     """The first run of the turn; a run that ended in a failed request which was repeated is skipped."""
-    links, used = seen_by_loop(replay.case, turn.record), 0
+    links, used = links_of_loop(replay.case, turn.record), 0
     for _, steps in groupby(turn.steps, key=lambda step: step.run):
         run = list(steps)
         used += max(1, sum(step.turn.signal is Signal.PROVIDER_RESPONSE for step in run))

@@ -93,7 +93,7 @@ def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
 def _search_edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
     grid, ends = tuning.grid, tuning.ends(turns, cell)
     values = grid.values(cell)
-    high = grid.named(values).get(INITIAL)
+    high = grid.by_limit(values).get(INITIAL)
     if tuning.case is None or high is None or len(ends) < len(turns):
         return None
     worse = 0
@@ -116,7 +116,7 @@ def _search_edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | N
 
 def with_cap(grid: Grid, values: Sequence[Value], cap: Value) -> tuple[Value, ...]:
     """The values of a cell with another max_tokens."""
-    return tuple({**grid.named(values), INITIAL: cap}.values())
+    return tuple({**grid.by_limit(values), INITIAL: cap}.values())
 
 
 def smallest_value(
@@ -141,7 +141,7 @@ class Runs:
     """Runs turns under any max_tokens, with all other limits as in one cell; each turn is run once for a budget."""
 
     def __init__(self, tuning: TunedGrid, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
-        self.case, self.values = case, tuning.grid.named(values)
+        self.case, self.values = case, tuning.grid.by_limit(values)
         self.fixed = {name: value for name, value in self.values.items() if name in APART}
         self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), tuning.grid.base)
         self.records = [case.recording.turns[turn] for turn in turns]
@@ -153,7 +153,7 @@ class Runs:
         """How one turn ends with a budget."""
         key = place, budget
         if key not in self.ends:
-            (self.ends[key],), _ = self.sweeps[place].swept([Group({**self.fixed, INITIAL: budget}, array("I", [0]))])
+            (self.ends[key],), _ = self.sweeps[place].sweep([Group({**self.fixed, INITIAL: budget}, array("I", [0]))])
         return self.ends[key]
 
     def all(self, budget: int) -> tuple[End, ...]:

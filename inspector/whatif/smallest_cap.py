@@ -107,7 +107,7 @@ def fewest_tokens_of_all(tuning: TunedGrid, bend: Knee) -> Fewest:
 def _cheaper(tuning: TunedGrid, best: Fewest, turns: tuple[int, ...], cap: SmallestCap | None) -> Fewest:
     if cap is None or cost(cap.ends) >= cost(best.ends):
         return best
-    budget, edge = tuning.grid.named(cap.values)[INITIAL], None
+    budget, edge = tuning.grid.by_limit(cap.values)[INITIAL], None
     if tuning.case is not None and budget is not None:
         grain = Runs(tuning, tuning.case, turns, cap.values).grain(budget)
         edge = Edge(budget, turns, cap.ends, cap.below, grain)

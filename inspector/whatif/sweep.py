@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from inspector.config.settings import INITIAL
-from inspector.replay import bounded_by, first_run
+from inspector.replay import bounding_cap, first_run
 from inspector.replay.case import Case, case_as_profile, limits_for
 from inspector.replay.known import is_cut
 from inspector.replay.token_counts import tokens_under_cap
@@ -204,7 +204,7 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
     return End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken), steps
 
 
-Swept: TypeAlias = tuple[tuple[End, ...], bytes]
+SweptEnds: TypeAlias = tuple[tuple[End, ...], bytes]
 """The distinct ends, and which of them each cell has, group after group, as an array of unsigned ints."""
 Shape: TypeAlias = "tuple[tuple[int, ...], array[int]]"
 """The distinct ranks at which cells leave a stem, and which of them each cell has."""
@@ -228,7 +228,7 @@ class Sweep:
     enough: list[tuple[int, Stem]] = field(default_factory=list)
     """Budgets that were found to cut nothing, with their stems."""
 
-    def swept(self, groups: Sequence[Group]) -> Swept:
+    def sweep(self, groups: Sequence[Group]) -> SweptEnds:
         """The turn's ends in the cells of some groups.
 
         Raises:
@@ -292,7 +292,7 @@ class Sweep:
             return total
         if initial is None or not self.grid.base.simulate:
             return DERIVED.token_cap(self._request.max_tokens)
-        return DERIVED.token_cap(bounded_by(self._request.max_tokens, initial) or None)
+        return DERIVED.token_cap(bounding_cap(self._request.max_tokens, initial) or None)
 
     # -- runs --------------------------------------------------------------------------------------------------------
 

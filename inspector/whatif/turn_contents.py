@@ -41,7 +41,7 @@ class Contents(NamedTuple):
 
 def contents_of(view: View, turn: TurnFacts) -> Contents:
     """The contents of one turn of a run."""
-    found = [facts for _, facts in answers_of(view, turn.run.first, turn.run.decided + 1)]
+    found = [facts for _, facts in answers_of(view, turn.run.first, turn.run.deciding_step + 1)]
     reasons = ((facts.exchange.response.raw_stop_reason, facts.judgement.stop.normalized.value) for facts in found)
     return Contents(tuple(reasons), tuple(verdict for facts in found for verdict in facts.verdicts),
                     turn.joined_text.text)

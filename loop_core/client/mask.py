@@ -31,7 +31,7 @@ class Mask:
         """With `halves`, a half of a secret is masked in fed pieces too; in a complete text it always is."""
         self._also = also
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
-        packed = [form for secret in long for form in _packed(secret)]
+        packed = [form for secret in long for form in _base64_forms(secret)]
         # A continuation may go on in the middle of a key. Neither text then holds all of it, but one holds a half. In
         # bytes a half stays: a frame whose checksum no longer fits is lost, and with it the text around the half.
         self._in_texts = _forms((*long, *packed, *(half for secret in long if len(secret) >= 3 * SHORTEST
@@ -125,7 +125,7 @@ def _spellings(secret: str) -> tuple[str, ...]:
     return (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), *addresses)
 
 
-def _packed(secret: str) -> Iterator[str]:
+def _base64_forms(secret: str) -> Iterator[str]:
     """What base64 makes of a secret anywhere in a text, as a key stands behind a user's name: three spellings, by the
     bytes before it. A character that also holds bits of what is beside the secret is left out."""
     data = secret.encode()

@@ -87,7 +87,7 @@ class _Source:
         redact: Redact | None, rewrite: RequestRewrite | None,
     ) -> None:
         refuse_plain(server)
-        self.server, self.line, self._redact, self._spelled = server, line or Connection(), redact, rewrite
+        self.server, self.line, self._redact, self._rewrite = server, line or Connection(), redact, rewrite
         self.observer: Observer = Observer() if observer is None else observer
         self.toolbox: ToolRunner = Toolbox() if toolbox is None else toolbox
         self.request_count = 0
@@ -109,7 +109,7 @@ class _Source:
             if not self.request_count or turn.evaluation is None:
                 raise
             return NotRecorded(f"This could not be asked: {why}.")
-        return asked if self._spelled is None else self._spelled(asked)
+        return asked if self._rewrite is None else self._rewrite(asked)
 
     @contextmanager
     def _reading(self, request: LiveRequest) -> Iterator[_Reading]:

@@ -100,10 +100,10 @@ def _whole(text: str) -> str:
 
 def _text(result: Any) -> str:
     """The text of a tool's return value for the model."""
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_spelled)
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=_spell)
 
 
-def _spelled(value: Any) -> str:
+def _spell(value: Any) -> str:
     """The text of a value that has no JSON of its own, such as a date or a path.
 
     Raises:

@@ -84,7 +84,7 @@ def one_choice(request: Request, api: str) -> None:
         raise EncodeError("only one answer can be asked for", api=api, what="n")
 
 
-def described(tool: Tool) -> dict[str, str]:
+def describe(tool: Tool) -> dict[str, str]:
     """The member that describes a tool; an empty one is left out, since some servers refuse it."""
     return {"description": tool.description} if tool.description else {}
 

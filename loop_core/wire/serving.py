@@ -187,7 +187,7 @@ Indexes = Callable[[Event], Sequence[tuple[Event, str]]]
 """An event -> the objects in it that hold the index of their part, and the key that holds it."""
 
 
-def indexed_by(key: str) -> Indexes:
+def index_under(key: str) -> Indexes:
     """Events that have the index of their part themselves, under this key."""
     return lambda value: [(value, key)] if key in value else []
 

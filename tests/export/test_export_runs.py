@@ -60,7 +60,7 @@ def stood_in(path: str, folder: Path, turn: int) -> View:
     first = read(path)
     since = first.turns[turn - 1].first
     wanted = settings_of({"max_tokens": "400"}, first.settings)
-    name = new_name(made_up=True)
+    name = new_name(by_stand_in=True)
     heard, failure = run_branch(stand_in_request(first, wanted, since, {}), name, folder, PATIENT)
     assert failure is None
     return branch(first, name, heard, wanted, since).view
@@ -260,7 +260,7 @@ def test_a_fixture_of_a_made_up_answer_is_not_called_recorded(tmp_path: Path) ->
 def test_a_live_answer_says_so_in_every_form_that_names_it(tmp_path: Path, fake: Fake) -> None:
     fake.answers = [streams(CHAT, answer(CHAT, "One, two, three.", Stop.END_TURN))]
     seen = asked_live(cut_twice(fake.url, tmp_path / "s.har"), tmp_path, 1)
-    at = seen.turns[0].run.decided
+    at = seen.turns[0].run.deciding_step
     for form in ("md", "html", "text"):
         assert "LIVE response 3" in exported(seen, form)
         assert "LIVE: asked again" in exported(seen, form)

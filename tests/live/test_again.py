@@ -490,7 +490,7 @@ def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, t
         node, _ = tree.add(tree.original, replace(fresh.settings, live=NAME), 0)
         assert node.view.turns[0].terminal == "cancelled"
         assert node.view.turns[0].joined_text.text == "Eins, " * answers
-        assert node.view.steps[node.view.turns[0].run.decided].fidelity is Fidelity.LIVE
+        assert node.view.steps[node.view.turns[0].run.deciding_step].fidelity is Fidelity.LIVE
         assert each.problem == ""
         assert node.view.turns[0].verdict.word == "CANCELLED"
         assert node.view.turns[0].verdict.sentence == "LIVE: openai_chat was cancelled"

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from inspector.live.target import ASKED_TOKENS, Cost, RequestsLeft, cost_of, estimate, left_of
+from inspector.live.target import ASKED_TOKENS, Cost, RequestsLeft, cost_of, estimate, requests_left
 from loop_core.judge.classify import judge
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
@@ -155,7 +155,7 @@ def test_no_run_goes_beyond_the_bound(api: str, policy: str) -> None:
             if step.turn.ended:
                 continue
             pending = any(isinstance(effect, Send) for effect in step.effects)
-            found = cost_of(left_of(step.turn, pending, True), 10)
+            found = cost_of(requests_left(step.turn, pending, True), 10)
             assert found.output is not None
             assert found.requests is not None
             took = source.sent[sent:]

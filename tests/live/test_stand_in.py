@@ -39,7 +39,7 @@ def played(replay: Replay, folder: Path, environment: dict[str, str] | None = No
     """The branch that a stand-in answers, beside the original."""
     wanted = settings_of(settings, replay.settings)
     request = stand_in_request(replay, wanted, 0, environment or {})
-    name = new_name(made_up=True)
+    name = new_name(by_stand_in=True)
     heard, failure = run_branch(request, name, folder, PATIENT)
     assert failure is None
     replay.case.live_runs[name] = heard
@@ -67,8 +67,8 @@ def test_a_budget_that_is_too_small_cuts_the_made_up_rest_as_well(tmp_path: Path
     branch = played(read(cut_recording(tmp_path)), tmp_path, max_tokens="30")
     [turn] = branch.view.turns
     assert turn.segments > 1
-    made_up = turn.joined_text.text.split(MADE_UP)[1]
-    assert made_up == "".join(f" Made-up sentence {number}." for number in range(1, 9))
+    by_stand_in = turn.joined_text.text.split(MADE_UP)[1]
+    assert by_stand_in == "".join(f" Made-up sentence {number}." for number in range(1, 9))
     assert turn.terminal == "completed"
 
 
@@ -111,7 +111,7 @@ def test_no_key_is_sent_or_written_and_the_server_is_gone_afterwards(tmp_path: P
     assert (request.target.server.key, request.target.variable) == ("", None)
     where = urlsplit(request.target.url)
     assert where.hostname == "127.0.0.1"
-    name = new_name(made_up=True)
+    name = new_name(by_stand_in=True)
     run_branch(request, name, tmp_path, PATIENT)
     assert KEY not in file_of(tmp_path, name).read_text()
     with socket.socket() as probe:
@@ -120,7 +120,7 @@ def test_no_key_is_sent_or_written_and_the_server_is_gone_afterwards(tmp_path: P
 
 def test_what_a_stand_in_said_is_read_again_as_simulated(tmp_path: Path) -> None:
     replay = read(cut_recording(tmp_path))
-    name = new_name(made_up=True)
+    name = new_name(by_stand_in=True)
     heard, _ = run_branch(stand_in_request(replay, settings_of({}, replay.settings), 0, {}), name, tmp_path, PATIENT)
     again = recall(name, tmp_path)
     assert [each.simulated for each in again.exchanges] == [True] * len(heard.exchanges)

@@ -24,7 +24,7 @@ def exchange(url: str, api: str = "openai_chat", model: str = "m", **more: Any) 
     request = Request(api, (Message(Role.USER, (TextPart("Hi"),)),), model, max_tokens=9, stream=True)
     chosen = choose(api, url, model=model)
     values = {"path": "s.har", "entry": 0, "api": api, "url": url, "profile": chosen.profile,
-              "profile_evidence": tuple(chosen.evidence), "request": request, "asked": {"model": model},
+              "profile_evidence": tuple(chosen.evidence), "request": request, "stored_request": {"model": model},
               "response": ChatResponse(api), "content": b"", **more}
     return Exchange(**values)
 
@@ -138,7 +138,7 @@ def test_a_recorded_profile_speaks_on_where_the_address_does_not_tell() -> None:
 
 @pytest.mark.parametrize(("more", "why"), [
     ({"recorder": "pi"}, "this is a transcript of pi"), ({"request": None}, "its request was not recorded"),
-    ({"asked": None}, "its request was not recorded"),
+    ({"stored_request": None}, "its request was not recorded"),
 ])
 def test_what_is_no_request_is_not_asked(more: dict[str, Any], why: str) -> None:
     each = exchange("https://api.openai.com/v1/chat/completions", **more)

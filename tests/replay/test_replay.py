@@ -8,7 +8,7 @@ import json
 import pytest
 
 from inspector.replay import Settings, replay
-from inspector.replay.case import asked_by, limits_for, open_case, results_in
+from inspector.replay.case import limits_for, open_case, recorded_method, results_in
 from inspector.sessions import intake, open_paths, without_collector
 from inspector.sessions.recording import TurnPlace as RecordedPlace
 from loop_core.judge.gate import Admission
@@ -50,11 +50,11 @@ def case_of(*exchanges):
 def path(played, turn=0):
     """The states of a turn's first run."""
     run = played.turns[turn]
-    return [step.state.value for step in played.trace.steps[run.first : run.decided + 1]]
+    return [step.state.value for step in played.trace.steps[run.first : run.deciding_step + 1]]
 
 
 def ended(played, turn=0):
-    return played.trace.steps[played.turns[turn].decided].turn
+    return played.trace.steps[played.turns[turn].deciding_step].turn
 
 
 # -- by place ---------------------------------------------------------------------------------------------------------
@@ -148,7 +148,8 @@ def test_every_step_says_that_it_was_recorded():
 def test_runs_are_numbered_within_their_turn():
     played = replay(case_of(*continued(*PARTS)))
     turn = played.turns[0]
-    assert [step.run for step in played.trace.steps] == [0] * (turn.decided + 1) + [1] * (turn.end - turn.decided - 1)
+    later = turn.end - turn.deciding_step - 1
+    assert [step.run for step in played.trace.steps] == [0] * (turn.deciding_step + 1) + [1] * later
 
 
 def test_the_turn_of_a_step():
@@ -168,7 +169,7 @@ def test_nothing_at_all_is_no_error():
 def method_of(*exchanges):
     case = case_of(*exchanges)
     (turn,) = case.recording.turns
-    return asked_by(case, turn.links[1])
+    return recorded_method(case, turn.links[1])
 
 
 def prefilled(sent):
@@ -350,7 +351,7 @@ def test_the_collector_is_as_it_was_after_a_build_that_fails():
 def test_judging_and_replaying_end_where_the_reading_is_stopped() -> None:
     recording = open_paths(["-"], stdin=lines(*continued(*PARTS)))
     case = open_case(recording)
-    with intake.stopped_by(lambda: True):
+    with intake.stopping_when(lambda: True):
         with pytest.raises(intake.StoppedError):
             open_case(recording)
         with pytest.raises(intake.StoppedError):

@@ -86,7 +86,7 @@ def holds(seen: View) -> int:
         assert after.verdict.severity is Severity.INFO, (advice.text, after.verdict.word)
         assert after.verdict.sure
         made = rerun(run, settings_of(advice.set, run.settings), run.since)
-        assert made.trace.steps[made.turns[number].decided].fidelity is FIDELITIES[advice.basis]
+        assert made.trace.steps[made.turns[number].deciding_step].fidelity is FIDELITIES[advice.basis]
     return tried
 
 

@@ -123,8 +123,8 @@ def test_what_was_decided_is_the_first_run_not_the_last():
     found = shown(*ran_cut_call())
     (turn,) = found.turns
     assert (turn.final_state, turn.terminal) == (State.UNRECORDED, "unrecorded")
-    assert found.steps[turn.run.decided].state is State.UNRECORDED
-    assert turn.run.end > turn.run.decided + 1
+    assert found.steps[turn.run.deciding_step].state is State.UNRECORDED
+    assert turn.run.end > turn.run.deciding_step + 1
 
 
 def test_every_step_belongs_to_the_turn_that_holds_it():

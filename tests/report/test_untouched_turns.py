@@ -37,7 +37,7 @@ def answered_by_stand_in(path: str, folder: Path, turn: int, **settings: str) ->
     """The original run, and the one in which a stand-in answers a turn."""
     first = read(path)
     since, wanted = first.turns[turn - 1].first, settings_asked(settings, first.settings)
-    name = new_name(made_up=True)
+    name = new_name(by_stand_in=True)
     heard, failure = run_branch(stand_in_request(first, wanted, since, {}), name, folder, PATIENT)
     assert failure is None
     first.case.live_runs[name] = heard

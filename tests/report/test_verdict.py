@@ -738,7 +738,7 @@ def test_a_verdict_that_a_limit_ended_the_turn_leads_to_that_end_and_not_to_what
     assert "this loop's limit continuation_max_attempts (3 of 3) ended the turn" in turn.verdict.sentence
     step = seen.steps[seen.deciding_step(turn)]
     assert (step.state, step.response) == (State.ABORT_PARTIAL, 3)
-    assert seen.deciding_step(turn) < turn.run.decided < turn.run.end - 1
+    assert seen.deciding_step(turn) < turn.run.deciding_step < turn.run.end - 1
     within = only(shown(*continued("One. ", "Two. ", "Three. ", "Four. ", last="length")))
     assert within.verdict.answer == 3  # the answer that the limit stood behind is still shown where it was evaluated
 

@@ -671,4 +671,4 @@ def test_a_short_request_is_kept_as_its_bytes_and_is_the_same_json(said, held):
     asked = {"model": "m", "messages": [user(said)], "temperature": 0.25}
     pair = {"request": asked, "response": json.loads(chat_body("yes"))}
     (exchange,) = open_paths(["-"], stdin=json.dumps(pair, ensure_ascii=False).encode()).exchanges
-    assert (type(exchange.asked), exchange.request_json) == (held, asked)
+    assert (type(exchange.stored_request), exchange.request_json) == (held, asked)

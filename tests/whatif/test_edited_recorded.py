@@ -6,7 +6,7 @@ import pytest
 
 from inspector.config.settings import TurnEdit, settings_of
 from inspector.replay import replay
-from inspector.replay.case import open_case, seen_by_loop, stops_at_edit
+from inspector.replay.case import links_of_loop, open_case, stops_at_edit
 from inspector.replay.edits import turn_inputs
 from inspector.replay.rerun import edit_step
 from inspector.report.facts import view
@@ -28,7 +28,7 @@ def test_no_recorded_answer_stands_behind_an_edit(api: str) -> None:
     for path in sorted((CORPUS / "har" / api).glob("*.har"), key=lambda path: path.stat().st_size)[: 2 * FILES]:
         seen = view(replay(open_case(open_paths([str(path)]))))
         for place, turn in enumerate(seen.turns[:TURNS]):
-            order = [link.index for link in seen_by_loop(seen.replay.case, turn.run.record)]
+            order = [link.index for link in links_of_loop(seen.replay.case, turn.run.record)]
             for given in turn_inputs(seen.replay.case, turn.run.record)[-INPUTS:]:
                 edit = TurnEdit(place + 1, given.number, f"{given.text} EDITED")
                 made = branch(seen, settings_of({edit.name: edit.text}, seen.replay.settings),

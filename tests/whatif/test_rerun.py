@@ -77,8 +77,8 @@ def same(made: Replay, fresh: Replay) -> None:
         assert (shown_here.limits, shown_here.policy) == (other.turn.limits, other.turn.policy), index
         assert shown_here.token_cap == other.turn.token_cap
         assert made.effective_step(index).records == other.records, index
-    assert [(t.record, t.first, t.end, t.runs, t.decided) for t in made.turns] == [
-        (t.record, t.first, t.end, t.runs, t.decided) for t in fresh.turns]
+    assert [(t.record, t.first, t.end, t.runs, t.deciding_step) for t in made.turns] == [
+        (t.record, t.first, t.end, t.runs, t.deciding_step) for t in fresh.turns]
 
 
 limits = st.builds(
@@ -261,7 +261,7 @@ def test_a_pause_that_a_guard_had_stopped_is_resumed_under_a_higher_limit():
     since = at_state(stopped, State.RESUME) + 1
     assert stopped.trace.steps[since].turn.terminal == "no_progress"
     freed = rerun(stopped, Settings(), since)
-    assert freed.turns[0].steps[freed.turns[0].decided].turn.terminal == "completed"
+    assert freed.turns[0].steps[freed.turns[0].deciding_step].turn.terminal == "completed"
     assert freed.trace.steps[-1].turn.spend.resumes == 1
 
 
@@ -302,7 +302,7 @@ def recorded_ends(tmp_path) -> Replay:
 
 
 def ends(made: Replay) -> list[tuple[str | None, bool]]:
-    finals = [made.trace.steps[turn.decided].turn for turn in made.turns]
+    finals = [made.trace.steps[turn.deciding_step].turn for turn in made.turns]
     return [(turn.terminal, "the server is gone" in (turn.notice or "")) for turn in finals]
 
 

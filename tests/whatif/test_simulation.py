@@ -158,7 +158,7 @@ def test_a_call_that_the_agent_ran_though_it_was_cut_is_not_completed():
     case = case_of(*ran_cut_call())
     for budget in (1, 5, 39, 41, 4_000):
         played = replay(case, Settings(max_tokens=budget, simulate=True))
-        assert played.trace.steps[played.turns[0].decided].turn.terminal != "completed"
+        assert played.trace.steps[played.turns[0].deciding_step].turn.terminal != "completed"
 
 
 def test_a_repaired_call_comes_at_once_where_the_budget_allows():

@@ -56,10 +56,10 @@ def brute(case: Case, settings: Settings) -> list[End]:
     ends = []
     for turn, noted in zip(made.turns, collect(made, []), strict=True):
         word, complete = verdict_word(judged_turn_of(made, turn, noted))
-        step = made.trace.steps[turn.decided]
+        step = made.trace.steps[turn.deciding_step]
         count = sum(len(answer) for answer in step.turn.answers)
         unseen = any(isinstance(own.event, ProviderResponse) and own.event.cut_unseen
-                     for own in made.trace.steps[turn.first : turn.decided + 1])
+                     for own in made.trace.steps[turn.first : turn.deciding_step + 1])
         ends.append(End(step.turn.outcome or step.turn.state, step.turn.terminal or "", "", count, step.turn.spend,
                         step.fidelity.value, cut_unseen=unseen, verdict=word, complete=complete and not unseen))
     return ends

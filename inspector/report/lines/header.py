@@ -92,7 +92,7 @@ def problem(view: View) -> str | None:
 def counts(view: View) -> Line:
     """The number of turns with each verdict, worst first, simulated ones apart; and of complete recorded turns, if
     several verdicts mean that."""
-    verdicts = {turn.verdict.counted_as: turn.verdict for turn in view.turns}
+    verdicts = {turn.verdict.count_word: turn.verdict for turn in view.turns}
     each: list[Line] = [
         (Span(f"{number:,} ", Tone.STRONG), Span(f"{verdicts[word].glyph} {word}", role_of(verdicts[word])))
         for word, number in view.counts()

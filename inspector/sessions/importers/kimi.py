@@ -136,7 +136,7 @@ class _Session(KimiReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.steps: dict[str, TranscriptAnswer] = {}
-        self.asked: dict[str, Any] = {}
+        self.request_row: dict[str, Any] = {}
         """The last record of a request."""
         self.prompt: tuple[int, str] | None = None
         """The line and text of a prompt without a message yet."""
@@ -162,9 +162,9 @@ class _Session(KimiReader):
             return self._message(line, value["message"], place)
         if kind == "llm.request":
             # The same step again; older files do not name the step.
-            if self.asked.get("turnStep") == value.get("turnStep") is not None:
+            if self.request_row.get("turnStep") == value.get("turnStep") is not None:
                 self.remarks["ask for a step once more, whose request before got no answer"] += 1
-            self.asked = value
+            self.request_row = value
         elif kind == "turn.cancel":
             place = self._empty_step(place)
             return place.after(InterimRow(line.number, "the user cancelled the turn", mark="interrupted"))
@@ -204,7 +204,7 @@ class _Session(KimiReader):
             return place.after(InterimRow(line.number, self.typed))
         if role != "assistant":
             return place
-        self.asked = {**object_of(meta.get("model")), "time": line.value.get("time")}
+        self.request_row = {**object_of(meta.get("model")), "time": line.value.get("time")}
         answer = self._step(line, f"entry {line.number}", place)
         at = answer.take(line)
         for number, part in enumerate(objects_of(content)):
@@ -262,7 +262,7 @@ class _Session(KimiReader):
         if self.prompt is not None and self.prompt[1]:
             place = place.after(InterimRow(*self.prompt))
         self.prompt = None
-        asked = self.asked
+        asked = self.request_row
         api = APIS.get(str(asked.get("provider")), self.options.api or ASSUMED)
         answer = self.begin(f"step:{line.number}", api, asked.get("model"), place, line)
         answer.started = moment_text(asked.get("time"))

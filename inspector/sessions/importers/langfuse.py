@@ -112,7 +112,7 @@ class ToolRun(NamedTuple):
 
     call: str | None
     name: str
-    asked: Any
+    arguments: Any
     result: ToolResultPart
 
     def fits(self, call: ToolCall) -> bool:
@@ -121,7 +121,7 @@ class ToolRun(NamedTuple):
             return self.call == call.id
         # Pydantic AI and the Agent Framework write words before the name
         named = bool(call.name) and (self.name == call.name or self.name.endswith(f" {call.name}"))
-        return named and self.asked in (None, parse_nested(call.arguments))
+        return named and self.arguments in (None, parse_nested(call.arguments))
 
 
 def _run_of(line: TranscriptLine) -> ToolRun | None:
@@ -144,7 +144,7 @@ def _attributes_of(value: dict[str, Any]) -> dict[str, Any]:
     return object_of(object_of(parse_nested(value.get("metadata"))).get("attributes"))
 
 
-def _worded(value: Any) -> Iterator[tuple[SpanMessage, str]]:
+def _messages_with_words(value: Any) -> Iterator[tuple[SpanMessage, str]]:
     """The messages of LangChain in a value, each with the stop word in its metadata."""
     waiting = [value]
     while waiting:
@@ -176,7 +176,7 @@ class _Trace(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.inner: frozenset[str] = frozenset()
-        self.asked: list[Any] = []
+        self.last_input: list[Any] = []
         """The messages of the last input."""
         self.tools: list[ToolRun] = []
         """Runs of tools that are no call's result yet."""
@@ -213,7 +213,7 @@ class _Trace(ChatReader):
             run = _run_of(line)
             self.tools += [run] if run is not None else []
         if b"response_metadata" in line.data:
-            for message, word in _worded(parse_nested(line.value.get("output"))):
+            for message, word in _messages_with_words(parse_nested(line.value.get("output"))):
                 key = _key(message)
                 if key is not None:
                     self.known_words[key] = (line, word)
@@ -223,14 +223,14 @@ class _Trace(ChatReader):
         asked = object_of(value)
         listed = value if isinstance(value, list) else next((asked[name] for name in LISTS if name in asked), None)
         if listed is None and asked.get("role") == "user":  # the one new message
-            listed, self.asked = [asked], []
+            listed, self.last_input = [asked], []
         if not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
             # an object that is no message shows nothing that was said after an answer
             if text and (place.answer is None or isinstance(value, str) or isinstance(listed, str)):
                 place = self.say(line, place, text, own=place.answer is not None)
             return self._ran(line, place)
-        for message in map(message_of, objects_of(self._added(listed))):
+        for message in map(message_of, objects_of(self._new_messages(listed))):
             if message.role == "tool" and message.calls:
                 continue  # some instrumentations write the call itself with this role
             results = message.results
@@ -243,9 +243,9 @@ class _Trace(ChatReader):
                 place = self.say(line, place, message.text, own=bool(message.results))
         return self._ran(line, place)
 
-    def _added(self, listed: list[Any]) -> list[Any]:
+    def _new_messages(self, listed: list[Any]) -> list[Any]:
         """The messages of an input that the input before did not have. Most inputs repeat the history."""
-        before, self.asked = self.asked, listed
+        before, self.last_input = self.last_input, listed
         # parts of a repeated message may be rewritten (times, dropped thoughts), but not who said it
         if len(listed) > len(before) == common_beginning(before, listed, _same_role):
             return listed[len(before) :]

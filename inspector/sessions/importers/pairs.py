@@ -152,7 +152,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
             value = traffic.loads(piece)
         except ValueError:
             begun = _cut_pair(entry, piece, options, reading) if where.endswith(_LAST) else None
-            broken += _broken(reading, entry, where, begun)
+            broken += _note_broken(reading, entry, where, begun)
             continue
         try:
             raw = _pair(entry, value, piece, options, reading)
@@ -184,7 +184,7 @@ def _cut_pair(entry: int, piece: str, options: Options, reading: FileReading) ->
     return raw
 
 
-def _broken(reading: FileReading, entry: int, where: str, unfinished: RawExchange | None) -> int:
+def _note_broken(reading: FileReading, entry: int, where: str, unfinished: RawExchange | None) -> int:
     """Notes a text that is not JSON; returns how many entries are lost with it."""
     place = where.removesuffix(_LAST)
     if place != where:

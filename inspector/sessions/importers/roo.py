@@ -103,7 +103,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         if history is None:
             reader.reading.notices.append(
                 f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
-            return reader.read_records(number_records(_spoken(data), cut=True))
+            return reader.read_records(number_records(_screen_messages(data), cut=True))
         return reader.read_task([*elements(history)], data)
     return reader.read_task([*elements(data)], sibling(path, SCREEN))
 
@@ -318,7 +318,7 @@ def _object(data: bytes | None) -> Any:
     return first_look(data).first if data else None
 
 
-def _spoken(screen: bytes) -> Iterator[bytes]:
+def _screen_messages(screen: bytes) -> Iterator[bytes]:
     """The rows of the screen as messages: the model's texts between two requests are one answer.
 
     A row that is not a message remains as its kind alone, so that it is counted.

@@ -30,7 +30,7 @@ from loop_core.wire.asking import (
     arguments,
     choice_word,
     content,
-    described,
+    describe,
     forced_tool,
     message_of,
     one_choice,
@@ -238,7 +238,7 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.kind is CallKind.SERVER:
         raise EncodeError(f"{tool.name}: a server tool has to be declared in full", api=API, what="tool")
     # The schema is required (API reference).
-    return {"name": tool.name, **described(tool), "input_schema": tool.schema or {"type": "object"}}
+    return {"name": tool.name, **describe(tool), "input_schema": tool.schema or {"type": "object"}}
 
 
 def _write_choice(choice: str | None) -> dict[str, Any] | None:

@@ -46,7 +46,7 @@ from loop_core.wire.serving import (
     budget_words,
     fails,
     in_delta,
-    indexed_by,
+    index_under,
     itself,
     say,
     text_in,
@@ -244,7 +244,7 @@ SERVING = Serving(
     answer_id="msg_{}",
     call_id="toolu_{}",
     counts_early=True,  # message_start holds the input tokens
-    indexes=indexed_by("index"),
+    indexes=index_under("index"),
     errors=ERRORS,
     error_body=anthropic_error,
     stops=("stop_sequences",),

@@ -30,7 +30,7 @@ from loop_core.wire.asking import (
     arguments,
     choice_word,
     content,
-    described,
+    describe,
     forced_tool,
     message_of,
     one_choice,
@@ -256,4 +256,4 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.kind is CallKind.SERVER:
         return {"systemTool": {"name": tool.name}}
     schema = {"json": tool.schema or {"type": "object"}}  # required (botocore 1.44.5, ToolSpecification)
-    return {"toolSpec": {"name": tool.name, **described(tool), "inputSchema": schema}}
+    return {"toolSpec": {"name": tool.name, **describe(tool), "inputSchema": schema}}

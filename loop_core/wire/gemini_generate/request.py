@@ -28,7 +28,7 @@ from loop_core.values import (
 from loop_core.wire.asking import (
     arguments,
     choice_word,
-    described,
+    describe,
     forced_tool,
     message_of,
     refuse,
@@ -290,7 +290,7 @@ def _function(tool: Tool) -> Mapping[str, Any]:
         return tool.declaration
     if tool.kind is not CallKind.FUNCTION:
         raise EncodeError(f"{tool.name}: there are no free-form tools", api=API, what="custom tool")
-    return {"name": tool.name, **described(tool), **({DECLARED_AS[tool.dialect]: tool.schema} if tool.schema else {})}
+    return {"name": tool.name, **describe(tool), **({DECLARED_AS[tool.dialect]: tool.schema} if tool.schema else {})}
 
 
 def _write_choice(choice: str | None) -> dict[str, Any] | None:

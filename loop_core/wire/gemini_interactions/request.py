@@ -28,7 +28,7 @@ from loop_core.wire.asking import (
     arguments,
     choice_word,
     content,
-    described,
+    describe,
     forced_tool,
     one_choice,
     refuse,
@@ -291,7 +291,7 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
         return {"type": tool.name}
     if tool.kind is not CallKind.FUNCTION:
         raise EncodeError(f"{tool.name}: there are no free-form tools", api=API, what="custom tool")
-    return {"type": "function", "name": tool.name, **described(tool), **non_null(parameters=tool.schema)}
+    return {"type": "function", "name": tool.name, **describe(tool), **non_null(parameters=tool.schema)}
 
 
 def _write_choice(choice: str | None) -> Any:

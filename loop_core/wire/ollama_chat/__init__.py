@@ -33,7 +33,7 @@ from loop_core.wire.asking import (
     NOTHING_KEPT,
     arguments,
     choice_word,
-    described,
+    describe,
     forced_tool,
     one_choice,
     refuse,
@@ -298,7 +298,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declaration is not None:
         return tool.declaration
-    return {"type": "function", "function": {"name": tool.name, **described(tool), **non_null(parameters=tool.schema)}}
+    return {"type": "function", "function": {"name": tool.name, **describe(tool), **non_null(parameters=tool.schema)}}
 
 
 # -- The format -----------------------------------------------------------------------------------------------------

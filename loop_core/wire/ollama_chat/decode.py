@@ -162,7 +162,7 @@ class Decoder(base.Decoder):
         if isinstance(message, dict) and not ended:
             self._message(message)
         if line.get("done") is True:
-            self._done(line)
+            self._take_end(line)
         elif line.get("done_reason") is not None:
             self.find("ollama_chat.reason_before_done", "a done_reason stands in a line that is not done",
                       self.at("done_reason"))
@@ -203,7 +203,7 @@ class Decoder(base.Decoder):
             self.find("ollama_chat.string_arguments", "arguments are a string", at, Severity.INFO)
         return ToolCall(word(call.get("id")), string(function.get("name")) or "", arguments, form=form, at=at)
 
-    def _done(self, line: dict[str, Any]) -> None:
+    def _take_end(self, line: dict[str, Any]) -> None:
         self._done_at, self._kind = self.at("done"), None
         counts = [integer(line.get(name)) for name in ("prompt_eval_count", "eval_count")]
         if counts != [None, None]:

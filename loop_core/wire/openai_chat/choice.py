@@ -120,7 +120,7 @@ class GrowingChoice:
         """Takes the most frequent deltas, a piece of one call's arguments or of reasoning; False for any other."""
         try:
             if len(delta) == 4 and "reasoning_details" in delta:
-                return self._thought(delta)
+                return self._take_thought(delta)
             if len(delta) > 2 or (len(delta) == 2 and "role" not in delta):
                 return False
             if "tool_calls" in delta:
@@ -134,7 +134,7 @@ class GrowingChoice:
         self.reasoning.append(thought)
         return True
 
-    def _thought(self, delta: Mapping[str, Any]) -> bool:
+    def _take_thought(self, delta: Mapping[str, Any]) -> bool:
         """Reads OpenRouter's form of a piece of thinking, which holds it twice, beside an empty content."""
         (detail,) = delta["reasoning_details"]
         text, block = detail["text"], self.blocks[detail["index"]]

@@ -25,7 +25,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
-from loop_core.wire.asking import NOTHING_KEPT, choice_word, custom, described, forced_tool, refuse, with_ids
+from loop_core.wire.asking import NOTHING_KEPT, choice_word, custom, describe, forced_tool, refuse, with_ids
 from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, word
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
@@ -263,7 +263,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declaration is not None:
         return tool.declaration
-    said = described(tool)
+    said = describe(tool)
     if tool.kind is CallKind.CUSTOM:
         return {"type": "custom", "custom": {"name": tool.name, **said}}
     if tool.kind is CallKind.SERVER:

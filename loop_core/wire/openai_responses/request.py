@@ -30,7 +30,7 @@ from loop_core.wire.asking import (
     choice_word,
     content,
     custom,
-    described,
+    describe,
     forced_tool,
     one_choice,
     tool_of,
@@ -338,7 +338,7 @@ def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[T
 def _write_tool(tool: Tool) -> Mapping[str, Any]:
     if tool.declaration is not None:
         return tool.declaration
-    said = described(tool)
+    said = describe(tool)
     if tool.kind is CallKind.SERVER:
         return {"type": tool.name}
     if tool.kind is CallKind.CUSTOM:

@@ -24,7 +24,7 @@ from loop_core.wire.serving import (
     TokenCount,
     budget_words,
     fails,
-    indexed_by,
+    index_under,
     itself,
     openai_error,
     say,
@@ -197,7 +197,7 @@ SERVING = Serving(
     call_id="call_{}",
     thought_id="rs_{}",
     counts_all=True,  # the SDK requires both details (openai 3.54.0 types/responses/response_usage.py)
-    indexes=indexed_by("output_index"),
+    indexes=index_under("output_index"),
     unknown="incomplete:{}",
     poll=r"/responses/(?P<id>resp_[^/?#]+)$",
     cannot=CANNOT,
