@@ -116,7 +116,7 @@ class HeatMap(ScrollView, can_focus=True):
             self.styles.height = max(1, min(laid.height, self.room))
             self.virtual_size = Size(width + laid.whole_columns(max(0, laid.width - width)), laid.height)
             if laid.place(self.cell)[0] + laid.wide <= width:  # narrower columns hide none on the left
-                self.scroll_to(x=0, animate=False, force=True)
+                self.scroll_to(x=0, animate=False, force=True, immediate=True)
             self.show_cursor()
         self.refresh()
 
@@ -138,13 +138,13 @@ class HeatMap(ScrollView, can_focus=True):
         moved = aside != self._plane.whole_columns(aside)  # the columns have changed their width
         if moved or left < aside or left + self._plane.wide > aside + seen:
             x = left if left < aside else self._plane.whole_columns(max(0, left + self._plane.wide - seen))
-            self.scroll_to(x=x, animate=False, force=True)
+            self.scroll_to(x=x, animate=False, force=True, immediate=True)
             self.refresh()
         top, height = int(self.scroll_offset.y), self.size.height
         above = y - 1 if self._plane.header_line(y) < y - 1 else max(0, y - self._plane.heads - self._plane.title)
         if above < top or y >= top + height:
             target = above if above < top else y - height + 1
-            self.scroll_to(y=target, animate=False, force=True)
+            self.scroll_to(y=target, animate=False, force=True, immediate=True)
             self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:

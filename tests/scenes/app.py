@@ -176,8 +176,9 @@ async def store_open(pilot: Pilot[Any]) -> None:
 
 def panes(pilot: Pilot[Any]) -> list[Widget]:
     """What can be scrolled down on the screen that is seen."""
-    return [each for each in pilot.app.screen.query("*") if each.max_scroll_y > 0 and each.allow_vertical_scroll
-            and each.region.area > 0]
+    screen = pilot.app.screen
+    return [each for each in screen.query("*") if each.max_scroll_y > 0 and each.allow_vertical_scroll
+            and each.region.area > 0 and each.region.offset + (2, 1) in screen.region]
 
 
 async def check_wheel(pilot: Pilot[Any]) -> None:
@@ -185,6 +186,8 @@ async def check_wheel(pilot: Pilot[Any]) -> None:
     found = panes(pilot)
     assert found
     for pane in found:
+        if pane not in panes(pilot):  # a legend that grew has pushed it out of a low screen
+            continue
         before = {each: each.scroll_offset.y for each in found}
         await pilot._post_mouse_events([MouseScrollDown] * 2, pane, (2, 1))
         await until(pilot, lambda before=before: any(each.scroll_offset.y != before[each] for each in found))
