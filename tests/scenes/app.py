@@ -178,7 +178,7 @@ def panes(pilot: Pilot[Any]) -> list[Widget]:
     """What can be scrolled down on the screen that is seen."""
     screen = pilot.app.screen
     return [each for each in screen.query("*") if each.max_scroll_y > 0 and each.allow_vertical_scroll
-            and each.region.area > 0 and each.region.offset + (2, 1) in screen.region]
+            and each.region.area > 0 and screen.region.contains(each.region.x + 2, each.region.y + 1)]
 
 
 async def check_wheel(pilot: Pilot[Any]) -> None:
