@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loop_core.turn.continuation import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment, find_opening
-from loop_core.turn.quotation import alike, find_quotation
+from loop_core.turn.quotation import SHORT, alike, find_quotation
 
 ANCHOR_CHARS = 40
 """The number of last characters that the model is asked to quote as an anchor."""
@@ -189,6 +189,10 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
     repetition = _restart(text, following) or _overlapping(text, following)
     if repetition is not None:
         return repetition
+    begun = following.strip()
+    if len(begun) >= SHORT and segment.anchor.lstrip().startswith(begun):
+        why = "it ended inside the words that were to be repeated"
+        return _Cut(SeamDecision.ANCHOR, len(text), len(following), why)
     like = find_opening(following)
     why = "the words that were to be repeated did not come" + (f"; it begins like a {like.kind.value}" if like else "")
     return _Cut(SeamDecision.UNVERIFIED, len(text), quotation.cut, why, False, quotation.removals)

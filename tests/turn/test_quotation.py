@@ -128,6 +128,14 @@ def test_the_last_line_alone_is_enough_where_it_is_long_and_stands_there_once() 
     assert quoted(after, CODE)[0] == CODE + "print(names('.'))\n"
 
 
+def test_a_segment_that_ends_inside_the_quoted_words_adds_nothing() -> None:
+    words = FOX[-ANCHOR_CHARS:]
+    for size in (9, 20, ANCHOR_CHARS - 1):
+        text, seam = quoted(words[:size])
+        assert (text, seam.cut, seam.sure) == (FOX, words[:size], True)
+    assert quoted(words[:6])[1].sure is False, "so few may be chance"
+
+
 def test_a_short_last_line_and_one_that_comes_twice_are_not() -> None:
     short = "something before it, which is long enough\n    return 1\n"
     said = "    return 1\n\ndef other():\n    pass\n"
