@@ -388,6 +388,8 @@ def first_cap(case: Case, record: TurnRecord) -> int | None:
 def _simulate(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:
     from inspector.replay.simulate import simulated_source  # only what simulates pays for it
 
-    changed = settings.simulate and settings.max_tokens not in (None, first_cap(case, record))
+    # A bound that is set lowers the caps of requests, as another max_tokens does.
+    changed = settings.simulate and (TOTAL in settings.explicit
+                                     or settings.max_tokens not in (None, first_cap(case, record)))
     recorded = source_of(case, record, links)
     return simulated_source(recorded, case.recording.exchanges, case.measures, changed)

@@ -17,7 +17,7 @@ from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Exchange, Input, Link, Recording, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Admission, Verdict, admit_all
-from loop_core.turn.continuation import Method, repeats_request
+from loop_core.turn.continuation import EMPTY, HINT_POINTS, Method, repeats_request
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import WENT_ON, RecordedSource
@@ -354,14 +354,12 @@ def recorded_method(case: Case, link: Link) -> tuple[Method, str]:
     if last.role is not Role.ASSISTANT or link.parent is None:
         return Method.HINT, ""
     before = case.recording.exchanges[link.parent].response.text or ""
-    sent = last.text
     kept = before[len(before.rstrip()) :]
-    return Method.PREFILL, kept if kept and sent == sent.rstrip() else ""
+    return Method.PREFILL, kept if last.text == last.text.rstrip() else ""
 
 
 def _last_message(case: Case, link: Link) -> Message:
-    """The last message of a request. For a prompt (legacy completions) this is the text after the last answer, or that
-    answer."""
+    """The last message of a request. For a prompt this is the text after the last answer, or that answer."""
     exchange = case.recording.exchanges[link.index]
     messages = exchange.request.messages if exchange.request else ()
     last = messages[-1] if messages else Message(Role.USER, ())
@@ -370,7 +368,10 @@ def _last_message(case: Case, link: Link) -> Message:
     said = (case.recording.exchanges[link.parent].response.text or "").rstrip()
     if not said or said not in last.text:
         return last
-    behind = last.text.rpartition(said)[2].strip()
+    # Our own message is looked for first: the words that it quotes may hold all of a short answer.
+    ours = (last.text.rpartition(begin) for begin in (HINT_POINTS[0], EMPTY))
+    asked = next((begin + more for before, begin, more in ours if begin and before.rstrip().endswith(said)), "")
+    behind = asked or last.text.rpartition(said)[2].strip()
     return Message(Role.USER, (TextPart(behind),)) if behind else last._replace(role=Role.ASSISTANT)
 
 

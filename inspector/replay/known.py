@@ -16,14 +16,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from inspector.replay.token_counts import text_of
+from inspector.replay.token_counts import is_cut, text_of
 from inspector.replay.token_readings import Bounds
 from inspector.replay.tokens import TokenBasis, TokenMeasure, TokenStretch
 from inspector.sessions.recording import common_beginning
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.seam import join
 from loop_core.turn.state import ProviderResponse, RequestPlace
-from loop_core.values import FINISHED, CallKind, ChatResponse, ReasoningPart, ResponsePart, Stop, TextPart, ToolCall
+from loop_core.values import FINISHED, CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall
 
 KnownAnswer = tuple[RequestPlace, int, ProviderResponse]
 """A recorded answer: its place in the turn, its number among the answers at that place, and the response."""
@@ -83,11 +83,6 @@ class AnswerShare(NamedTuple):
     """Whether the answer ends here; else the budget cut it."""
     apart: tuple[int, int] | None = None
     """The least and the most characters that the budget may allow; None if it allows exactly `parts`."""
-
-
-def is_cut(answer: ProviderResponse) -> bool:
-    """Whether a budget cut this answer."""
-    return answer.judgement.stop.normalized is Stop.MAX_TOKENS or answer.judgement.cap_reached
 
 
 def goes_on(before: ProviderResponse, answer: KnownAnswer) -> bool:

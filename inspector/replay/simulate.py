@@ -18,8 +18,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from inspector.replay.case import has_unrecorded_answer, judge_response
+<<<<<<< HEAD
 from inspector.replay.known import AnswerShare, KnownOutput, is_cut, known_output, opening, take
 from inspector.replay.tokens import TokenMeasure, measure, plausible_usage, splitter, under_cap
+=======
+from inspector.replay.known import AnswerShare, KnownOutput, known_output, opening, take
+from inspector.replay.token_counts import is_cut
+from inspector.replay.tokens import TokenMeasure, believed, measure, splitter, under_cap
+>>>>>>> h/seam
 from inspector.sessions.reasons import inference_of, is_recorders
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
@@ -147,7 +153,7 @@ class SimulatedTurn:
         answer = self.source.answers[position][2]
         used = self._used(answer.response)
         # A cut answer would be longer under a larger cap and shorter under a smaller one.
-        if is_cut(answer) or self._surely_cut(position):
+        if is_cut(answer) or self._surely_cut(position) or self._may_be_cut(position):
             return cap is not None and cap == (self.caps[position] or used)
         if cap is None or not answer.response.parts:
             return True
@@ -241,6 +247,12 @@ class SimulatedTurn:
             return False
         used = self._used(response)
         return not response.other_choices and used is not None and used == self.caps[position]
+
+    def _may_be_cut(self, position: int) -> bool:
+        """Whether an answer ended at its cap and no word says that it is whole."""
+        response, cap = self.source.answers[position][2].response, self.caps[position]
+        used = self._used(response)
+        return response.stop_reason.normalized not in FINISHED and None not in (cap, used) and used == cap
 
     def _surely_cut(self, position: int) -> bool:
         """Whether an answer was cut though its word denies it: it ends at the cap with this server's word for that."""

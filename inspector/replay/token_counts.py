@@ -12,7 +12,17 @@ from typing import NamedTuple
 from inspector.sessions.recording import Exchange
 from loop_core.turn.loop import RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RunTools, Send, Turn
-from loop_core.values import FINISHED, CallKind, ChatResponse, Message, ReasoningPart, ResponsePart, TextPart, ToolCall
+from loop_core.values import (
+    FINISHED,
+    CallKind,
+    ChatResponse,
+    Message,
+    ReasoningPart,
+    ResponsePart,
+    Stop,
+    TextPart,
+    ToolCall,
+)
 
 HIDDEN = 1 << 18
 """The most tokens without text (hidden reasoning) of an answer: twice the largest output cap of any model (128,000)."""
@@ -29,6 +39,11 @@ def most_tokens(response: ChatResponse) -> int:
 def text_bytes(response: ChatResponse) -> int:
     """The size in bytes of the text that tokens are cut from."""
     return sum(len(text_of(part).encode("utf-8", "replace")) for part in response.parts)
+
+
+def is_cut(answer: ProviderResponse) -> bool:
+    """Whether a budget cut this answer."""
+    return answer.judgement.stop.normalized is Stop.MAX_TOKENS or answer.judgement.cap_reached
 
 
 def ends_whole(response: ChatResponse) -> bool:
@@ -77,11 +92,15 @@ class BoundedSource(NamedTuple):
     def respond(self, send: Send, turn: Turn) -> Event:
         """The recorded answer, if what is left of the bound has room for it.
 
-        The first answer of a run is always given, because a what-if asks whether that answer is cut.
+        The first answer of a run is also given if it was cut: under the bound it would only be cut sooner.
         """
         event, room = self.recorded.respond(send, turn), turn.room
-        if not isinstance(event, ProviderResponse) or room is None or turn.spend.requests < 2 or event.live:
+        if not isinstance(event, ProviderResponse) or room is None or event.live:
             return event
+        if turn.spend.requests < 2:
+            if is_cut(event):
+                return event
+            room = max(room, send.max_tokens or 0)  # never less than the format takes
         tokens = tokens_under_cap(event, self.exchanges)
         if tokens is None or tokens <= room:
             return event

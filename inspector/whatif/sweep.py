@@ -16,8 +16,7 @@ from typing import NamedTuple, TypeAlias
 from inspector.config.settings import INITIAL
 from inspector.replay import bounding_cap, first_run
 from inspector.replay.case import Case, case_as_profile, limits_for
-from inspector.replay.known import is_cut
-from inspector.replay.token_counts import tokens_under_cap
+from inspector.replay.token_counts import is_cut, tokens_under_cap
 from inspector.report.findings import ReportedFinding
 from inspector.report.judged_turn import judge_steps
 from inspector.report.verdict import verdict_word
@@ -117,7 +116,8 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
 def _least_total(steps: Sequence[Step], exchanges: Sequence[Exchange]) -> int:
     totals = [0]
     for step in steps:
-        if isinstance(step.event, ProviderResponse) and step.before is not None and step.before.spend.requests > 1:
+        if isinstance(step.event, ProviderResponse) and step.before is not None and (
+                step.before.spend.requests > 1 or not is_cut(step.event)):
             tokens = tokens_under_cap(step.event, exchanges)
             totals.append(0 if tokens is None else step.before.spend.continuation_tokens + tokens)
     return max(totals)

@@ -296,8 +296,10 @@ def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple
     budget that did not count it would never be spent.
     """
     usage = evaluation.response.usage
-    # A negative count, as a counter that overflowed sends it, would give the budget back: it counts as none.
-    if usage is not None and usage.output_tokens is not None and usage.output_tokens >= 0:
+    # A negative count, as a counter that overflowed sends it, would give the budget back, and 0 beside cut output, as
+    # servers send it that do not count, would never spend it: both count as none.
+    least = 1 if truncated and evaluation.response.parts else 0
+    if usage is not None and usage.output_tokens is not None and usage.output_tokens >= least:
         return usage.output_tokens, 0
     cap = send.max_tokens if send else None
     return (cap, cap) if truncated and cap is not None else (None, 0)

@@ -19,6 +19,11 @@ opening."""
 SHORT = 8
 """A quotation of fewer characters is accepted only at the very beginning, or inside a wrapper that closes after it."""
 
+ALIKE = 4
+"""Characters without white space that are alike beside two occurrences of the same words; fewer may be chance."""
+ROW = 200
+"""The number of characters beside the words that are compared."""
+
 
 class Quotation(NamedTuple):
     """Where the quoted words are, or which part of our prompt has to be removed if they are absent."""
@@ -28,8 +33,8 @@ class Quotation(NamedTuple):
     removals: tuple[tuple[int, int], ...] = ()
     """Further ranges that are left out: the end of a wrapper around the segment, marks of our prompt."""
     present: bool = True
-    closed: bool = True
-    """Whether every wrapper opened before the words is closed again, or was already open in the text."""
+    doubt: str = ""
+    """Why it is not certain that the segment continues the text at the cut; empty if it is."""
 
 
 class Wrapper(NamedTuple):
@@ -63,14 +68,18 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     at = (_at_once(segment, start, anchor) or _anywhere(text, segment, start, anchor)
           or _last_line(text, segment, start, anchor))
     if at is None:
-        return Quotation(start, _marks(text, segment, start, mark), present=False)
+        return Quotation(start, _marks(text, segment, start, mark, found=False), present=False)
     begin, end = at
     wrappers = _wrappers(text, segment[start:begin], anchor)
     end, open_still = _closing(text, segment, end, anchor, wrappers, mark)
     late = [_late(text, segment, end, wrapper) for wrapper in open_still]
-    closed = all(each is not None for each in late)
     gone = {each for each in late if each is not None and each[0] < each[1]} | set(_marks(text, segment, end, mark))
-    return Quotation(end, _apart(sorted(gone)), closed=closed)
+    doubt = ""
+    if None in late:
+        doubt = "what wraps it is not closed"
+    elif _may_come_again(text, segment[start : at[1]]):
+        doubt = "the text repeats itself, and these words may be the next ones"
+    return Quotation(end, _apart(sorted(gone)), doubt=doubt)
 
 
 def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
@@ -100,16 +109,48 @@ def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, in
             shut = bool(wrappers) and known and _closing(text, segment, end, anchor, wrappers, "")[1] == []
             if shut and segment[begin:end] == core:
                 return begin, end
+        # Behind other words the words may as well be those of the next row, if the text repeats its rows.
+        elif not wrappers and _is_next_row(text, segment, (start, begin, end), anchor, known):
+            continue
         elif known and (wrappers or before or len(core) >= LONG):
             return begin, end
-        # After unknown words: long enough, but if the text repeats this row, it may as well be the next row.
         elif len(core) >= LONG:
-            rest = text[: len(text) - len(anchor)]
             if once is None:
                 once = _once(pattern, text)
-            if once or _folded_end(rest, segment[start:begin]):
+            if once or _folded_end(text[: len(text) - len(anchor)], segment[start:begin]):
                 return begin, end
     return None
+
+
+def _is_next_row(text: str, segment: str, at: tuple[int, int, int], anchor: str, known: bool) -> bool:
+    """Whether more than the words is alike at the end of the text and in the segment: then a row comes again, and
+    nothing was quoted."""
+    start, begin, end = at
+    own, before = text[: len(text) - len(anchor)].rstrip(), segment[start:begin].rstrip()
+    if _folded_end(own, before) or (known and own and before.endswith(own)):
+        return False  # more of the text was quoted than was asked for
+    first, after = segment[start:].lstrip()[:ROW], segment[end:].lstrip()
+    same = own[len(own) - alike(own[: -ROW - 1 : -1], before[::-1]) :] + first[: alike(first, after)]
+    return len("".join(same.split())) >= ALIKE
+
+
+def _may_come_again(text: str, words: str) -> bool:
+    """Whether a text that ends with the quoted words may as well go on with them: they are a single sign or of equal
+    parts, or the text before them is the same again."""
+    size = len(words)
+    if not size or not text.endswith(words):
+        return False
+    before = text[: len(text) - size][-size:]
+    return size == 1 or (words + words).find(words, 1) < size or (len(before) >= ALIKE and words.endswith(before))
+
+
+def alike(one: str, other: str) -> int:
+    """The number of characters that two texts share at their beginning."""
+    low, high = 0, min(len(one), len(other))  # by halves: slices are compared in C, characters in Python
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low
 
 
 def _last_line(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
@@ -242,7 +283,8 @@ def _own(text: str, wrapper: Wrapper) -> bool:
 def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
     """The range of a wrapper's closing mark at the very end of the segment; an empty range if none is needed, None if
     it is missing."""
-    if _own(text, wrapper) or not wrapper.closer:
+    own = _own(text, wrapper)
+    if (own and wrapper.kind != "fence") or not wrapper.closer:
         return end, end
     stripped = segment.rstrip()
     if wrapper.kind == "tag":
@@ -251,8 +293,9 @@ def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int
         return (shut.start(), shut.end()) if shut is not None else None
     if wrapper.kind == "fence":
         shut = re.compile(rf"(?:\r?\n|(?<=\n)|\A)[^\S\r\n]*{wrapper.opener}\Z").search(stripped, end)
-        odd = len(re.compile(_FENCES).findall(segment, end)) % 2 == 1
-        return (shut.start(), len(segment)) if shut is not None and odd else None
+        # Fences come in pairs: one too many at the very end closes the wrapper.
+        odd = len(re.compile(_FENCES).findall(segment, end)) % 2 != own
+        return (shut.start(), len(segment)) if shut is not None and odd else (end, end) if own else None
     closer = next(pair[1] for pair in PAIRS if pair[0] == wrapper.opener)
     if wrapper.opener == closer:  # apostrophes, backticks and stars stand alone in prose and code, a " hardly does
         odd = closer == '"' and segment.count(closer, end) % 2 == 1 and text.count(closer) % 2 == 0
@@ -267,20 +310,22 @@ def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int
 # -- marks of our own prompt -----------------------------------------------------------------------------------------
 
 
-def _marks(text: str, segment: str, start: int, mark: str) -> tuple[tuple[int, int], ...]:
-    """The tags of our prompt from `start` on: opening ones at the beginning of the segment, and closing ones without an
-    opening one.
+def _marks(text: str, segment: str, start: int, mark: str, found: bool = True) -> tuple[tuple[int, int], ...]:
+    """The tags of our prompt from `start` on: closing ones without an opening one and, unless the quotation was found,
+    opening ones at the beginning of the segment.
 
     Tags of that name that belong to the answer are balanced, and stay.
     """
     if has_tags(text, mark) or f"{mark}>" not in segment:
         return ()
     spans: list[tuple[int, int]] = []
-    depth = 0
+    tag = f"<{mark}>"
+    # The answer may have been cut inside an opening tag of its own.
+    depth = int(any(text.endswith(tag[:size]) and segment.startswith(tag[size:], start) for size in range(1, len(tag))))
     for place in re.finditer(rf"<(/?){mark}>", segment[start:]):
         span = (start + place.start(), start + place.end())
         if not place[1]:
-            if segment[start : span[0]].strip():
+            if found or segment[start : span[0]].strip():
                 depth += 1
             else:
                 spans.append(span)

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loop_core.turn.continuation import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment, find_opening
-from loop_core.turn.quotation import find_quotation
+from loop_core.turn.quotation import SHORT, alike, find_quotation
 
 ANCHOR_CHARS = 40
 """The number of last characters that the model is asked to quote as an anchor."""
@@ -25,6 +25,8 @@ OVERLAP_CHARS = 24
 OVERLAP_WORDS = 3  # or a full line: fewer may be chance as well
 RESTART_CHARS = 64
 """A segment that begins with this many of the answer's first characters has started the answer anew."""
+ECHO_LEAST = 8
+"""A repetition of so much of the prefill leaves a doubt where it is not known whether a server echoes."""
 ECHO_CHARS = 24
 """If it is not known whether a server echoes, a shorter repetition of the prefill may be genuine text."""
 
@@ -182,12 +184,15 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "nothing came")
     quotation = find_quotation(text, following, segment.anchor, segment.mark)
     if quotation.present:
-        more = "" if quotation.closed else "; what wraps it is not closed"
-        why = f"quoted anchor, {quotation.cut} characters cut{more}"
-        return _Cut(SeamDecision.ANCHOR, len(text), quotation.cut, why, quotation.closed, quotation.removals)
+        why = f"quoted anchor, {quotation.cut} characters cut" + (f"; {quotation.doubt}" if quotation.doubt else "")
+        return _Cut(SeamDecision.ANCHOR, len(text), quotation.cut, why, not quotation.doubt, quotation.removals)
     repetition = _restart(text, following) or _overlapping(text, following)
     if repetition is not None:
         return repetition
+    begun = following.strip()
+    if len(begun) >= SHORT and segment.anchor.lstrip().startswith(begun):
+        why = "it ended inside the words that were to be repeated"
+        return _Cut(SeamDecision.ANCHOR, len(text), len(following), why)
     like = find_opening(following)
     why = "the words that were to be repeated did not come" + (f"; it begins like a {like.kind.value}" if like else "")
     return _Cut(SeamDecision.UNVERIFIED, len(text), quotation.cut, why, False, quotation.removals)
@@ -217,15 +222,23 @@ def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment)
 def _prefill(text: str, segment: Segment) -> _Cut:
     sent = text[: len(text) - len(segment.stripped)]
     # llama.cpp's server repeats the prefill in a whole answer and, depending on its build, in a stream.
-    if sent and segment.text.startswith(sent) and _is_echo(sent, segment.echoes):
+    repeated = bool(sent) and segment.text.startswith(sent)
+    if repeated and _is_echo(sent, segment.echoes):
         # What follows the echo goes on from the stripped prefill, so the white space comes from there if at all.
         rest = segment.text[len(sent) :]
         keep = len(sent) if rest.startswith(segment.stripped) else len(text)
-        return _Cut(SeamDecision.ECHO, keep, len(sent), f"echoed prefill, {len(sent)} characters cut")
+        doubt = segment.echoes is None and _repeats(sent, len(sent))
+        more = "; the text repeats itself, and may go on so" if doubt else ""
+        why = f"echoed prefill, {len(sent)} characters cut{more}"
+        return _Cut(SeamDecision.ECHO, keep, len(sent), why, not doubt)
     # A server without prefill support starts a new message, which may begin as the old one did.
     restarted = _restart(sent, segment.text)
     if restarted is not None:
         return restarted if restarted.keep < len(sent) else restarted._replace(keep=len(text))
+    # Nothing is cut here, but what comes twice may have been meant to come once.
+    if segment.echoes is None and (_overlap(sent, segment.text) or (repeated and len(sent) >= ECHO_LEAST)):
+        why = "the prefill's end comes again, and it is not known whether this server repeats it"
+        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     if not segment.stripped:
         if text[-1:].isalnum() and segment.text[:1].isupper() and (like := find_opening(segment.text)) is not None:
             # A continuation in the middle of a word would not begin so, so the server began a new message.
@@ -259,29 +272,20 @@ def _poll_cut(text: str, following: str) -> _Cut:
 def _restart(text: str, following: str) -> _Cut | None:
     """The cut for an answer that began again; None if the beginnings differ, or if the text is so repetitive that the
     same beginning proves nothing."""
-    alike = _alike(text, following)
-    if alike < RESTART_CHARS or _repeats(text, alike):
+    same = alike(text, following)
+    if same < RESTART_CHARS or _repeats(text, same):
         return None
     size = len(text)
-    if alike == size:
+    if same == size:
         return _Cut(SeamDecision.RESTART, size, size, f"the answer began again; {size} repeated characters cut")
-    if alike == len(following):
+    if same == len(following):
         why = "the answer began again and ended earlier; the text so far stays"
-        return _Cut(SeamDecision.RESTART, size, alike, why, False)
+        return _Cut(SeamDecision.RESTART, size, same, why, False)
     # The newer text stands only if it is no shorter: nothing that the user could have read is lost.
     if len(following) >= size:
         return _Cut(SeamDecision.RESTART, 0, 0, "the answer began again and went another way; the newer text stands")
     why = "the answer began again, went another way and is shorter; the text so far stays"
     return _Cut(SeamDecision.RESTART, size, len(following), why, False)
-
-
-def _alike(one: str, other: str) -> int:
-    """The number of characters that two texts share at their beginning."""
-    low, high = 0, min(len(one), len(other))  # by halves: slices are compared in C, characters in Python
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
-    return low
 
 
 def _repeats(text: str, size: int) -> bool:

@@ -266,3 +266,17 @@ def test_a_recording_against_it_reads_as_the_run(api: str, scenario: str, tmp_pa
     (live,), (read,) = view(ran.replay).turns, view(replay(open_case(open_paths([path])))).turns
     ends = [(turn.terminal, turn.verdict.word, turn.joined_text.text) for turn in (read, live)]
     assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("api", [api for api in FORMATS if wire(api).history == "prompt"])
+@pytest.mark.parametrize("cap", [1, 4, 12])
+def test_short_answers_of_a_prompt_are_joined_by_a_recording_as_by_the_run(api: str, cap: int, tmp_path: Path) -> None:
+    """All of such an answer is among the words that the next request quotes, so it occurs twice in the prompt."""
+    path, story = str(tmp_path / "s.jsonl"), Story("short", "", (Intent(text="One, two, and three. " * 5),))
+    with serving(story, pace=0) as provider:
+        asked = Request(api, (Message(Role.USER, (TextPart("hi"),)),), "short", max_tokens=cap, stream=True)
+        ran = run_live(asked, Server(api, provider.url), Settings(), Toolbox(), path)
+    live, read = ran.replay.turns[0].final_turn, replay(open_case(open_paths([path]))).turns[0].final_turn
+    assert [(each.method, each.anchor) for each in read.answers[-1]] == [
+        (each.method, each.anchor) for each in live.answers[-1]]
+    assert read.joined_answer() == live.joined_answer()

@@ -22,7 +22,7 @@ def ended(total: int | None, *, tokens: int = 10, cap: int | None = None, policy
 
 
 @pytest.mark.parametrize(("total", "segments", "state"), [
-    (9, 1, State.ABORT_PARTIAL),  # the first answer is given whatever the bound
+    (9, 1, State.ABORT_PARTIAL),  # the first answer is given whatever the bound, since it was cut
     (10, 1, State.ABORT_PARTIAL),
     (11, 1, State.UNRECORDED),
     (19, 1, State.UNRECORDED),
@@ -36,6 +36,24 @@ def test_an_answer_that_the_bound_leaves_no_room_for_is_not_given(
 ) -> None:
     turn = ended(total)
     assert (sum(map(len, turn.answers)), turn.outcome) == (segments, state)
+
+
+@pytest.mark.parametrize("simulate", ["no", "yes"])
+def test_a_whole_answer_that_the_bound_would_have_cut_is_not_called_complete(simulate: str) -> None:
+    case = open_case(open_paths(["-"], stdin=lines(*continued("One, two, three, four.", tokens=10, max_tokens=40))))
+
+    def end(total: int) -> tuple[State | None, str]:
+        turn = replay(case, settings_of({TOTAL: str(total), "simulate": simulate}, Settings())).turns[0].final_turn
+        return turn.outcome, turn.joined_answer().text if turn.answers[-1] else ""
+
+    used = case.recording.exchanges[0].response.usage.output_tokens
+    assert end(used) == (State.COMPLETE, "One, two, three, four.")
+    if simulate == "no":
+        assert end(used - 1) == (State.UNRECORDED, "")
+    else:
+        state, text = end(used - 1)
+        assert state is State.ABORT_PARTIAL
+        assert "One, two, three, four.".startswith(text)
 
 
 def test_the_notice_says_how_many_tokens_were_asked_for() -> None:
@@ -52,3 +70,13 @@ def test_what_an_answer_has_beyond_its_recorded_cap_does_not_count() -> None:
 @pytest.mark.parametrize("policy", ["zeroclaw-rfi", "zeroclaw-merged"])
 def test_a_policy_that_asks_without_a_bound_is_given_every_answer(policy: str) -> None:
     assert ended(44, policy=policy).outcome is State.COMPLETE
+
+
+def test_an_answer_that_ended_at_its_cap_under_an_unknown_word_is_not_that_of_a_larger_cap() -> None:
+    """Its rest was not recorded, if it has one: only a word that says so shows that it is whole."""
+    for word, larger in (("ran_dry", State.UNRECORDED), ("stop", State.COMPLETE)):
+        asked = lines(*continued("One, two, three, four, five.", last=word, max_tokens=5))
+        case = open_case(open_paths(["-"], stdin=asked))
+        ends = [replay(case, settings_of({"max_tokens": cap, "simulate": "yes"}, Settings())).turns[0].final_turn
+                for cap in ("5", "50")]
+        assert [end.outcome for end in ends] == [State.ABORT_PARTIAL if word == "ran_dry" else State.COMPLETE, larger]

@@ -163,10 +163,14 @@ def test_tokens_that_were_not_reported_are_taken_from_the_cap_that_was_sent() ->
     assert (unbounded.spend.continuation_tokens, unbounded.spend.tokens_assumed) == (0, 0)
 
 
-def test_a_negative_count_of_tokens_gives_no_budget_back() -> None:
+@pytest.mark.parametrize("tokens", [-1_000_000, 0])
+def test_a_count_of_tokens_that_cannot_be_gives_no_budget(tokens: int) -> None:
     bound = Limits(continuation_max_attempts=9, continuation_max_total_completion_tokens=250)
-    turn = last(drive(pieces(9, tokens=-1_000_000), bound, request=capped(REQUEST, 100)))
+    turn = last(drive(pieces(9, tokens=tokens), bound, request=capped(REQUEST, 100)))
     assert (turn.terminal, turn.spend.continuation_tokens) == ("budget_exhausted", 250), "as if none were reported"
+    assert turn.spend.tokens_assumed == 250
+    empty = last(drive([answer(Stop.MAX_TOKENS, tokens=0), END], bound, request=capped(REQUEST, 100)))
+    assert (empty.terminal, empty.spend.tokens_assumed) == ("completed", 0), "without any part it may be true"
 
 
 def test_reported_tokens_of_cut_responses_and_their_continuations_count_and_no_others() -> None:

@@ -128,6 +128,14 @@ def test_the_last_line_alone_is_enough_where_it_is_long_and_stands_there_once() 
     assert quoted(after, CODE)[0] == CODE + "print(names('.'))\n"
 
 
+def test_a_segment_that_ends_inside_the_quoted_words_adds_nothing() -> None:
+    words = FOX[-ANCHOR_CHARS:]
+    for size in (9, 20, ANCHOR_CHARS - 1):
+        text, seam = quoted(words[:size])
+        assert (text, seam.cut, seam.sure) == (FOX, words[:size], True)
+    assert quoted(words[:6])[1].sure is False, "so few may be chance"
+
+
 def test_a_short_last_line_and_one_that_comes_twice_are_not() -> None:
     short = "something before it, which is long enough\n    return 1\n"
     said = "    return 1\n\ndef other():\n    pass\n"
@@ -157,6 +165,43 @@ def test_rows_that_a_table_repeats_are_no_quotation() -> None:
     assert (text, seam.decision, seam.cut) == (table + said, SeamDecision.UNVERIFIED, "")
 
 
+REPEATS = "the text repeats itself, and these words may be the next ones"
+LINE = "INFO the worker has finished its job and waits for another one"
+ROWS = "".join(f"10:00:{number:02} {LINE}\n" for number in range(6))
+
+
+@pytest.mark.parametrize(("place", "chatter"), [
+    (50, ""), (60, ""), (70, ""), (60, "Sure, continuing:\n"), (70, "Sure, continuing:\n"),
+])
+def test_a_row_that_goes_on_is_no_quotation_of_the_first_row(place: int, chatter: str) -> None:
+    """The model did not quote: it goes on with the first row, and the next row ends with the words of the first."""
+    first, rest = ROWS[:place], chatter + ROWS[place:]
+    text, seam = quoted(rest, first)
+    assert (text, seam.decision, seam.sure) == (first + rest, SeamDecision.UNVERIFIED, False)
+    text, seam = quoted(chatter + first[-ANCHOR_CHARS:] + ROWS[place:], first)
+    assert (text, seam.sure) == (ROWS, True), "quoted, they are found"
+    text, seam = quoted(chatter + ROWS, first)
+    assert (text, seam.sure) == (ROWS, True), "all of the text was quoted"
+
+
+@pytest.mark.parametrize("text", [
+    "-" * 60,  # of one sign
+    "ab" * 30,  # of equal parts
+    "-",
+    "".join(f"{'x' * 10} and {'y' * 24}\n" for _ in range(3)),  # the 40 characters before are the same
+])
+def test_words_that_may_as_well_be_the_next_ones_leave_a_doubt(text: str) -> None:
+    made, seam = quoted(text[-ANCHOR_CHARS:] + "> end", text)
+    assert (made, seam.sure) == (text + "> end", False)
+    assert seam.why.endswith(REPEATS)
+
+
+def test_more_of_equal_rows_than_was_asked_for_leaves_a_doubt() -> None:
+    text = (LINE + "\n") * 2 + LINE[:30]
+    made, seam = quoted(text[-len(LINE) - 1 :] + LINE[30:], text)
+    assert (made, seam.sure) == (text + LINE[30:], False)
+
+
 def test_few_characters_count_at_the_beginning_or_inside_something_that_closes() -> None:
     assert quoted("Ten men", "Te") == ("Ten men",
                                        Seam(1, 2, SeamDecision.ANCHOR, "Te", "quoted anchor, 2 characters cut"))
@@ -179,6 +224,13 @@ def test_a_fence_that_is_open_in_the_text_is_closed_by_the_text() -> None:
     inside = "Here it is:\n```python\ndef area(width, height):\n    return width *"
     text, seam = quoted("```python\n" + inside[-ANCHOR_CHARS:] + " height\n```\nThat is all.", inside)
     assert (text, seam.sure) == (inside + " height\n```\nThat is all.", True)
+
+
+def test_a_fence_around_all_is_left_out_although_the_text_has_one_open() -> None:
+    inside = "Here it is:\n```python\ndef area(width, height):\n    return width *"
+    rest = " height\n```\nIt is run so:\n```sh\n$ python area.py\n```\nThat is all."
+    text, seam = quoted(f"```\n{inside[-ANCHOR_CHARS:]}{rest}\n```", inside)
+    assert (text, seam.sure) == (inside + rest, True)
 
 
 def test_a_wrapper_that_is_never_closed_leaves_a_doubt() -> None:
@@ -205,6 +257,12 @@ def test_tags_of_that_name_that_the_answer_has_itself_stay() -> None:
     said = "st>Turing</last></people>"
     assert quoted(names[-ANCHOR_CHARS:] + said, names)[0] == names + said
     assert quoted(names[-ANCHOR_CHARS:] + said, names, mark="last_words")[0] == names + said
+    for place in (7, *range(8, 16)):  # cut before or inside its first tag of that name
+        names = "<root>\n  <last>Lovelace</last>\n  <last>Turing</last>\n</root>"
+        for before, behind in (("", ""), ('"', '"'), ("Sure:\n", "")):
+            said = before + names[:place] + behind + names[place:]
+            if len(names[:place].strip()) >= 8 or not before:
+                assert quoted(said, names[:place])[0] == names, (place, before)
     inner = FOX[-ANCHOR_CHARS:] + " <first>Ada</first><last>Lovelace</last>"
     assert quoted(inner)[0] == FOX + " <first>Ada</first><last>Lovelace</last>"
 
@@ -229,7 +287,7 @@ def test_any_text_that_is_cut_anywhere_is_put_together_again(data: st.DataObject
     assume("around all" not in wrapper or not after.endswith((" ", "\n")))
     made, seam = quoted(WRAPPERS[wrapper](words, after), before)
     assert made == text
-    assert seam.sure
+    assert seam.sure or seam.why.endswith(REPEATS)
 
 
 @settings(max_examples=300, deadline=None)

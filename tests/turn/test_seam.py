@@ -305,6 +305,21 @@ def test_an_echo_counts_only_where_it_is_declared_or_long() -> None:
     assert joined(Segment(long), Segment(long + "!", Method.PREFILL, echoes=False))[0] == long + long + "!"
 
 
+def test_what_comes_twice_after_a_prefill_leaves_a_doubt_unless_the_server_is_known() -> None:
+    story = "Once upon a time there was a queue, and it was full. "
+    for first, said in ((story, story[-30:] + "The end."), ("1. First of", "1. First of all")):
+        for echoes in (None, False):
+            made = join((Segment(first), Segment(said, Method.PREFILL, echoes=echoes)))
+            assert (made.text, len(made.doubtful_seams)) == (first + said, echoes is None)
+    assert join((Segment("no"), Segment("no, no", Method.PREFILL))).doubtful_seams == (), "that is chance"
+
+
+def test_an_echo_of_a_text_that_repeats_itself_leaves_a_doubt_unless_the_server_is_known() -> None:
+    for echoes, sure in ((None, False), (True, True)):
+        made = join((Segment("ha " * 10), Segment("ha " * 12, Method.PREFILL, echoes=echoes)))
+        assert (made.text, made.doubtful_seams == ()) == ("ha " * 12, sure)
+
+
 # -- properties: cut any text anywhere -------------------------------------------------------------------------------
 
 PIECES = st.sampled_from(
