@@ -93,6 +93,13 @@ def asking(look: JudgedTurn) -> str:
     return f"; the answer is whole and asks for {told}, and {after}"
 
 
+def unasked(look: JudgedTurn) -> str:
+    """The remark that what was asked after a cut answer is not in the file; empty if it is."""
+    if not look.is_continuation_guessed:
+        return ""
+    return "; that the answer right after it is its rest is a guess: what was asked in between was not recorded"
+
+
 def notice(look: JudgedTurn) -> str:
     """The notice with which a run ended, as the end of a sentence."""
     text = look.final_turn.notice or ""
