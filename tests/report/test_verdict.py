@@ -641,7 +641,8 @@ def test_what_another_agent_asked_for_is_no_finding_of_ours():
 
 
 def test_a_continuation_that_nothing_in_a_transcript_asked_for_is_a_guess(tmp_path):
-    cut, next_ = agents.pi_said(agents.text("Roses are red, violets"), stop="length"), agents.pi_said(agents.text("Done."))
+    cut = agents.pi_said(agents.text("Roses are red, violets"), stop="length")
+    next_ = agents.pi_said(agents.text("Done."))
     # between them a message may be lost
     lost = agents.shown(agents.pi(agents.pi_user("a poem"), cut, next_), tmp_path)
     (turn,) = lost.turns

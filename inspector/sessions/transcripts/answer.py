@@ -152,6 +152,8 @@ class TranscriptAnswer:
     findings: list[Finding] = field(default_factory=list)
     after: list[InterimRow] = field(default_factory=list)
     """The rows that follow it, in the file's order, up to the next answers."""
+    unended: bool = False
+    """Whether the recorder marks the end of each answer, and this one has no such mark."""
     recorded_place: TurnPlace | None = None
     """The place of its request, if the recorder states it."""
     next: list[TranscriptAnswer] = field(default_factory=list)

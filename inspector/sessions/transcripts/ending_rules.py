@@ -132,8 +132,10 @@ def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A new user message follows a text without calls; a message that asks for the rest shows nothing."""
     row = next((row for row in answer.after if row.is_user_message), None)
-    # A request to go on would follow a cut as well, so it proves nothing.
-    if row is None or answer.calls or not answer.text.strip() or known_hint(row.text, call=False) is not None:
+    # A request to go on would follow a cut as well, so it proves nothing. Neither does any message where the recorder
+    # says that the answer never ended.
+    hinted = row is not None and known_hint(row.text, call=False) is not None
+    if row is None or hinted or answer.unended or answer.calls or not answer.text.strip():
         return None
     return EndSign(Stop.END_TURN, f"{row.where}: the user went on with a new message", _REQUEST)
 
