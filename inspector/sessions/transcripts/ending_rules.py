@@ -196,6 +196,25 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
     return StopReason(sign.stop, answer.word, None, (*said.evidence, seen))
 
 
+def without_lost_call(answer: TranscriptAnswer) -> StopReason | None:
+    """The stop reason of an answer. A word for calls ends no turn if a result follows and the call is not in the file:
+    then its row was lost, and the model did send it."""
+    stop = answer.stop
+    asks = stop is not None and stop.normalized is Stop.TOOL_CALL and not answer.calls
+    return missing_call_reason(stop) if asks and stop and any(row.results for row in answer.after) else stop
+
+
+def unanswered_calls(answer: TranscriptAnswer) -> int:
+    """How many calls of a whole answer have no result, although the session went on and nobody stopped it."""
+    went_on = answer.next or any(row.is_user_message for row in answer.after)
+    whole = answer.stop is not None and (answer.stop.normalized in FINISHED or answer.unseen)
+    if not went_on or not whole or any(row.mark in ("interrupted", "stopped") for row in answer.after):
+        return 0
+    found = answer.results
+    return sum(call.kind is not CallKind.SERVER and call.id is not None and call.id not in found
+               for call in answer.calls)
+
+
 def _has_all_results(answer: TranscriptAnswer) -> bool:
     """Whether every call has a result of its own; a placeholder for an interrupted call does not count.
 
