@@ -193,12 +193,13 @@ class TranscriptAnswer:
 
     @property
     def results(self) -> dict[str, ToolResultPart]:
-        """The results that follow it, by the ids of their calls: of two the first."""
+        """The results that follow it, by the ids of their calls: of several the first that is no error, else the first
+        of all."""
         found: dict[str, ToolResultPart] = {}
         for row in self.after:
             for part in row.results:
-                if part.call_id is not None:
-                    found.setdefault(part.call_id, part)
+                if part.call_id is not None and found.setdefault(part.call_id, part).is_error > part.is_error:
+                    found[part.call_id] = part
         return found
 
     @property
