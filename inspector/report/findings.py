@@ -274,9 +274,9 @@ def _refuses(answer: ToolResultPart) -> bool:
 
 
 def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
-    for part in results:
-        if verdict.call.id and part.call_id == verdict.call.id:
-            return part
+    own = [part for part in results if verdict.call.id and part.call_id == verdict.call.id]
+    if own:  # of several, one that is no error shows that the call ran after all
+        return next((part for part in own if not part.is_error and not _refuses(part)), own[0])
     # Gemini and Ollama may send results without an id; the n-th result of a name then answers the n-th call of that
     # name.
     named = [part for part in results if part.call_id is None and part.name == verdict.call.name]

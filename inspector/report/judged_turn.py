@@ -199,6 +199,15 @@ class JudgedTurn(NamedTuple):
         return self.word is Stop.MAX_TOKENS or (wordless and self.judgement.cap_reached)
 
     @property
+    def is_continuation_guessed(self) -> bool:
+        """Whether an answer of a transcript counts as the rest of a cut one only because it follows at once. What was
+        asked between them was not recorded, so a lost message of the user would look the same."""
+        return any(
+            answer.place is TurnPlace.CONTINUATION and answer.exchange.recorder is not None
+            and answer.exchange.request is not None and not answer.exchange.request.messages
+            for answer in self.answers)
+
+    @property
     def rejected_calls(self) -> tuple[Verdict, ...]:
         """The rejected calls of the last response, whose outcome is not recorded."""
         return tuple(v for v in self.answers[-1].verdicts if v.admission is Admission.REJECTED)

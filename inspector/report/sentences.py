@@ -102,6 +102,13 @@ def asking(look: JudgedTurn) -> str:
     return f"; the answer is whole and asks for {told}, and {after}"
 
 
+def unasked(look: JudgedTurn) -> str:
+    """The remark that what was asked after a cut answer is not in the file; empty if it is."""
+    if not look.is_continuation_guessed:
+        return ""
+    return "; that the answer right after it is its rest is a guess: what was asked in between was not recorded"
+
+
 def notice(look: JudgedTurn) -> str:
     """The notice with which a run ended, as the end of a sentence."""
     text = look.final_turn.notice or ""
@@ -157,13 +164,19 @@ def call_cut(look: JudgedTurn) -> str:
     # in them.
     elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
         said = f"cut {name} before its arguments"
-    elif verdict.call.form is ArgsForm.OBJECT:
+    # Calls come one after another: what cut the last of them left those before it whole.
+    elif verdict.call.form is ArgsForm.OBJECT and not (verdict.call.closed and _is_before_last(look, verdict)):
         said = f"cut {name}, sent as a whole object in which a cut cannot be seen"
     elif not verdict.call.closed:
         said = f"never closed {name}, whose arguments parse as they stand"
     else:
         said = f"cut the batch of {name}, whose own arguments parse"
     return f"{exchange.api} {said} ({budget(look)})"
+
+
+def _is_before_last(look: JudgedTurn, verdict: Verdict) -> bool:
+    """Whether another call of the deciding response comes after this one."""
+    return look.answers[look.worst].verdicts[-1].call is not verdict.call
 
 
 def _which(look: JudgedTurn, position: int, verdict: Verdict) -> str:

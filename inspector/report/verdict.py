@@ -313,8 +313,8 @@ ROWS: tuple[VerdictRow, ...] = (
         f"({say.budget(look)}){say.asking(look)}", sure=_is_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.is_repaired and Stop.MAX_TOKENS in look.words,
-        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.asking(look)}",
-        sure=_is_reached),
+        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.asking(look)}{say.unasked(look)}",
+        sure=lambda look: _is_reached(look) and not look.is_continuation_guessed),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}"

@@ -125,3 +125,27 @@ def test_the_line_stands_before_the_calls_at_hand() -> None:
     at = shown_lines.index(f"this turn  {ON_CUT} (1 call checked, 1 cut)")
     assert "HELD write_file" in shown_lines[at + 2]
     assert count_runs(view, view.responses) == {CutRun.RAN: 1}
+
+
+@pytest.mark.parametrize("after", [("failed", "worked"), ("worked", "failed")])
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_of_two_results_one_without_error_shows_that_the_call_ran(after: tuple[str, ...], goes_on: bool, tmp_path):
+    results = [agents.pi_result(said, error=said == "failed") for said in after]
+    last = [agents.pi_said(agents.text("Done."))] if goes_on else []
+    cut_call = agents.pi_said(agents.pi_call(path="a.md"), stop="length")
+    (turn,) = agents.shown(agents.pi(agents.pi_user("go"), cut_call, *results, *last), tmp_path).turns
+    assert turn.verdict.word == "CUT CALL RUN"
+    only = [agents.pi_result("failed", error=True), agents.pi_result("failed again", error=True)]
+    (turn,) = agents.shown(agents.pi(agents.pi_user("go"), cut_call, *only, *last), tmp_path).turns
+    assert turn.verdict.word == "CALL HELD"
+
+
+def test_a_whole_object_before_the_cut_call_is_not_told_as_cut(tmp_path):
+    for first, second in (("a.md", {}), ("a.md", {"path": "b.md"})):
+        batch = agents.pi_said(agents.pi_call(path=first), agents.pi_call("call_02", **second), stop="length")
+        seen = agents.shown(agents.pi(agents.pi_user("go"), batch, agents.pi_result()), tmp_path)
+        (turn,) = seen.turns
+        assert "cut the batch of write (call 1 of 2), whose own arguments parse" in turn.verdict.sentence
+        assert count_runs(seen, seen.responses)[CutRun.RAN_WHOLE] == 1
+        seen = agents.shown(agents.pi(agents.pi_user("go"), batch, agents.pi_result(key="call_02")), tmp_path)
+        assert "the batch" not in seen.turns[0].verdict.sentence

@@ -656,6 +656,19 @@ def test_what_another_agent_asked_for_is_no_finding_of_ours():
     assert turn.verdict.word == "CUT, COMPLETED"
 
 
+def test_a_continuation_that_nothing_in_a_transcript_asked_for_is_a_guess(tmp_path):
+    cut = agents.pi_said(agents.text("Roses are red, violets"), stop="length")
+    next_ = agents.pi_said(agents.text("Done."))
+    # between them a message may be lost
+    lost = agents.shown(agents.pi(agents.pi_user("a poem"), cut, next_), tmp_path)
+    (turn,) = lost.turns
+    assert (turn.verdict.word, turn.verdict.sure, turn.verdict.complete) == ("CUT, COMPLETED", False, False)
+    assert turn.verdict.sentence.endswith("is a guess: what was asked in between was not recorded")
+    (turn,) = agents.shown(agents.pi(agents.pi_user("a poem"), cut, agents.pi_user("continue"), next_), tmp_path).turns
+    assert (turn.verdict.word, turn.verdict.complete) == ("CUT, COMPLETED", True)
+    assert "guess" not in turn.verdict.sentence
+
+
 def test_a_filter_finds_the_steps_behind_an_unverified_seam():
     found = shown(*seamed(" rest beside the river."))
     steps = filters.steps(filters.parse("unverified"), found)

@@ -52,6 +52,15 @@ def test_a_step_has_its_calls_results_and_counts(version, tmp_path):
     assert "records that hold no exchange: system (1)" in notices(seen)
 
 
+def test_a_stop_string_in_the_writers_words_holds_a_call_and_allows_silence(tmp_path):
+    hit = {"extra": {"stop_reason": "stop_sequence"}}
+    assert words(shown(atif(user(), agent(tool_calls=[CALL], **hit)), tmp_path)) == ["CALL HELD"]
+    ran = shown(atif(user(), agent(tool_calls=[CALL], observation=RESULTS, **hit), agent("Done.")), tmp_path)
+    assert words(ran) == ["CUT CALL RUN"]
+    assert words(shown(atif(user(), agent("", **hit)), tmp_path)) == ["COMPLETE"]
+    assert words(shown(atif(user(), agent(**hit)), tmp_path)) == ["COMPLETE"]
+
+
 @pytest.mark.parametrize(("extra", "stop"), [
     ({"finish_reason": "length"}, "max_tokens"), ({"stop_reason": "max_tokens"}, "max_tokens"),
     ({"finish_reasons": ["stop"]}, "end_turn"), ({"stop_reason": "hologram"}, "unknown"),

@@ -435,6 +435,12 @@ def test_the_words_of_crush(tmp_path, word, stop, rule):
     assert rules(seen)[:2] == ["transcript.recorder", rule]
 
 
+@pytest.mark.parametrize(("end", "stop"), [((), "unknown"), ((("finish", {"reason": ""}),), "end_turn")])
+def test_a_message_of_the_user_is_no_end_of_an_answer_that_crush_did_not_finish(tmp_path, end, stop):
+    rows = [GO, crush(wrote(), *end), crush(wrote("and the tests?"), role="user")]
+    assert stops(look("crush", tmp_path, rows)) == [stop]
+
+
 def test_a_system_message_of_crush_holds_no_exchange(tmp_path):
     seen = look("crush", tmp_path, [crush(wrote("Be brief."), role="system"), GO, crush(wrote(), finish())])
     assert "records that hold no exchange: session (1), system (1)" in notices(seen)

@@ -131,6 +131,14 @@ def test_the_providers_own_word_comes_first(tmp_path):
     assert at.pointer == "/event/rawFinishReason"
 
 
+def test_a_message_of_the_user_is_no_end_of_a_step_that_has_none(tmp_path):
+    step = (prompt("go"), request(), begin(), text("Half of"))
+    for ends, stop in ((), "unknown"), ((end(),), "end_turn"):
+        seen = shown(session(*step, *ends, prompt("and the tests?")), tmp_path)
+        assert stops(seen) == [stop]
+    assert rules(seen)[-1] == "transcript.inferred.user_went_on"  # it ended, without a word
+
+
 @pytest.mark.parametrize(("word", "stop"), [
     ("completed", "end_turn"), ("truncated", "max_tokens"), ("filtered", "safety_blocked"), ("paused", "paused"),
     ("tool_calls", "tool_call"), ("end_turn", "end_turn"), ("tool_use", "tool_call"), ("max_tokens", "max_tokens"),

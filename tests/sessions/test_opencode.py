@@ -167,6 +167,19 @@ def test_a_message_that_never_ended_has_no_word(tmp_path):
     assert "never completed" in notices(seen)
 
 
+def test_a_message_of_the_user_is_no_end_of_a_message_that_never_ended(tmp_path):
+    for time, stop in ({"created": 1}, "unknown"), ({"created": 1, "completed": 2}, "end_turn"):
+        seen = exported(tmp_path, asked(), said(START, text("I will"), time=time), asked("and the tests?", "msg_3"))
+        assert stops(seen) == [stop]
+
+
+def test_a_message_of_the_user_is_no_end_of_a_record_of_the_second_version_that_never_ended(base, tmp_path):
+    for at, time in enumerate(({"created": 1}, {"created": 1, "completed": 2})):
+        put_session(base, f"ses_{at}", [{"type": "user", "text": "go"}, {"type": "assistant", "content": [text()],
+                                         "time": time}, {"type": "user", "text": "and the tests?"}], at=at)
+    assert stops(look(base, tmp_path)) == ["unknown", "end_turn"]
+
+
 def test_the_newest_records_have_the_providers_word_too(base, tmp_path):
     put_session(base, "ses_1", [
         {"type": "user", "text": "go"},

@@ -90,6 +90,7 @@ class _Reader(ChatTableReader):
                                 api_of(APIS, value.get("provider")), value.get("model"), value.get("created_at"))
         at = answer.take(line)
         answer.word_at = pointer_at(at, "parts")
+        answer.unended = all(kind != "finish" for _, kind, _ in parts)
         done: list[ToolResultPart] = []
         for number, kind, data in parts:
             here = pointer_at(at, "parts", number)

@@ -234,6 +234,7 @@ class _Session(KimiReader):
             return place
         named = event.get("stepUuid") if kind != "step.end" else event.get("uuid")
         answer = self._step(line, str(named), place)
+        answer.unended = kind != "step.end" and (answer.unended or not answer.lines)
         at = answer.take(line)
         if kind == "step.end":
             self._end(answer, event, at)

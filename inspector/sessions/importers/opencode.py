@@ -294,7 +294,11 @@ class _Reader(DialogueReader):
             end_by_word(answer, value.get("finish"), value, at, "/finish")
         if answer.usage is None and len(self.made) == 1:
             answer.usage = usage_of(value.get("tokens"), answer.api)
+        self._note_unended(answer, value)
+
+    def _note_unended(self, answer: TranscriptAnswer, value: dict[str, Any]) -> None:
         if answer.stop is None and "completed" not in object_of(value.get("time")):
+            answer.unended = True
             self.remarks["hold an answer that was never completed: the agent ended, or is still running"] += 1
 
     # -- the second version ------------------------------------------------------------------------------------------
@@ -335,6 +339,7 @@ class _Reader(DialogueReader):
             end_by_error(answer, error, at)
         else:
             end_by_word(answer, value.get("finish"), value, at, "/finish")
+        self._note_unended(answer, value)
         answer.usage = usage_of(value.get("tokens"), answer.api)
         self._end_step()
         self.made.clear()

@@ -205,9 +205,10 @@ class _Session(TranscriptReader):
             self.last = place
 
     def settle(self) -> None:
-        """Infers the stop reasons of entries without a word."""
+        """Infers the stop reasons of entries without a word; then marks turns that the operator ended."""
         for answer in self.answers:
             answer.stop = answer.stop or infer(answer, frozenset())
+        super().settle()
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place of the entry that it names as its parent."""

@@ -20,6 +20,7 @@ from inspector.sessions import detection, intake, redact, traffic
 from inspector.sessions.recording import ODD, Exchange, FileReading, Options, unusable
 from inspector.sessions.stored_rows import RecordPiece, UnbuiltRecord
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.ending_rules import unanswered_calls, without_lost_call
 from inspector.sessions.transcripts.member_values import is_mask, text_or_none
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json_rows
@@ -302,7 +303,9 @@ class TranscriptReader:
         lines.report(reading)
         reading.masked = lines.masked
         self.summarise()
-        several = self.row_word[1]
+        several, lacking = self.row_word[1], sum(map(unanswered_calls, self.answers))
+        if lacking and any(answer.results for answer in self.answers):  # some formats keep no results at all
+            reading.notices.append(f"calls that have no result, although the session went on: {lacking:,}")
         reading.notices += [f"{several} that {what}: {count:,}" for what, count in self.remarks.items()]
 
     def note_compaction(self, answer: TranscriptAnswer) -> None:
@@ -328,6 +331,8 @@ class TranscriptReader:
 
     def settle(self) -> None:
         """Decides how each answer ended, after all rows are read; then marks the turns that the user ended."""
+        for answer in self.answers:
+            answer.stop = without_lost_call(answer)
         ends = [answer.end() for answer in self.answers]
         self.reading.acts += [end for end in ends if end is not None]
 

@@ -17,6 +17,7 @@ from inspector.sessions.reasons import (
     is_unrecorded,
     message_reason,
     reason_finding,
+    recorder_word,
     unrecorded_reason,
 )
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
@@ -44,6 +45,9 @@ from loop_core.values import (
     shared,
 )
 from loop_core.wire.profiles import Profile
+
+STOP_STRING = "stop_sequence"
+"""Anthropic's word for an answer that a stop string ended, and the detail of an answer whose recorder says so."""
 
 
 class TranscriptLine(NamedTuple):
@@ -152,6 +156,8 @@ class TranscriptAnswer:
     findings: list[Finding] = field(default_factory=list)
     after: list[InterimRow] = field(default_factory=list)
     """The rows that follow it, in the file's order, up to the next answers."""
+    unended: bool = False
+    """Whether the recorder marks the end of each answer, and this one has no such mark."""
     recorded_place: TurnPlace | None = None
     """The place of its request, if the recorder states it."""
     next: list[TranscriptAnswer] = field(default_factory=list)
@@ -187,12 +193,13 @@ class TranscriptAnswer:
 
     @property
     def results(self) -> dict[str, ToolResultPart]:
-        """The results that follow it, by the ids of their calls: of two the first."""
+        """The results that follow it, by the ids of their calls: of several the first that is no error, else the first
+        of all."""
         found: dict[str, ToolResultPart] = {}
         for row in self.after:
             for part in row.results:
-                if part.call_id is not None:
-                    found.setdefault(part.call_id, part)
+                if part.call_id is not None and found.setdefault(part.call_id, part).is_error > part.is_error:
+                    found[part.call_id] = part
         return found
 
     @property
@@ -223,6 +230,8 @@ class TranscriptAnswer:
         """The decoded exchange; `stop` must be known by now. With `steered`, a user's text beside results belongs to
         the same turn."""
         stop = self.stop or unrecorded_reason(self.word_at)
+        if recorder_word(stop) == STOP_STRING:
+            stop = stop._replace(detail=STOP_STRING)
         told = reason_finding(stop, next((each.message for each in self.findings if each.rule == STOPPED), ""))
         findings = tuple(self.findings)
         if told is not None:  # alone it is the same for many answers; others name places in their own
@@ -297,7 +306,8 @@ class TranscriptAnswer:
     def _final_parts(self, stop: StopReason) -> tuple[ResponsePart, ...]:
         """The parts; a call that may be cut does not count as finished. A stop sequence may cut one as well."""
         last = self.parts[-1] if self.parts else None
-        cut = stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED) or stop.raw == "stop_sequence"
+        budget = stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED)
+        cut = budget or STOP_STRING in (stop.raw, stop.detail)
         if type(last) is ToolCall and cut:
             return (*self.parts[:-1], last._replace(closed=False))
         return tuple(self.parts)

@@ -132,8 +132,10 @@ def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A new user message follows a text without calls; a message that asks for the rest shows nothing."""
     row = next((row for row in answer.after if row.is_user_message), None)
-    # A request to go on would follow a cut as well, so it proves nothing.
-    if row is None or answer.calls or not answer.text.strip() or known_hint(row.text, call=False) is not None:
+    # A request to go on would follow a cut as well, so it proves nothing. Neither does any message where the recorder
+    # says that the answer never ended.
+    hinted = row is not None and known_hint(row.text, call=False) is not None
+    if row is None or hinted or answer.unended or answer.calls or not answer.text.strip():
         return None
     return EndSign(Stop.END_TURN, f"{row.where}: the user went on with a new message", _REQUEST)
 
@@ -192,6 +194,25 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
         return said
     seen = Evidence(f"{INFERRED}error_row", sign.at, sign.note)
     return StopReason(sign.stop, answer.word, None, (*said.evidence, seen))
+
+
+def without_lost_call(answer: TranscriptAnswer) -> StopReason | None:
+    """The stop reason of an answer. A word for calls ends no turn if a result follows and the call is not in the file:
+    then its row was lost, and the model did send it."""
+    stop = answer.stop
+    asks = stop is not None and stop.normalized is Stop.TOOL_CALL and not answer.calls
+    return missing_call_reason(stop) if asks and stop and any(row.results for row in answer.after) else stop
+
+
+def unanswered_calls(answer: TranscriptAnswer) -> int:
+    """How many calls of a whole answer have no result, although the session went on and nobody stopped it."""
+    went_on = answer.next or any(row.is_user_message for row in answer.after)
+    whole = answer.stop is not None and (answer.stop.normalized in FINISHED or answer.unseen)
+    if not went_on or not whole or any(row.mark in ("interrupted", "stopped") for row in answer.after):
+        return 0
+    found = answer.results
+    return sum(call.kind is not CallKind.SERVER and call.id is not None and call.id not in found
+               for call in answer.calls)
 
 
 def _has_all_results(answer: TranscriptAnswer) -> bool:
