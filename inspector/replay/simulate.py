@@ -18,14 +18,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from inspector.replay.case import has_unrecorded_answer, judge_response
-<<<<<<< HEAD
-from inspector.replay.known import AnswerShare, KnownOutput, is_cut, known_output, opening, take
-from inspector.replay.tokens import TokenMeasure, measure, plausible_usage, splitter, under_cap
-=======
 from inspector.replay.known import AnswerShare, KnownOutput, known_output, opening, take
 from inspector.replay.token_counts import is_cut
-from inspector.replay.tokens import TokenMeasure, believed, measure, splitter, under_cap
->>>>>>> h/seam
+from inspector.replay.tokens import TokenMeasure, measure, plausible_usage, splitter, under_cap
 from inspector.sessions.reasons import inference_of, is_recorders
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
