@@ -19,8 +19,8 @@ from typing import IO, Any
 from inspector.sessions import intake, redact
 from inspector.sessions import open as opening
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
+from inspector.sessions.copies import OpenedFile
 from inspector.sessions.importers import HEAD, IMPORTERS, choose, importer
-from inspector.sessions.open import OpenedFile
 from inspector.sessions.recording import (
     ODD,
     Exchange,
