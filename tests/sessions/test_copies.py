@@ -11,6 +11,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import view
 from inspector.sessions import open_paths
+from inspector.sessions.following import FollowedSession
 from inspector.sessions.open import open_each
 from tests.scenes.transcripts import Row, block, claude, prompt, result, text, use
 
@@ -67,6 +68,7 @@ def test_the_turns_that_a_resumed_session_begins_with_are_counted_once(first: Pa
     assert words(first, again) == ["TRUNCATED, ANSWER LOST", "COMPLETE", "COMPLETE"]
     assert len(words(again)) == counted(first, again) == 3
     given = open_paths([str(first), str(again)]).inputs[1]
+    assert len(FollowedSession([str(first), str(again), str(first)]).read().turns) == 3
     assert (given.responses, given.notices[-1]) == (1, (
         f"{again}: answers copied from another session, which are counted there ({first}): 3"))
 
