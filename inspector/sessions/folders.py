@@ -28,13 +28,16 @@ _PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".ven
 
 
 def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
-    """The files of paths and folders, each with whether it came from a folder; and why a folder could not be listed."""
+    """The files of paths and folders, each once, with whether it came from a folder; and why a folder could not be
+    listed."""
     shut: list[Skipped] = []
-    found: list[tuple[str, bool]] = []
+    found: dict[str, tuple[str, bool]] = {}
     for path in paths:
         below = () if path == STDIN or not os.path.isdir(path) else files_below(path, shut)
-        found += [(name, True) for name in below] or [(path, False)]  # an empty folder is reported when it is opened
-    return found, [folder.why for folder in shut]
+        # an empty folder is reported when it is opened
+        for name, listed in [(name, True) for name in below] or [(path, False)]:
+            found.setdefault(name if name == STDIN else os.path.realpath(name), (name, listed))
+    return list(found.values()), [folder.why for folder in shut]
 
 
 def is_session(path: str) -> bool:

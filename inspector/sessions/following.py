@@ -19,8 +19,8 @@ from typing import IO, Any
 from inspector.sessions import intake, redact
 from inspector.sessions import open as opening
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
+from inspector.sessions.copies import OpenedFile, each_once
 from inspector.sessions.importers import HEAD, IMPORTERS, choose, importer
-from inspector.sessions.open import OpenedFile
 from inspector.sessions.recording import (
     ODD,
     Exchange,
@@ -185,6 +185,7 @@ class FollowedSession:
         for path in self._paths:
             source, found = self._file(path)
             opened += [(source, found), *opening.files_beside(source, self._options, self._file)]
+        opened = list(each_once(opened))
         alone = [found for _, found in opened if found]
         if len(alone) != 1 or any(each.recorder is None for each in alone[0]):
             self._read = ()

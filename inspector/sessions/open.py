@@ -14,6 +14,7 @@ from typing import IO, NamedTuple
 from inspector.config import files
 from inspector.sessions import intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
+from inspector.sessions.copies import CopiedTurns, OpenedFile, each_once
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.recording import (
@@ -37,8 +38,6 @@ from loop_core.wire.profiles import profile_named
 
 _LONG = 24
 """Longer file names, which are mostly ids, are shown by their beginning."""
-OpenedFile = tuple[Input, list[Exchange]]
-"""A requested file and the exchanges that were read from it."""
 
 
 class FileGroup(NamedTuple):
@@ -61,7 +60,7 @@ def open_paths(
         CallerError: there is no such API or profile.
     """
     options = options_of(api, profile)._replace(signed=signed)
-    return join_files([one for path in paths for one in _open(path, options, stdin)])
+    return join_files(list(each_once(one for path in paths for one in _open(path, options, stdin))))
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:
@@ -105,6 +104,7 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
         yield unread(why.split(": ", 1)[0], why, 0)
     spread: dict[str, list[OpenedFile]] = {}
     beside: set[str] = set()
+    copied = CopiedTurns()
     for done, (name, listed) in enumerate(every, start=1):
         if name in beside:
             continue
@@ -113,6 +113,7 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
             yield unread(name, skipped, done)
             continue
         beside.update(source.path for source, _ in found[1:])
+        found = [copied.without(one) for one in found]
         if _spread(found[0]):
             spread.setdefault(os.path.dirname(name), []).extend(found)
         else:

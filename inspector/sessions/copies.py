@@ -1,0 +1,74 @@
+"""Leaves out what the given files hold twice.
+
+A file may be named twice, and a session of Claude Code that was resumed or forked begins with the rows of the one
+before it, in a file of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from inspector.sessions.intake import STDIN
+from inspector.sessions.recording import Exchange, Input
+from loop_core.values import Role
+
+OpenedFile = tuple[Input, list[Exchange]]
+"""A requested file and the exchanges that were read from it."""
+COPYING = "claude-code"
+"""The format whose sessions copy the rows of others with their ids and times."""
+
+
+def each_once(files: Iterable[OpenedFile]) -> Iterator[OpenedFile]:
+    """The files without those that were named twice (alone and in a folder, by a link, beside their session), and
+    without copied turns."""
+    seen: set[str] = set()
+    copied = CopiedTurns()
+    for one in files:
+        path = one[0].path
+        place = path if path == STDIN else os.path.realpath(path)
+        if place not in seen:
+            seen.add(place)
+            yield copied.without(one)
+
+
+class CopiedTurns:
+    """The answers of the files so far, so that those at the beginning of a later one are known as copies."""
+
+    def __init__(self) -> None:
+        self._files: dict[int, str] = {}
+        """What an answer is -> the file that was read with it first."""
+
+    def without(self, one: OpenedFile) -> OpenedFile:
+        """The file without the turns at its beginning that an earlier file has as well."""
+        source, found = one
+        if source.format != COPYING:
+            return one
+        keys = [_key(exchange) for exchange in found]
+        count = next((at for at, key in enumerate(keys) if self._files.get(key, source.path) == source.path), len(keys))
+        while 0 < count < len(found) and not _opens_turn(found[count]):
+            count -= 1  # a turn that goes on in this file stays whole
+        first = self._files.get(keys[0]) if count else None
+        for key in keys:
+            self._files.setdefault(key, source.path)
+        if first is None:
+            return one
+        kept = found[count:]
+        gone = {exchange.entry for exchange in found[:count]}
+        notice = f"{source.path}: answers copied from another session, which are counted there ({first}): {count:,}"
+        return replace(
+            source, responses=len(kept), notices=(*source.notices, notice),
+            acts=tuple(act for act in source.acts if act.entry not in gone),
+            answers=tuple(each for each in source.answers if each.entry not in gone)), kept
+
+
+def _key(exchange: Exchange) -> int:
+    response = exchange.response
+    return hash((response.id, exchange.started, response.text, tuple(
+        (call.id, call.arguments) for call in response.tool_calls)))
+
+
+def _opens_turn(exchange: Exchange) -> bool:
+    roles = {message.role for message in exchange.request.messages} if exchange.request is not None else set()
+    return roles == {Role.USER}

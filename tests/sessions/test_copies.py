@@ -1,0 +1,84 @@
+"""What several files hold twice is counted once: a file that was named twice, and turns that Claude Code copied."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from inspector.replay import replay
+from inspector.replay.case import open_case
+from inspector.report.facts import view
+from inspector.sessions import open_paths
+from inspector.sessions.following import FollowedSession
+from inspector.sessions.open import open_each
+from tests.scenes.transcripts import Row, block, claude, prompt, result, text, use
+
+PLAN = (prompt("a plan"), block(text("First, look"), stop="max_tokens"),
+        prompt("and the file"), block(use(path="a.md"), "msg_02", stop="tool_use"))
+DONE = (result("ok"), block(text("Written."), "msg_03", stop="end_turn"))
+
+
+def words(*paths: Path) -> list[str]:
+    return [turn.verdict.word for turn in view(replay(open_case(open_paths(list(map(str, paths)))))).turns]
+
+
+def counted(*paths: Path) -> int:
+    return sum(len(group.recording.turns) for group in open_each(list(map(str, paths))))
+
+
+def session(path: Path, *rows: Row) -> Path:
+    """A file whose rows name the session after it; Claude Code keeps all else of rows that it copies."""
+    lines = [json.loads(line) for line in claude(*rows).splitlines()]
+    path.write_text("".join(json.dumps({**line, "sessionId": path.stem}) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    return session(tmp_path / "a.jsonl", *PLAN, *DONE)
+
+
+def test_a_file_that_is_named_twice_is_read_once(first: Path, tmp_path: Path):
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(first)
+    once = ["TRUNCATED, ANSWER LOST", "COMPLETE"]
+    assert words(first) == words(first, first) == words(first, tmp_path) == words(tmp_path, first) == words(link, first)
+    assert words(first) == once
+    assert counted(first, first) == counted(first, tmp_path) == counted(tmp_path) == counted(link, first) == 2
+    same = tmp_path / "same.json"  # another format: a copy under another name is a session of its own
+    said = {"role": "assistant", "content": "hi", "state": {"stopReason": "end_turn"}}
+    same.write_text(json.dumps({"id": "T-1", "v": 1, "messages": [{"role": "user", "content": "go"}, said]}))
+    other = tmp_path / "other.json"
+    other.write_bytes(same.read_bytes())
+    assert words(same, same) == ["COMPLETE"]
+    assert words(same, other) == ["COMPLETE", "COMPLETE"]
+
+
+def test_a_subagents_file_that_is_named_beside_its_session_is_read_once(first: Path, tmp_path: Path):
+    below = tmp_path / "a" / "subagents"
+    below.mkdir(parents=True)
+    agent = session(below / "agent-1.jsonl", prompt("look", agentId="1"), block(text("Seen."), "msg_09", "end_turn"))
+    assert len(words(first)) == len(words(first, agent)) == len(words(agent, first)) == len(words(tmp_path)) == 3
+
+
+def test_the_turns_that_a_resumed_session_begins_with_are_counted_once(first: Path, tmp_path: Path):
+    again = session(tmp_path / "b.jsonl", *PLAN, *DONE, prompt("more"), block(text("Yes."), "msg_04", stop="end_turn"))
+    assert words(first, again) == ["TRUNCATED, ANSWER LOST", "COMPLETE", "COMPLETE"]
+    assert len(words(again)) == counted(first, again) == 3
+    given = open_paths([str(first), str(again)]).inputs[1]
+    assert len(FollowedSession([str(first), str(again), str(first)]).read().turns) == 3
+    assert (given.responses, given.notices[-1]) == (1, (
+        f"{again}: answers copied from another session, which are counted there ({first}): 3"))
+
+
+def test_a_session_that_was_resumed_within_a_turn_keeps_that_turn_whole(tmp_path: Path):
+    first, again = session(tmp_path / "a.jsonl", *PLAN), session(tmp_path / "b.jsonl", *PLAN, *DONE)
+    assert words(first, again) == ["TRUNCATED, ANSWER LOST", "COMPLETE SO FAR", "COMPLETE"]
+
+
+def test_equal_words_at_another_time_are_no_copy(first: Path, tmp_path: Path):
+    other = tmp_path / "b.jsonl"
+    other.write_text(first.read_text().replace("2026-02-06", "2026-02-07"))
+    assert len(words(first, other)) == counted(first, other) == 4
