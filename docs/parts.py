@@ -265,13 +265,16 @@ def held() -> str:
 # -- profiles --------------------------------------------------------------------------------------------------------
 
 
+UNDER_CAP = {True: "yes", False: "no", None: "unknown"}
+
+
 def profiles() -> str:
     """Who speaks a format, and what is known of them."""
     return table(("profile", "formats", "thinking counts under the cap", "prefill", "known to say wrongly"), (
         (
             code(profile.name),
             ", ".join(profile.apis) if len(profile.apis) < len(FORMATS) else "all",
-            f"{'yes' if profile.reasoning_under_cap else 'no'}: {profile.cap_source}",
+            f"{UNDER_CAP[profile.reasoning_under_cap]}: {profile.cap_source}",
             _prefill(profile),
             "; ".join(profile.lies),
         )

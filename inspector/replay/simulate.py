@@ -77,7 +77,7 @@ class SimulatedTurn:
 
     def _used(self, response: ChatResponse) -> int | None:
         """The output tokens of a recorded answer that count under the cap; None if they are not known."""
-        return under_cap(plausible_usage(response), self.profile.reasoning_under_cap)
+        return under_cap(plausible_usage(response), bool(self.profile.reasoning_under_cap))
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The recorded answer if the budget would not change it; else the known output, cut again."""
@@ -386,7 +386,8 @@ def tokens_of(exchange: Exchange) -> TokenMeasure:
     """Where the tokens of a recorded response end."""
     response = exchange.response
     cap = _cap(exchange) if response.stop_reason.normalized is Stop.MAX_TOKENS else None
-    return measure(response, _chunks(exchange), cap, splitter(exchange.model), exchange.profile.reasoning_under_cap)
+    return measure(response, _chunks(exchange), cap, splitter(exchange.model),
+                   bool(exchange.profile.reasoning_under_cap))
 
 
 def _chunks(exchange: Exchange) -> Pieces | None:

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from inspector.config.settings import INITIAL
 from inspector.replay import first_run
 from inspector.replay.case import Case
+from inspector.sessions.recording import Exchange
 from inspector.whatif.grid import APART, SHORT, TOKENS, UNDONE, Axis, End, Grid, Group, TurnGrid, Value
 from inspector.whatif.grid_run import TunedGrid
 from inspector.whatif.sweep import Sweep
@@ -45,6 +46,7 @@ from loop_core.turn.trace import Fidelity
 EXACT = "to the token"
 UNCOUNTED = "since not every answer says its tokens: four characters were taken for one"
 ESTIMATED = "by cuts that are ESTIMATED"
+THINKING = "if thinking does not count under it, which is not known of this server"
 RESPONSES = "to the token, of recorded responses that no budget cuts"
 KNOWN = frozenset({EXACT, RESPONSES})
 """The grains with which the number is known; any other is an estimate."""
@@ -167,12 +169,22 @@ class Runs:
         done = [(place, end) for place, end in enumerate(self.all(budget)) if end.complete]
         if not all(self._has_counts(place) for place, _ in done):
             return UNCOUNTED
+        if any(self._may_count_thinking(place) for place, _ in done):
+            return THINKING
         doubt = any(end.fidelity == Fidelity.SIMULATED and self._has_estimate(place, budget) for place, end in done)
         return ESTIMATED if doubt else EXACT
 
+    def _exchanges(self, place: int) -> list[Exchange]:
+        return [self.case.recording.exchanges[link.index] for link in self.records[place].links]
+
     def _has_counts(self, place: int) -> bool:
-        usages = [self.case.recording.exchanges[link.index].response.usage for link in self.records[place].links]
+        usages = [exchange.response.usage for exchange in self._exchanges(place)]
         return all(usage is not None and usage.output_tokens is not None for usage in usages)
+
+    def _may_count_thinking(self, place: int) -> bool:
+        """Whether an answer thought, and it is not known whether its server counts that under the cap."""
+        return any(exchange.profile.reasoning_under_cap is None and exchange.response.usage is not None
+                   and bool(exchange.response.usage.reasoning_tokens) for exchange in self._exchanges(place))
 
     def _has_estimate(self, place: int, budget: int) -> bool:
         steps = first_run(self.case, self.records[place], self.grid.settings_with({**self.values, INITIAL: budget}))

@@ -42,8 +42,8 @@ class Speaker(Protocol):
     def name(self) -> str:
         """The profile's name."""
     @property
-    def reasoning_under_cap(self) -> bool:
-        """Whether reasoning tokens count under the output cap."""
+    def reasoning_under_cap(self) -> bool | None:
+        """Whether reasoning tokens count under the output cap; None if that is unknown."""
     @property
     def context_size(self) -> int | None:
         """The size of the context in tokens, if known."""

@@ -63,8 +63,8 @@ class Profile(NamedTuple):
     """Patterns of models that practically only this server has; the weakest sign."""
     words: Mapping[str, StopRow] = {}
     """Stop words of its own; they go before the format's table."""
-    reasoning_under_cap: bool = False
-    """Whether thinking counts against the output cap, so that usage at the cap proves a cut; False if unknown."""
+    reasoning_under_cap: bool | None = None
+    """Whether thinking counts against the output cap, so that usage at the cap proves a cut; None if unknown."""
     cap_source: str = "not known"
     """Why `reasoning_under_cap` is what it is."""
     prefill: Prefill = Prefill.NONE

@@ -50,7 +50,7 @@ SERVERS: tuple[Profile, ...] = (
               "an incomplete response may report fewer tokens than its cap (recorded: 960 of 1,000)"),
     ),
     Profile(
-        "chatgpt_codex", (RESPONSES,), hosts=("chatgpt.com",), cap_source="takes no cap",
+        "chatgpt_codex", (RESPONSES,), hosts=("chatgpt.com",), reasoning_under_cap=False, cap_source="takes no cap",
         lies=("the last event holds no output; only the events before it do (recorded)",),
     ),
     Profile(
@@ -102,6 +102,7 @@ SERVERS: tuple[Profile, ...] = (
             "reason_time_limit": StopRow(Stop.ERROR, "retryable: time limit, the output is partial",
                                         "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
         },
+        reasoning_under_cap=False,
         cap_source="recorded: completed with 113 tokens, 110 of them thinking, under a cap of 16",
         lies=("completion_tokens leaves out thinking in chat completions (recorded)",
               "call_id is empty for searches that it runs itself (recorded)"),

@@ -50,6 +50,18 @@ def test_fewest_output_tokens_go_before_fewest_requests(inspector):
     assert told["smallest"]["below"]["output_tokens"] > best["output_tokens"]
 
 
+@pytest.mark.parametrize(("url", "found"), [
+    ("https://api.openai.com/v1/chat/completions", edge.EXACT), ("https://api.x.ai/v1/chat/completions", edge.EXACT),
+    ("https://llm.example/v1/chat/completions", edge.THINKING),
+], ids=["openai", "xai", "unknown"])
+def test_thinking_that_an_unknown_server_may_count_leaves_the_number_a_guess(url: str, found: str) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 20}}
+    case = case_of(asked(ASKS, chat("a" * 40, usage=usage), max_tokens=50, url=url))
+    limits = smallest(tune(case, grid(2, 64)), 0)
+    assert limits.edge.grain == found
+    assert text_of(grain(limits.edge)).startswith("known" if found == edge.EXACT else "estimated: max_tokens")
+
+
 def test_what_was_only_counted_in_characters_says_so():
     case = case_of(asked(ASKS, chat("a" * 40, tokens=None), max_tokens=50))
     found = smallest(tune(case, grid(2, 64)), 0)

@@ -33,15 +33,18 @@ def at_once(monkeypatch):
     monkeypatch.setattr(grid_run, "ALONE", -1.0)
 
 
-def test_turns_that_go_alike_share_their_cells():
+def test_turns_that_go_alike_share_their_cells(tmp_path):
     grid = Grid(GRID.axes, Settings(simulate=True))
-    twice = open_case(open_paths([str(samples()[0].path)] * 2))
+    sample = samples()[0].path
+    copy = tmp_path / sample.name  # the same file would be read once
+    copy.write_bytes(sample.read_bytes())
+    twice = open_case(open_paths([str(sample), str(copy)]))
     made = tune(twice, grid, jobs=1)
     half = len(made.turns) // 2
     assert [turn.codes for turn in made.turns[:half]] == [turn.codes for turn in made.turns[half:]]
     assert all(one.codes is other.codes for one, other in zip(made.turns, made.turns[half:], strict=False))
     assert made.tokens == [2 * tokens for tokens in tune(
-        open_case(open_paths([str(samples()[0].path)])), grid, jobs=1).tokens]
+        open_case(open_paths([str(sample)])), grid, jobs=1).tokens]
 
 
 @forks
