@@ -43,8 +43,8 @@ class CopiedTurns:
     def without(self, one: OpenedFile) -> OpenedFile:
         """The file without the turns at its beginning that an earlier file has as well."""
         source, found = one
-        if source.format != COPYING:
-            return one
+        if source.format != COPYING or (source.about is not None and source.about.parent):
+            return one  # a subagent's answers are never those of a session
         keys = [_key(exchange) for exchange in found]
         count = next((at for at, key in enumerate(keys) if self._files.get(key, source.path) == source.path), len(keys))
         while 0 < count < len(found) and not _opens_turn(found[count]):

@@ -9,11 +9,12 @@ import pytest
 
 from inspector.replay import replay
 from inspector.replay.case import open_case
+from inspector.report.call_outcomes import CutRun, count_runs
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.sessions.following import FollowedSession
 from inspector.sessions.open import open_each
-from tests.scenes.transcripts import Row, block, claude, prompt, result, text, use
+from tests.scenes.transcripts import Row, block, claude, prompt, result, shown, text, use
 
 PLAN = (prompt("a plan"), block(text("First, look"), stop="max_tokens"),
         prompt("and the file"), block(use(path="a.md"), "msg_02", stop="tool_use"))
@@ -82,3 +83,54 @@ def test_equal_words_at_another_time_are_no_copy(first: Path, tmp_path: Path):
     other = tmp_path / "b.jsonl"
     other.write_text(first.read_text().replace("2026-02-06", "2026-02-07"))
     assert len(words(first, other)) == counted(first, other) == 4
+
+
+def codex(*items: Row) -> str:
+    head = ({"type": "session_meta", "payload": {"id": "t"}}, {"type": "turn_context", "payload": {"model": "m"}})
+    return "".join(json.dumps(row) + "\n" for row in (
+        *head, *({"type": "response_item", "payload": item} for item in items)))
+
+
+def test_a_call_whose_row_was_written_twice_ran_once(tmp_path: Path):
+    def called(key: str = "c1", given: str = '{"path": "a') -> Row:
+        return {"type": "function_call", "name": "write", "arguments": given, "call_id": key}
+
+    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
+    done = ({"type": "function_call_output", "call_id": key, "output": "ok"} for key in ("c1", "c2"))
+    for calls, ran in ((called(), called()), 1), ((called(), called("c2")), 2), ((called(), called(given="{}")), 2):
+        seen = shown(codex(asked, *calls, *done), tmp_path)
+        assert len(seen.responses[0].exchange.response.tool_calls) == ran
+    seen = shown(codex(asked, called(), called(), {"type": "function_call_output", "call_id": "c1", "output": "ok"}),
+                 tmp_path)
+    assert count_runs(seen, seen.responses) == {CutRun.RAN: 1}
+
+
+SPAN: Row = {"traceId": "t", "spanId": "s1", "startTimeUnixNano": "1", "attributes": {
+    "gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": ["stop"],
+    "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "Hi."}]}]}}
+MADE: Row = {"id": "a", "traceId": "t", "type": "GENERATION", "startTime": "2026-01-01T00:00:00Z",
+             "output": {"choices": [{"finish_reason": "stop", "message": {"content": "Hi."}}]}}
+ASKED: Row = {"requestId": "r1", "message": {"text": "go"}, "response": [], "result": {"metadata": {
+    "toolCallRounds": [{"response": "Hi.", "toolCalls": []}]}}}
+
+
+def otlp(*spans: Row) -> Row:
+    return {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}
+
+
+def langfuse(*observations: Row) -> Row:
+    return {"trace": {"id": "t", "projectId": "p", "name": "n"}, "observations": list(observations)}
+
+
+@pytest.mark.parametrize(("once", "twice", "other"), [
+    (otlp(SPAN), otlp(SPAN, SPAN), otlp(SPAN, {**SPAN, "spanId": "s2"})),
+    (otlp(SPAN), otlp(SPAN, SPAN), otlp(SPAN, {**SPAN, "traceId": "t2"})),
+    (langfuse(MADE), langfuse(MADE, MADE), langfuse(MADE, {**MADE, "id": "b"})),
+    ({"version": 3, "requests": [ASKED]}, {"version": 3, "requests": [ASKED, ASKED]},
+     {"version": 3, "requests": [ASKED, {**ASKED, "requestId": "r2"}]}),
+])
+def test_a_record_that_was_exported_twice_is_one_answer(tmp_path: Path, once: Row, twice: Row, other: Row):
+    seen = shown(json.dumps(twice), tmp_path)
+    assert len(seen.responses) == len(shown(json.dumps(once), tmp_path).responses) == 1
+    assert any("that repeat" in notice for notice in seen.inputs[0].notices)
+    assert len(shown(json.dumps(other), tmp_path).responses) == 2

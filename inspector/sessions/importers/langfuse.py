@@ -171,7 +171,7 @@ def _key(message: SpanMessage) -> MessageKey | None:
 
 class _Trace(ChatReader):
     name, agent, fields = "langfuse", "Langfuse", FIELDS
-    unit, row_word = "observation", ("an observation", "observations")
+    unit, key, row_word = "observation", "id", ("an observation", "observations")
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)

@@ -264,7 +264,11 @@ class _Traces(ChatReader):
 
     def order(self, pieces: list[bytes]) -> Iterator[Piece]:
         """The spans of answers, in the order in which they began; others are counted."""
-        found = [span for span in (span_of(redact.body(piece, self.masked)) for piece in pieces) if span is not None]
+        every = [span for span in (span_of(redact.body(piece, self.masked)) for piece in pieces) if span is not None]
+        # An exporter sends a batch again if its answer was lost.
+        found = list({(span.trace, span.id) if span.id else number: span for number, span in enumerate(every)}.values())
+        if len(found) < len(every):
+            self.remarks["repeat a span (same traceId and spanId)"] += len(every) - len(found)
         self.by_id = {span.id: span for span in found}
         others = 0
         for span in found:

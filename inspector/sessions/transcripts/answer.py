@@ -305,12 +305,15 @@ class TranscriptAnswer:
 
     def _final_parts(self, stop: StopReason) -> tuple[ResponsePart, ...]:
         """The parts; a call that may be cut does not count as finished. A stop sequence may cut one as well."""
-        last = self.parts[-1] if self.parts else None
+        # A call with the same id and the same content is a row that was written twice.
+        parts = tuple({part[:3] if type(part) is ToolCall and part.id else at: part
+                       for at, part in enumerate(self.parts)}.values())
+        last = parts[-1] if parts else None
         budget = stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED)
         cut = budget or STOP_STRING in (stop.raw, stop.detail)
         if type(last) is ToolCall and cut:
-            return (*self.parts[:-1], last._replace(closed=False))
-        return tuple(self.parts)
+            return (*parts[:-1], last._replace(closed=False))
+        return parts
 
     def _request(self) -> Request:
         above = self.above

@@ -161,7 +161,8 @@ class ChatReader(TranscriptReader):
         return self.lanes.get(self.lane(value), TreePlace(None))
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the last message of each lane only, since messages have no names."""
+        """Stores the last message of each lane; its name as well, if messages have names, so that a repeat is known."""
+        super().keep(line, place)
         self.last = self.lanes[self.lane(line.value)] = place
 
     def answer(self, line: TranscriptLine, place: TreePlace, name: str = "", model: Any = None) -> TranscriptAnswer:
