@@ -215,9 +215,10 @@ class JudgedTurn(NamedTuple):
     @property
     def is_repaired(self) -> bool:
         """Whether the turn ended with a response that ended cleanly, such as a whole call, whatever the policy made of
-        it."""
+        it. An agent may have gone on after the response that ended the turn for our engine: what was cut then, that
+        response has not repaired."""
         by = self.final_turn.evaluation.judgement if self.final_turn.evaluation else None
-        ended = self.final_turn.terminal == "completed" or self.stopped_at_call
+        ended = (self.final_turn.terminal == "completed" and self.over) or self.stopped_at_call
         return ended and by is not None and _clean(by, self.final_turn)
 
 

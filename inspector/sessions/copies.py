@@ -52,8 +52,8 @@ class CopiedTurns:
         first = self._files.get(keys[0]) if count else None
         for key in keys:
             self._files.setdefault(key, source.path)
-        if first is None:
-            return one
+        if first is None or count == len(found):
+            return one  # nothing new in it: what came after the same answers may differ
         kept = found[count:]
         gone = {exchange.entry for exchange in found[:count]}
         notice = f"{source.path}: answers copied from another session, which are counted there ({first}): {count:,}"

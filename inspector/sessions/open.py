@@ -14,7 +14,7 @@ from typing import IO, NamedTuple
 from inspector.config import files
 from inspector.sessions import intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
-from inspector.sessions.copies import CopiedTurns, OpenedFile, each_once
+from inspector.sessions.copies import OpenedFile, each_once
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
 from inspector.sessions.intake import STDIN, unpack
 from inspector.sessions.recording import (
@@ -104,7 +104,6 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
         yield unread(why.split(": ", 1)[0], why, 0)
     spread: dict[str, list[OpenedFile]] = {}
     beside: set[str] = set()
-    copied = CopiedTurns()
     for done, (name, listed) in enumerate(every, start=1):
         if name in beside:
             continue
@@ -113,7 +112,6 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
             yield unread(name, skipped, done)
             continue
         beside.update(source.path for source, _ in found[1:])
-        found = [copied.without(one) for one in found]
         if _spread(found[0]):
             spread.setdefault(os.path.dirname(name), []).extend(found)
         else:

@@ -67,7 +67,8 @@ def test_a_subagents_file_that_is_named_beside_its_session_is_read_once(first: P
 def test_the_turns_that_a_resumed_session_begins_with_are_counted_once(first: Path, tmp_path: Path):
     again = session(tmp_path / "b.jsonl", *PLAN, *DONE, prompt("more"), block(text("Yes."), "msg_04", stop="end_turn"))
     assert words(first, again) == ["TRUNCATED, ANSWER LOST", "COMPLETE", "COMPLETE"]
-    assert len(words(again)) == counted(first, again) == 3
+    assert len(words(again)) == 3
+    assert counted(first, again) == 2 + 3, "one session after another, each is whole"
     given = open_paths([str(first), str(again)]).inputs[1]
     assert len(FollowedSession([str(first), str(again), str(first)]).read().turns) == 3
     assert (given.responses, given.notices[-1]) == (1, (
@@ -77,6 +78,11 @@ def test_the_turns_that_a_resumed_session_begins_with_are_counted_once(first: Pa
 def test_a_session_that_was_resumed_within_a_turn_keeps_that_turn_whole(tmp_path: Path):
     first, again = session(tmp_path / "a.jsonl", *PLAN), session(tmp_path / "b.jsonl", *PLAN, *DONE)
     assert words(first, again) == ["TRUNCATED, ANSWER LOST", "COMPLETE SO FAR", "COMPLETE"]
+
+
+def test_a_session_with_nothing_new_stays_whole(first: Path, tmp_path: Path):
+    cut = session(tmp_path / "b.jsonl", *PLAN, result("no", error=True))  # another outcome of the same call
+    assert len(words(first, cut)) == 4
 
 
 def test_equal_words_at_another_time_are_no_copy(first: Path, tmp_path: Path):

@@ -375,3 +375,12 @@ def test_the_pieces_of_a_list_are_byte_for_byte():
     assert list(list_pieces(b"[1, 2]")) == [(1, b"1", False), (2, b"2", False)]
     assert list(list_pieces(b'{"messages": 1}', "messages")) == []
     assert list(list_pieces(b"{}", "messages")) == []
+
+
+def test_what_was_cut_after_an_answer_that_ended_the_turn_for_us_is_not_repaired(tmp_path):
+    """The complaint about a whole answer asks for another one in the same turn, and that one is cut."""
+    complaint = {"role": "user", "content": "No action found in your answer"}
+    rows = ({"role": "user", "content": "go"}, answered("stop"), complaint, answered("length"))
+    assert words(shown(mini(*rows), tmp_path)) == ["TRUNCATED"]
+    assert words(shown(mini(*rows, complaint, answered("stop")), tmp_path)) == ["TRUNCATED"]
+    assert words(shown(mini(*rows[:2], complaint, answered("stop")), tmp_path)) == ["COMPLETE"]
