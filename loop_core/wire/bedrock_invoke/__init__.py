@@ -20,6 +20,7 @@ from loop_core.wire.anthropic_messages.table import LOSES as MESSAGES_LOSES
 from loop_core.wire.anthropic_messages.table import READS as MESSAGES_READS
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as MESSAGES_WORDS
 from loop_core.wire.anthropic_messages.table import STREAM_READS as MESSAGES_STREAM_READS
+from loop_core.wire.anthropic_messages.table import UNNAMED
 from loop_core.wire.bedrock_converse import encode as encode_error
 from loop_core.wire.bedrock_converse.decode import Decoder as ConverseDecoder
 from loop_core.wire.bedrock_converse.table import READS as CONVERSE_READS
@@ -71,7 +72,7 @@ MAKERS_WORDS: Mapping[str, StopRow] = {
     "USER_CANCEL": StopRow(Stop.CANCELLED, None, _COHERE_R),
 }
 """The words of Llama, Mistral, Titan and Cohere."""
-STOP_REASONS: Mapping[str, StopRow] = {**CONVERSE_WORDS, **MESSAGES_WORDS, **MAKERS_WORDS}
+STOP_REASONS: Mapping[str, StopRow] = {**CONVERSE_WORDS, **rest(MESSAGES_WORDS, UNNAMED), **MAKERS_WORDS}
 
 LOSES: Mapping[str, str] = MESSAGES_LOSES
 REASON = "stop_reason"
