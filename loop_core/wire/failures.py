@@ -161,7 +161,8 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
         message = _text(inner.get("message") or raw or inner)
         return message, _word(inner.get("type") or inner.get("status")), _word(_inner_code(inner))
     if inner:  # a text alone, as Ollama sends it (docs/api.md)
-        return _text(inner), _word(body.get("type")), _word(body.get("code") or body.get("status_code"))
+        kind = body.get("type") or body.get("error_type")  # the second is TGI's (router/src/server.rs)
+        return _text(inner), _word(kind), _word(body.get("code") or body.get("status_code"))
     told = body.get("base_resp")  # MiniMax sends 0 in every other answer (platform.minimax.io api-reference/errorcode)
     if isinstance(told, dict) and told.get("status_code"):
         return _text(told.get("status_msg")), f"base_resp:{_word(told['status_code'])}", _word(told["status_code"])

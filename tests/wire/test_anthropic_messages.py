@@ -96,6 +96,7 @@ WORDS = [
     ("model_context_window_exceeded", Stop.CONTEXT_WINDOW_EXCEEDED, None),
     ("compaction", Stop.PAUSED, "echo"),
     ("sensitive", Stop.SAFETY_BLOCKED, "sensitive"),
+    ("error", Stop.ERROR, "retryable: server failure under HTTP 200"),
 ]
 NAMED = {"stop_sequence": {"stop_sequence": "END"}}
 MEANS = {word: (stop, detail) for word, stop, detail in WORDS}

@@ -28,6 +28,7 @@ def wrapped(message: str, kind: str | None = None, code: Any = None) -> dict[str
      "Quota", "RESOURCE_EXHAUSTED", "429"),
     ([{"error": {"code": 503, "message": "Busy", "status": "UNAVAILABLE"}}], 503, "Busy", "UNAVAILABLE", "503"),
     ({"error": "model 'x' not found"}, 404, "model 'x' not found", None, None),
+    ({"error": "Model is overloaded", "error_type": "overloaded"}, None, "Model is overloaded", "overloaded", None),
     ({"message": "Too many", "__type": "ThrottlingException"}, 400, "Too many", "ThrottlingException", None),
     ({"Message": "no access"}, 403, "no access", None, None),
     ({"object": "error", "message": "vLLM's own", "type": "BadRequestError", "code": 400}, None,
@@ -265,6 +266,7 @@ def test_a_word_that_says_try_again_outranks_one_that_does_not() -> None:
     ("openai_responses", {"type": "response.failed", "response": {"id": "r", "object": "response", "status": "failed",
                                                                   "error": {"code": "slow_down", "message": "Busy."}}}),
     ("openai_chat", {"error": {"code": "server_is_overloaded", "message": "Busy."}}),
+    ("openai_chat", {"error": "Busy.", "error_type": "overloaded"}),
     ("anthropic_messages", {"type": "error", "error": {"type": "overloaded_error", "message": "Busy."}}),
 ])
 def test_an_overload_inside_a_stream_may_be_tried_again(api: str, event: dict[str, Any]) -> None:

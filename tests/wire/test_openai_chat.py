@@ -126,6 +126,15 @@ WORDS = [
 ]
 
 
+@pytest.mark.parametrize(("word", "stop", "detail"), [
+    ("guardrail_intervened", Stop.SAFETY_BLOCKED, "guardrail"),
+    ("MALFORMED_FUNCTION_CALL", Stop.MALFORMED_TOOL_CALL, None),
+])
+def test_words_of_bedrock_and_gemini_that_gateways_pass_on(word: str, stop: Stop, detail: str | None) -> None:
+    for data in (whole({"content": "Hi"}, word), sse(chunk({"content": "Hi"}), chunk({}, word))):
+        assert reason(read(data)) == (stop, detail, word)
+
+
 def test_a_failure_under_a_good_status_may_be_tried_again() -> None:
     for data in (whole({"content": "Hi"}, "error"), sse(chunk({"content": "Hi"}), chunk({}, "error"))):
         assert reason(read(data)) == (Stop.ERROR, "retryable: server failure under HTTP 200", "error")

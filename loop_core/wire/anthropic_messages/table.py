@@ -45,6 +45,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _SDK),
     "compaction": StopRow(Stop.PAUSED, "echo", "anthropic 2.12.0 types/beta/beta_stop_reason.py"),
     "sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive", "undocumented; pi-ai 1.5.2 api/anthropic-messages.js"),
+    "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", "1rgs/claude-code-proxy server.py"),
     UNNAMED: StopRow(Stop.UNKNOWN, "unnamed", "musistudio/llms@ac0fafe anthropic.transformer.ts (a filter); lmdeploy "
                      "0.18.0 serve/anthropic/adapter.py (failure, abort); ollama anthropic/anthropic.go mapStopReason"),
 }
