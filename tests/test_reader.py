@@ -175,3 +175,15 @@ def test_a_request_goes_over_into_another_format_unless_fields_of_its_own_would_
 def test_a_request_that_is_no_json_object_is_refused(data: bytes) -> None:
     with pytest.raises(DecodeError, match=r"openai_chat: byte 0: the body is not (a )?JSON"):
         loop_core.decode_request("openai_chat", data)
+
+
+@pytest.mark.parametrize("name", ["text", "arguments", "raw", "raw_arguments"])
+def test_a_call_whose_cut_arguments_a_translator_wrapped_is_held(name):
+    """Claude Code Router and others put arguments that do not parse into an object of one text."""
+    block = {"type": "tool_use", "id": "t1", "name": "write", "input": {name: '{"path": "a.txt", "content": "half'}}
+    body = {"id": "m", "type": "message", "role": "assistant", "content": [block], "stop_reason": "tool_use"}
+    for tools in ([{"name": "write", "input_schema": {"type": "object"}}], []):
+        asks = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "tools": tools}
+        reading = loop_core.read("anthropic_messages", json.dumps(body).encode(), request=asks)
+        assert [verdict.admission for verdict in reading.calls] == ["held"]
+        assert reading.stop_reason == "max_tokens"

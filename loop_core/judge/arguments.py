@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from loop_core.json_parser import from_json_prefix
-from loop_core.values import CallKind, Tool, ToolCall
+from loop_core.values import ArgsForm, CallKind, Tool, ToolCall
 
 _KEPT_AS_IS = frozenset({"enum", "const", "default", "example", "examples", "required"})
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
@@ -213,6 +213,31 @@ def parse(raw: str | None) -> Arguments:
 def parse_call(call: ToolCall) -> Arguments:
     """Parses the arguments of a call strictly; if no character of them was sent, they count as empty."""
     return parse("" if call.arguments_unsent else call.arguments)
+
+
+WRAPPINGS: Mapping[str, str] = {
+    "text": "musistudio/llms@ac0fafe transformer/anthropic.transformer.ts (Claude Code Router)",
+    "raw": "1rgs/claude-code-proxy@dd4a29a server.py",
+    "arguments": "EricLBuehler/mistral.rs@9e92262 mistralrs-server-core/src/anthropic.rs",
+    "raw_arguments": "lmdeploy 0.18.0 serve/anthropic/adapter.py",
+}
+"""The only member of an input that a translator makes of arguments that it could not parse -> who does so."""
+_BEGUN = re.compile(r'\s*\{\s*"')
+
+
+def parse_input(call: ToolCall) -> Arguments:
+    """As `parse_call`, but an object that a translator wrapped around cut arguments is cut as they are."""
+    reading = parse_call(call)
+    if call.form is not ArgsForm.OBJECT or not reading.value or len(reading.value) != 1:
+        return reading
+    ((name, inner),) = reading.value.items()
+    if name not in WRAPPINGS or type(inner) is not str or _BEGUN.match(inner) is None:
+        return reading
+    within = parse(inner)
+    if within.shape is not ArgumentShape.CUT:
+        return reading
+    problem = f"a translator put them under {name!r}, as they could not be parsed: {within.problem}"
+    return Arguments(ArgumentShape.CUT, None, len(call.arguments or ""), problem)
 
 
 def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from loop_core.judge import arguments, endings
-from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call
+from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call, parse_input
 from loop_core.judge.endings import Ending, EndingSign, ending_of, has_calls, hit_stop_string
 from loop_core.judge.signs import Sign, stops_in_the_middle
 from loop_core.values import (
@@ -382,7 +382,7 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
 
 def _readings(calls: Sequence[ToolCall]) -> tuple[tuple[ToolCall, Arguments], ...]:
     mine = (call for call in calls if call.kind is CallKind.FUNCTION)
-    return tuple([(call, parse_call(call)) for call in mine if not is_phantom(call)])
+    return tuple([(call, parse_input(call)) for call in mine if not is_phantom(call)])
 
 
 def _promotes(response: ChatResponse, request: Request | None) -> bool:

@@ -14,7 +14,15 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.judge import arguments
-from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse, parse_call
+from loop_core.judge.arguments import (
+    Arguments,
+    ArgumentShape,
+    is_phantom,
+    means_empty_object,
+    parse,
+    parse_call,
+    parse_input,
+)
 from loop_core.judge.classify import Judgement
 from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall, tools_by_name
 
@@ -79,7 +87,7 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
                        "the provider sent two different texts of its arguments, and nothing shows which is meant")
     # Zoo Code's analysis: a cut without a word.
     reason = Stop.MAX_TOKENS if judgement.cap_reached else judgement.stop.normalized
-    reading = parse_call(call)
+    reading = parse_input(call)
     # Before the reason: where the call itself is cut, the verdict says where, which helps more than the word.
     shape_problem = _incomplete(call, reading, tool, judgement.stop)
     if shape_problem is not None:

@@ -53,6 +53,8 @@ MARKS: tuple[ErrorMark, ...] = (
     ErrorMark("error.policy",
               r"\b((bio|cyber)_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",
               Stop.SAFETY_BLOCKED, "policy", "OpenAI Responses error codes"),
+    ErrorMark("error.sensitive", r"base_resp:102[67]\b", Stop.SAFETY_BLOCKED, "sensitive",
+              "platform.minimax.io api-reference/errorcode: 1026 for the prompt, 1027 for the answer"),
     ErrorMark("error.guardrail", r"guardrail(s)? (intervened|blocked)|blocked by .{0,20}guardrail",
               Stop.SAFETY_BLOCKED, "guardrail", "Bedrock; Groq"),
     ErrorMark("error.context_code", r"context_length_exceeded|context_window_exceeded|exceed_context_size",
@@ -78,6 +80,7 @@ RETRYABLE_WORDS: frozenset[str] = frozenset({
     "internalservererror", "overloaded", "server_is_overloaded", "server_overloaded", "slow_down",
     "service_unavailable_error", "flex_unavailable", "connection_failed", "request_timeout", "internal_error",
     "conflict_error", "memory_path_conflict_error",
+    "base_resp:1000", "base_resp:1001", "base_resp:1002", "base_resp:1024", "base_resp:1033",
 })
 FATAL_WORDS: frozenset[str] = frozenset({
     "insufficient_quota", "invalid_prompt", "data_residency_mismatch",
@@ -158,7 +161,11 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
         message = _text(inner.get("message") or raw or inner)
         return message, _word(inner.get("type") or inner.get("status")), _word(_inner_code(inner))
     if inner:  # a text alone, as Ollama sends it (docs/api.md)
-        return _text(inner), _word(body.get("type")), _word(body.get("code") or body.get("status_code"))
+        kind = body.get("type") or body.get("error_type")  # the second is TGI's (router/src/server.rs)
+        return _text(inner), _word(kind), _word(body.get("code") or body.get("status_code"))
+    told = body.get("base_resp")  # MiniMax sends 0 in every other answer (platform.minimax.io api-reference/errorcode)
+    if isinstance(told, dict) and told.get("status_code"):
+        return _text(told.get("status_msg")), f"base_resp:{_word(told['status_code'])}", _word(told["status_code"])
     # vLLM's shape first (goose PR#8031), then AWS's, which spells the message in two ways and the kind as `__type`.
     if body.get("object") == "error" or (failed and ("message" in body or "Message" in body)):
         kind = body.get("type") or body.get("__type") or body.get("code")

@@ -76,9 +76,9 @@ class Profile(NamedTuple):
     """How the output cap is named in a chat request, where that is not `max_tokens`."""
     stream_usage: bool = True
     """Whether a streamed chat request may ask for its usage (`stream_options`)."""
-    native_fields: tuple[str, ...] = ("native_finish_reason",)
-    """Fields that carry the word of the provider behind a router, or of the engine; they may only tighten, so that the
-    one that routers share is read whoever answers."""
+    native_fields: tuple[str, ...] = ("native_finish_reason", "eos_reason")
+    """Fields that carry the word of the provider behind a router, or of the engine; they may only tighten, so that
+    those that routers pass on are read whoever answers."""
     at_cap: Mapping[str, str] = {}
     """Format -> the end-of-turn word that it says over an answer that the output cap cut."""
     truncated_flag: str | None = None

@@ -31,6 +31,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, _SDK),
     "length": StopRow(Stop.MAX_TOKENS, None, _SDK),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
+    "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", "vllm v1/engine/__init__.py; mistral.rs"),
     "abort": StopRow(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
 }
 """Native word -> mapped reason."""

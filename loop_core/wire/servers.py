@@ -38,6 +38,13 @@ TGI_WORDS: Mapping[str, StopRow] = {
 }
 
 
+_WATSONX = "@ibm-cloud/watsonx-ai 1.7.16 vml_v1 TextChatResultChoice.FinishReason"
+_PORTKEY = "@portkey-ai/gateway 1.15.2 providers/utils.ts: the provider's word, unless strictOpenAiCompliance is set"
+_LMDEPLOY = "lmdeploy 0.18.0 serve/openai/protocol.py"
+_TABBY = "theroyallab/tabbyAPI@e632af4 backends/exllamav3/model.py: eos_reason"
+_MISTRAL_RS = "EricLBuehler/mistral.rs@9e92262 mistralrs-core/src"
+
+
 SERVERS: tuple[Profile, ...] = (
     # -- providers of their own models ---------------------------------------------------------------------------
     Profile(
@@ -71,8 +78,6 @@ SERVERS: tuple[Profile, ...] = (
         "mistral", (CHAT,), hosts=("api.mistral.ai", "codestral.mistral.ai"), headers=("mistral-correlation-id",),
         words={
             "model_length": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "mistralai 3.7.0 chatcompletionchoice.py:23"),
-            "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200",
-                            "mistralai 3.7.0 chatcompletionchoice.py:23"),
         },
         reasoning_under_cap=True, cap_source="usage does not split thinking off, and recorded caps are met exactly",
         prefill=Prefill.PREFIX,
@@ -113,8 +118,6 @@ SERVERS: tuple[Profile, ...] = (
             "complete": StopRow(Stop.END_TURN, None, "cohere 7.3.1 types/chat_finish_reason.py"),
             "stop_sequence": StopRow(Stop.END_TURN, None, "cohere 7.3.1 types/chat_finish_reason.py"),
             "tool_call": StopRow(Stop.TOOL_CALL, None, "cohere 7.3.1 types/chat_finish_reason.py"),
-            "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200",
-                            "cohere 7.3.1 types/chat_finish_reason.py"),
             "timeout": StopRow(Stop.ERROR, "retryable: timeout", "cohere 7.3.1 types/chat_finish_reason.py"),
             "error_toxic": StopRow(Stop.SAFETY_BLOCKED, "toxic", "cohere 7.3.1 types/finish_reason.py (v1)"),
             "error_limit": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "cohere 7.3.1 types/finish_reason.py (v1)"),
@@ -157,6 +160,11 @@ SERVERS: tuple[Profile, ...] = (
         cap_source=_UNKNOWN,
         lies=("refuses a history with invalid arguments, however often it is sent (zeroclaw#8931)",),
     ),
+    Profile(
+        "hunyuan", (CHAT, MESSAGES), hosts=("hunyuan.cloud.tencent.com",), cap_source=_UNKNOWN,
+        words={"sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive",
+                                   "tencentcloud-sdk-python-hunyuan 3.1.180 v20230901/models.py Choice")},
+    ),
     # -- clouds that serve the models of others ------------------------------------------------------------------
     Profile(
         "github_copilot", (CHAT, RESPONSES, MESSAGES), hosts=("githubcopilot.com",), body=(mark("copilot_usage"),),
@@ -190,6 +198,13 @@ SERVERS: tuple[Profile, ...] = (
         prefill_models=CLAUDE, echoes=False, contexts=CLAUDE_CONTEXTS,
     ),
     Profile(
+        "watsonx", (CHAT,), hosts=("ml.cloud.ibm.com",), cap_source=_UNKNOWN,
+        words={
+            "time_limit": StopRow(Stop.ERROR, "retryable: time limit, the output is partial", _WATSONX),
+            "cancelled": StopRow(Stop.CANCELLED, None, _WATSONX),
+        },
+    ),
+    Profile(
         "groq", (CHAT, RESPONSES), hosts=("api.groq.com",), headers=("x-groq-*",), body=(mark("x_groq"),),
         reasoning_under_cap=True, cap_source="a write-up on dev.to of empty answers whose budget went into thinking",
         lies=("a call that its parser cannot read becomes an HTTP 400 with failed_generation (Groq error codes)",),
@@ -209,8 +224,6 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "fireworks", (CHAT, RESPONSES, MESSAGES), hosts=("api.fireworks.ai",), cap_source=_UNKNOWN,
-        words={"error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200",
-                               "fireworks-ai 1.2.30 types/shared/choice.py:25")},
         lies=("cuts at 2,000 tokens where the request sets no cap (docs.fireworks.ai FAQ)",),
     ),
     Profile(
@@ -234,8 +247,6 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "openrouter", (CHAT, RESPONSES, MESSAGES), hosts=("openrouter.ai",), headers=("x-generation-id",),
         body=(mark("id", like=r"^gen-\d{10}-"), mark("response", "id", like=r"^gen-\d{10}-")),
-        words={"error": StopRow(Stop.ERROR, "retryable: the provider behind the router failed",
-                               "openrouter 1.3.84 components/chatfinishreasonenum.py")},
         cap_source=f"{_UPSTREAM}; a cap under 16 is raised for OpenAI's models (recorded: 16 tokens under a cap of 1)",
         prefill_models=CLAUDE,
         lies=("says tool_calls over a cut call; its native word says length (recorded; hermes-agent PR#7693)",),
@@ -259,6 +270,22 @@ SERVERS: tuple[Profile, ...] = (
               "turns pause_turn into length (LiteLLM 1.109.1)",
               "says tool_calls over a cut answer of Gemini or Ollama that holds any call (LiteLLM 1.109.1)"),
     ),
+    Profile(
+        "portkey", (CHAT, RESPONSES, MESSAGES), hosts=("api.portkey.ai",), headers=("x-portkey-*",),
+        cap_source=_UPSTREAM,
+        words={
+            "end_turn": StopRow(Stop.END_TURN, None, _PORTKEY),
+            "stop_sequence": StopRow(Stop.END_TURN, None, _PORTKEY),
+            "complete": StopRow(Stop.END_TURN, None, _PORTKEY),
+            "eos": StopRow(Stop.END_TURN, None, _PORTKEY),
+            "tool_use": StopRow(Stop.TOOL_CALL, None, _PORTKEY),
+            "tool_call": StopRow(Stop.TOOL_CALL, None, _PORTKEY),
+            "model_length": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _PORTKEY),
+            "content_filtered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", _PORTKEY),
+            "safety": StopRow(Stop.SAFETY_BLOCKED, None, _PORTKEY),
+        },
+        lies=("under strictOpenAiCompliance failures, malformed calls and absent words are stop (finishReasonMap.ts)",),
+    ),
     # -- servers that anyone runs --------------------------------------------------------------------------------
     Profile(
         "llama_cpp", (CHAT, RESPONSES, MESSAGES), headers=("server=llama.cpp",),
@@ -270,7 +297,8 @@ SERVERS: tuple[Profile, ...] = (
             "none": StopRow(Stop.INTERRUPTED, None, "llama.cpp PR#10722: stop_type"),
         },
         reasoning_under_cap=True, cap_source="n_predict counts every token that is generated",
-        prefill=Prefill.PLAIN, native_fields=("native_finish_reason", "stop_type"), truncated_flag="truncated",
+        prefill=Prefill.PLAIN, truncated_flag="truncated",
+        native_fields=("native_finish_reason", "eos_reason", "stop_type"),
         at_cap={RESPONSES: "completed"},
         lies=("length also means that the context was full, an indentation or a time limit (llama.cpp PR#28711)",
               "the Responses endpoint says completed over a cut at max_output_tokens (seen with SmolLM2, two builds)",
@@ -281,7 +309,6 @@ SERVERS: tuple[Profile, ...] = (
         body=(mark("kv_transfer_params"), mark("prompt_logprobs"), mark("system_fingerprint", like=r"^vllm-"),
               mark("choices", 0, "stop_reason")),  # beside finish_reason: the stop string or token
         words={
-            "error": StopRow(Stop.ERROR, "retryable: the engine failed", "vllm v1/engine/__init__.py"),
             "repetition": StopRow(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py"),
         },
         reasoning_under_cap=True, cap_source="max_tokens counts every token that is generated",
@@ -309,15 +336,45 @@ SERVERS: tuple[Profile, ...] = (
         lies=("tool_calls may be an object instead of a list (TGI #2794)", "the id of a call is empty (wire notes)"),
     ),
     Profile(
-        "mistral_rs", (CHAT, RESPONSES), body=(mark("usage", "avg_compl_tok_per_sec"),), cap_source=_UNKNOWN,
+        "mistral_rs", (CHAT, RESPONSES, MESSAGES), body=(mark("usage", "avg_compl_tok_per_sec"),), cap_source=_UNKNOWN,
+        words={
+            "canceled": StopRow(Stop.CANCELLED, None, f"{_MISTRAL_RS}/sequence.rs StopReason"),
+        },
+        at_cap={RESPONSES: "completed"},
+        lies=("the Responses endpoint says completed over every end (mistralrs-server-core/src/responses.rs)",
+              "the Messages endpoint says end_turn over a failure (mistralrs-server-core/src/anthropic.rs)"),
+    ),
+    Profile(
+        "tabby_api", (CHAT,),
+        body=(mark("choices", 0, "eos_reason"), mark("usage", "completion_tokens_per_sec")),
+        words={
+            "max_new_tokens": StopRow(Stop.MAX_TOKENS, None, _TABBY),
+            "loop_detected": StopRow(Stop.ERROR, "fatal: the output repeats itself", _TABBY),
+        },
+        reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
+        lies=("says tool_calls over every answer that holds a call; eos_reason says max_new_tokens "
+              "(tabbyAPI endpoints/OAI/utils/chat_completion.py)",
+              "says stop over a loop; eos_reason says loop_detected (tabbyAPI backends/exllamav3/model.py)"),
+    ),
+    Profile(
+        "lmdeploy", (CHAT, MESSAGES), ports=(23333,), cap_source="max_new_tokens counts every token that is generated",
+        words={
+            "parse_error": StopRow(Stop.MALFORMED_TOOL_CALL, None, _LMDEPLOY),
+        },
+        lies=("the Messages endpoint says stop_sequence over a failure and an abort "
+              "(lmdeploy 0.18.0 serve/anthropic/adapter.py)",),
     ),
     Profile(
         "ollama", (OLLAMA, CHAT, RESPONSES, MESSAGES), hosts=("ollama.com",), ports=(11434,),  # its default port
         body=(mark("system_fingerprint", like=r"^fp_ollama$"), mark("done")),
         reasoning_under_cap=True, cap_source="num_predict counts every token that is generated",
+        at_cap={RESPONSES: "completed"},
         lies=("length also means that num_ctx was full (TradingAgents#168)",
               "an absent done_reason means that the runner lost its connection (ollama llm/server.go)",
-              "parallel calls have the same index 0 in chat completions (ollama#15457)"),
+              "parallel calls have the same index 0 in chat completions (ollama#15457)",
+              "the Responses endpoint says completed over every end (ollama openai/responses.go)",
+              "the Messages endpoint says tool_use over a cut answer that holds any call "
+              "(ollama anthropic/anthropic.go mapStopReason)"),
     ),
     Profile(
         # its default port

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop_core.judge.arguments import ArgumentShape, parse, parse_leniently
+from loop_core.judge.arguments import ArgumentShape, parse, parse_call, parse_input, parse_leniently
+from loop_core.values import ArgsForm, ToolCall
 
 texts = st.text(st.sampled_from('ab:,{}[]"\\\n\t\x00/ é\u2028\U0001f600'), max_size=8)
 values = st.recursive(
@@ -118,3 +119,32 @@ def test_the_lenient_reading_shows_what_a_forgiving_agent_would_have_run(raw: st
 def test_no_text_makes_either_reading_fail(raw: str) -> None:
     assert (parse(raw).value is not None) == (parse(raw).shape is ArgumentShape.COMPLETE)
     parse_leniently(raw)
+
+
+# -- what a translator makes of arguments that it could not parse ----------------------------------------------------
+
+
+def given_input(raw: str, form: ArgsForm = ArgsForm.OBJECT) -> ToolCall:
+    return ToolCall("c", "write", raw, True, form=form)
+
+
+@pytest.mark.parametrize("name", ["text", "raw", "arguments", "raw_arguments"])
+def test_cut_arguments_that_a_translator_wrapped_are_cut(name: str) -> None:
+    call = given_input(json.dumps({name: '{"path": "a.txt", "content": "half of'}))
+    assert parse_call(call).shape is ArgumentShape.COMPLETE, "an agent that only parses would run it"
+    read = parse_input(call)
+    assert (read.shape, read.value) == (ArgumentShape.CUT, None)
+    assert f"a translator put them under {name!r}" in read.problem
+
+
+@pytest.mark.parametrize("value", [
+    {"text": "plain words"}, {"text": "{"}, {"text": "{ not JSON"}, {"text": '{"whole": 1}'}, {"text": 5}, {},
+    {"words": '{"path": "a'}, {"text": '{"path": "a', "more": 1},
+])
+def test_an_object_that_no_translator_would_have_made_is_read_as_it_is(value: dict) -> None:
+    assert parse_input(given_input(json.dumps(value))).value == value
+
+
+def test_a_text_that_the_model_wrote_itself_is_no_translators() -> None:
+    raw = json.dumps({"text": '{"path": "a'})
+    assert parse_input(given_input(raw, ArgsForm.STRING)).value == json.loads(raw)

@@ -348,8 +348,8 @@ OLLAMA = {"model": "m", "message": {"role": "assistant", "content": "The first"}
 
 
 @pytest.mark.parametrize(("url", "body", "asks", "said", "denied"), [
-    (MESSAGES, message([BLOCK], "stop_sequence"), {"max_tokens": 1000}, "leave out the stop string",
-     "cut by the provider"),
+    (MESSAGES, {**message([BLOCK], "stop_sequence"), "stop_sequence": "END"}, {"max_tokens": 1000},
+     "leave out the stop string", "cut by the provider"),
     (RESPONSES, {**STEERED, "incomplete_details": {"reason": "max_messages"}},
      {"max_output_tokens": 1000}, "raise the number of messages", "cut by the provider"),
     (RESPONSES, {**STEERED, "incomplete_details": {"reason": "steered"}}, {},

@@ -307,6 +307,26 @@ def test_a_call_under_a_clean_word_of_litellm_is_held_if_the_provider_behind_it_
     assert at["pointer"] == "/choices/0/provider_specific_fields/native_finish_reason"
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_call_under_a_clean_word_of_tabby_api_is_held_if_its_engine_says_that_the_cap_cut_it(streamed):
+    """TabbyAPI says tool_calls for each answer that holds a call, and names the engine's own end beside it."""
+    ended = {"eos_reason": "max_new_tokens"}
+    body = chat(None, "tool_calls", call())
+    body["choices"][0].update(ended)
+    choice = {"index": 0, "delta": {**body["choices"][0]["message"]}, "finish_reason": "tool_calls", **ended}
+    text = f"data: {json.dumps({'id': 'c', 'choices': [choice]})}\n\n" if streamed else json.dumps(body)
+    view_ = shown(asked([user("hi")], text, tools=TOOLS, stream=streamed))
+    made, raw = document(view_), view_.responses[0].exchange.body
+    (answer,) = made["responses"]
+    assert (made["verdict"]["id"], answer["stop_reason"]) == ("call_held", "max_tokens")
+    assert [each["verdict"] for each in answer["tool_calls"]] == ["held"]
+    (at,) = [seen["at"] for seen in answer["evidence"] if seen["rule"] == "judge.native_word"]
+    assert (raw[at["start"] : at["end"]], at["pointer"]) == (b'"max_new_tokens"', "/choices/0/eos_reason")
+    body["choices"][0]["eos_reason"] = "stop_token"
+    (answer,) = document(shown(asked([user("hi")], json.dumps(body), tools=TOOLS)))["responses"]
+    assert [each["verdict"] for each in answer["tool_calls"]] == ["ready"]
+
+
 def test_the_evidence_of_spent_tokens_has_bytes():
     asks = {"model": "m-1", "max_tokens": 40, "messages": [user("hi")]}
     view_ = shown(exchange(asks, json.dumps(chat("Done.", "stop", tokens=40))))

@@ -37,6 +37,7 @@ from loop_core.values import (
 from loop_core.wire import decode
 from loop_core.wire.anthropic_messages import LOSES, PATHS, encode, read_request, recognises
 from loop_core.wire.anthropic_messages.table import STOP_REASONS
+from loop_core.wire.failures import StopRow
 from tests.scenes.essence import essence
 
 API = "anthropic_messages"
@@ -95,7 +96,9 @@ WORDS = [
     ("model_context_window_exceeded", Stop.CONTEXT_WINDOW_EXCEEDED, None),
     ("compaction", Stop.PAUSED, "echo"),
     ("sensitive", Stop.SAFETY_BLOCKED, "sensitive"),
+    ("error", Stop.ERROR, "retryable: server failure under HTTP 200"),
 ]
+NAMED = {"stop_sequence": {"stop_sequence": "END"}}
 MEANS = {word: (stop, detail) for word, stop, detail in WORDS}
 
 
@@ -104,7 +107,7 @@ MEANS = {word: (stop, detail) for word, stop, detail in WORDS}
 
 @pytest.mark.parametrize(("word", "stop", "detail"), WORDS)
 def test_stop_words_of_a_stream(word: str, stop: Stop, detail: str | None) -> None:
-    body = sse(message_start(), *text_block(0, "Hi"), message_delta(word), STOP)
+    body = sse(message_start(), *text_block(0, "Hi"), message_delta(word, **NAMED.get(word, {})), STOP)
     got = decode(API, body)
     assert (got.stop_reason.normalized, got.stop_reason.detail, got.raw_stop_reason) == (stop, detail, word)
     assert (got.saw_stop_reason, got.saw_done, got.streaming) == (True, True, True)
@@ -116,7 +119,7 @@ def test_stop_words_of_a_stream(word: str, stop: Stop, detail: str | None) -> No
 
 @pytest.mark.parametrize(("word", "stop", "detail"), WORDS)
 def test_stop_words_of_a_whole_body(word: str, stop: Stop, detail: str | None) -> None:
-    body = whole([{"type": "text", "text": "Hi"}], word)
+    body = json.dumps({**json.loads(whole([{"type": "text", "text": "Hi"}], word)), **NAMED.get(word, {})}).encode()
     got = decode(API, body)
     assert (got.stop_reason.normalized, got.stop_reason.detail, got.raw_stop_reason) == (stop, detail, word)
     assert (got.text, got.streaming, got.saw_done) == ("Hi", False, False)
@@ -126,7 +129,23 @@ def test_stop_words_of_a_whole_body(word: str, stop: Stop, detail: str | None) -
 
 
 def test_every_word_of_the_table_is_tried_above() -> None:
-    assert {word for word, *_ in WORDS} == set(STOP_REASONS)
+    assert {word for word, *_ in WORDS} == set(STOP_REASONS) - {"stop_sequence.unnamed"}
+
+
+@pytest.mark.parametrize("unnamed", [{"stop_sequence": None}, {"stop_sequence": ""}, {}])
+def test_a_stop_sequence_that_is_not_named_is_no_end(unnamed: dict[str, Any]) -> None:
+    """Translators write the word over a filter, a failure and whatever they do not know."""
+    message = {**json.loads(whole([{"type": "text", "text": "Hi"}], "stop_sequence"))}
+    del message["stop_sequence"]
+    delta = {"type": "message_delta", "delta": {"stop_reason": "stop_sequence", **unnamed}}
+    for body in (json.dumps({**message, **unnamed}).encode(), sse(message_start(), *text_block(0, "Hi"), delta, STOP)):
+        got = decode(API, body)
+        assert (got.stop_reason.normalized, got.stop_reason.detail) == (Stop.UNKNOWN, "unnamed")
+        assert got.raw_stop_reason == "stop_sequence"
+        assert got.stop_reason.evidence[-1].rule == f"{API}.stop_sequence.unnamed"
+        assert got.stop_reason.evidence[-1].at is not None
+        own = decode(API, body, words={"stop_sequence": StopRow(Stop.END_TURN)})
+        assert own.stop_reason.normalized is Stop.END_TURN, "a server whose own word it is"
 
 
 @pytest.mark.parametrize("body", [

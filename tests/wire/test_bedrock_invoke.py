@@ -13,6 +13,7 @@ from inspector.sessions.traffic import by_content, by_path
 from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import admit_all
+from loop_core.reader import read
 from loop_core.values import (
     ChatResponse,
     Message,
@@ -377,3 +378,42 @@ def test_its_address_and_its_chunks() -> None:
     assert by_path(URL.format("x.y%3A0")) == API
     assert by_content(BODIES["claude stream"]) == API
     assert by_content(BODIES["claude"]) == "anthropic_messages"
+
+
+GUARDED = {"amazon-bedrock-guardrailAction": "INTERVENED"}
+
+
+@pytest.mark.parametrize("name", ["claude", "nova", "llama", "titan", "mistral chat"])
+def test_a_guardrail_that_intervened_outranks_the_makers_word(name: str) -> None:
+    """It replaces the answer, and the word stays that of a whole one."""
+    body = json.loads(BODIES[name].replace(b'"max_tokens"', b'"end_turn"').replace(b'"length"', b'"stop"')
+                      .replace(b'"LENGTH"', b'"FINISH"'))
+    clean = decode_response(API, whole({**body, "amazon-bedrock-guardrailAction": "NONE"}))
+    assert clean.stop_reason.normalized is Stop.END_TURN
+    data = whole({**body, **GUARDED})
+    blocked = decode_response(API, data)
+    assert (blocked.stop_reason.normalized, blocked.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "guardrail")
+    assert (blocked.raw_stop_reason, blocked.text) == (clean.raw_stop_reason, "a")
+    at = blocked.stop_reason.evidence[-1].at
+    assert at is not None
+    assert data[at.start : at.end] == b'"INTERVENED"'
+    cut = decode_response(API, whole({**json.loads(BODIES[name]), **GUARDED}))
+    assert cut.stop_reason.normalized is Stop.SAFETY_BLOCKED, "a filtered answer must not be continued"
+
+
+def test_a_guardrail_that_intervened_in_a_stream_holds_its_calls() -> None:
+    events = [
+        {"type": "message_start", "message": {"id": "i", "model": "m", "content": [], "usage": {"input_tokens": 5}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "f",
+                                                                      "input": {}}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"a": 1}'}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}},
+        {"type": "message_stop", **METRICS},
+    ]
+    assert [verdict.admission for verdict in read(API, chunks(*events)).calls] == ["ready"]
+    reading = read(API, chunks(*events[:-1], {**events[-1], **GUARDED}))
+    assert (reading.stop_reason, [verdict.admission for verdict in reading.calls]) == ("safety_blocked", ["held"])
+    llama = decode_response(API, chunks({"generation": "a", "stop_reason": None},
+                                        {"generation": "", "stop_reason": "stop", **GUARDED}))
+    assert llama.stop_reason.normalized is Stop.SAFETY_BLOCKED

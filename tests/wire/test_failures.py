@@ -28,6 +28,7 @@ def wrapped(message: str, kind: str | None = None, code: Any = None) -> dict[str
      "Quota", "RESOURCE_EXHAUSTED", "429"),
     ([{"error": {"code": 503, "message": "Busy", "status": "UNAVAILABLE"}}], 503, "Busy", "UNAVAILABLE", "503"),
     ({"error": "model 'x' not found"}, 404, "model 'x' not found", None, None),
+    ({"error": "Model is overloaded", "error_type": "overloaded"}, None, "Model is overloaded", "overloaded", None),
     ({"message": "Too many", "__type": "ThrottlingException"}, 400, "Too many", "ThrottlingException", None),
     ({"Message": "no access"}, 403, "no access", None, None),
     ({"object": "error", "message": "vLLM's own", "type": "BadRequestError", "code": 400}, None,
@@ -37,6 +38,8 @@ def wrapped(message: str, kind: str | None = None, code: Any = None) -> dict[str
      "Filtered", None, "content_filter ResponsibleAIPolicyViolation"),
     ({"error": {"metadata": {"raw": "upstream said no"}, "code": 502}}, 502, "upstream said no", None, "502"),
     ({"detail": "Not Found"}, 404, "Not Found", None, None),
+    ({"choices": None, "base_resp": {"status_code": 1004, "status_msg": "login fail"}}, None,
+     "login fail", "base_resp:1004", "1004"),
     ("<html>Bad Gateway</html>", 502, "<html>Bad Gateway</html>", None, None),
     ({}, 500, "{}", None, None),
     (None, 500, "", None, None),
@@ -51,6 +54,7 @@ def test_an_error_is_read_in_every_shape(
 
 @pytest.mark.parametrize("body", [
     {}, {"choices": []}, {"error": None}, {"message": {"role": "assistant"}}, [], "text", None,
+    {"base_resp": {"status_code": 0, "status_msg": ""}}, {"base_resp": {}}, {"base_resp": "x"},
     {"error": {}}, {"error": {"message": "", "type": "", "param": None, "code": 0}},
 ])
 def test_what_reports_no_error_is_none_under_a_good_status(body: Any) -> None:
@@ -148,6 +152,8 @@ FILTER, CONTEXT = Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED
     (wrapped("Refused.", None, "cyber_policy"), FILTER, "policy", "error.policy"),
     (wrapped("Refused.", "cyber_policy"), FILTER, "policy", "error.policy"),
     (wrapped("Refused.", None, "misalignment_policy_violation"), FILTER, "policy", "error.policy"),
+    ({"base_resp": {"status_code": 1026, "status_msg": "x"}}, FILTER, "sensitive", "error.sensitive"),
+    ({"base_resp": {"status_code": 1027, "status_msg": "x"}}, FILTER, "sensitive", "error.sensitive"),
     (wrapped("The guardrail intervened."), FILTER, "guardrail", "error.guardrail"),
     (wrapped("Request blocked by the guardrail."), FILTER, "guardrail", "error.guardrail"),
     (wrapped("Too long.", "invalid_request_error", "context_length_exceeded"), CONTEXT, "input", "error.context_code"),
@@ -189,6 +195,7 @@ def test_any_other_error_is_an_error() -> None:
     "server_is_overloaded", "slow_down", "service_unavailable_error",  # the Codex endpoint, inside a 200
     "server_overloaded", "flex_unavailable", "connection_failed", "request_timeout", "internal_error",  # openai 3.54.0
     "conflict_error", "memory_path_conflict_error",  # anthropic 2.12.0, HTTP 409
+    "base_resp:1000", "base_resp:1001", "base_resp:1002", "base_resp:1024", "base_resp:1033",
 ])
 def test_a_word_that_says_try_again(word: str) -> None:
     """In the middle of a stream, where no HTTP status tells."""
@@ -197,6 +204,21 @@ def test_a_word_that_says_try_again(word: str) -> None:
         assert found is not None
         assert found.retryable
         assert classify(found)[:2] == (Stop.ERROR, "retryable")
+
+
+@pytest.mark.parametrize(("code", "retryable"), [(1002, True), (1004, False)])
+def test_an_error_of_minimax_stands_in_a_field_of_every_answer(code: int, retryable: bool) -> None:
+    failed = {"id": "x", "choices": None, "model": "m", "base_resp": {"status_code": code, "status_msg": "why"}}
+    cut = {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]}
+    stream = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in (cut, failed))
+    for data in (json.dumps(failed).encode(), stream):
+        response = decode("openai_chat", data, http_status=200)
+        assert response.error is not None
+        assert (response.error.message, response.error.retryable) == ("why", retryable)
+        assert response.stop_reason.normalized is Stop.ERROR
+    fine = {**cut["choices"][0], "message": {"content": "Hi"}, "finish_reason": "stop"}
+    clean = decode("openai_chat", json.dumps({"choices": [fine], "base_resp": {"status_code": 0}}).encode())
+    assert (clean.error, clean.stop_reason.normalized) == (None, Stop.END_TURN)
 
 
 @pytest.mark.parametrize("word", ["invalid_request_error", "not_found_error", "INVALID_ARGUMENT", "AccessDenied"])
@@ -244,6 +266,7 @@ def test_a_word_that_says_try_again_outranks_one_that_does_not() -> None:
     ("openai_responses", {"type": "response.failed", "response": {"id": "r", "object": "response", "status": "failed",
                                                                   "error": {"code": "slow_down", "message": "Busy."}}}),
     ("openai_chat", {"error": {"code": "server_is_overloaded", "message": "Busy."}}),
+    ("openai_chat", {"error": "Busy.", "error_type": "overloaded"}),
     ("anthropic_messages", {"type": "error", "error": {"type": "overloaded_error", "message": "Busy."}}),
 ])
 def test_an_overload_inside_a_stream_may_be_tried_again(api: str, event: dict[str, Any]) -> None:

@@ -126,6 +126,32 @@ WORDS = [
 ]
 
 
+@pytest.mark.parametrize(("word", "stop", "detail"), [
+    ("guardrail_intervened", Stop.SAFETY_BLOCKED, "guardrail"),
+    ("MALFORMED_FUNCTION_CALL", Stop.MALFORMED_TOOL_CALL, None),
+])
+def test_words_of_bedrock_and_gemini_that_gateways_pass_on(word: str, stop: Stop, detail: str | None) -> None:
+    for data in (whole({"content": "Hi"}, word), sse(chunk({"content": "Hi"}), chunk({}, word))):
+        assert reason(read(data)) == (stop, detail, word)
+
+
+def test_a_failure_under_a_good_status_may_be_tried_again() -> None:
+    for data in (whole({"content": "Hi"}, "error"), sse(chunk({"content": "Hi"}), chunk({}, "error"))):
+        assert reason(read(data)) == (Stop.ERROR, "retryable: server failure under HTTP 200", "error")
+
+
+def test_the_word_null_is_no_reason() -> None:
+    """KoboldCpp streams the text while there is none yet."""
+    stream = sse(chunk({"content": "Hi"}, "null"), chunk({"content": "."}, "null"), chunk({"content": ""}, "stop"))
+    response = read(stream)
+    assert reason(response) == (Stop.END_TURN, None, "stop")
+    assert (response.text, list(response.findings), dict(response.native)) == ("Hi.", [], {})
+    broken = read(sse(chunk({"content": "Hi"}, "null")))
+    assert (reason(broken), broken.saw_stop_reason) == ((Stop.INTERRUPTED, None, None), False)
+    calls = sse(chunk({"tool_calls": [{**CALL, "index": 0}]}, "null"), chunk({}, "tool_calls"))
+    assert [call.closed for call in read(calls).tool_calls] == [True]
+
+
 @pytest.mark.parametrize(("word", "stop"), WORDS)
 def test_stop_words_mean_the_same_whole_and_streamed(word: str, stop: Stop) -> None:
     for data in (whole({"content": "Hi"}, word), sse(chunk({"content": "Hi"}), chunk({}, word))):
@@ -745,6 +771,13 @@ def test_words_beside_the_reason_are_kept() -> None:
     stream = sse(chunk({"content": "H"}, native_finish_reason=None), last)
     for data in (body.encode(), stream):
         assert read(data).native == {**words, "stop_reason": "154827", "truncated": "true"}
+
+
+def test_the_engines_word_of_tabby_api_is_kept() -> None:
+    choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "stop", "eos_reason": "loop_detected"}
+    for data in (json.dumps({"choices": [choice]}).encode(), sse(chunk({"content": "H"}), chunk({}, "stop",
+                                                                       eos_reason="loop_detected"))):
+        assert read(data).native == {"eos_reason": "loop_detected"}
 
 
 def test_words_that_litellm_passes_on_in_an_object_of_their_own_are_kept() -> None:

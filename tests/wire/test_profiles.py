@@ -58,6 +58,9 @@ HOSTS = [
     (CHAT, "https://api.minimax.io/v1/chat/completions", "minimax"),
     (MESSAGES, "https://api.minimaxi.com/anthropic/v1/messages", "minimax"),
     (CHAT, "https://api.minimax.chat/v1/chat/completions", "minimax"),
+    (CHAT, "https://api.hunyuan.cloud.tencent.com/v1/chat/completions", "hunyuan"),
+    (CHAT, "https://us-south.ml.cloud.ibm.com/ml/v1/text/chat?version=2025-01-01", "watsonx"),
+    (CHAT, "https://api.portkey.ai/v1/chat/completions", "portkey"),
     (CHAT, "https://api.individual.githubcopilot.com/chat/completions", "github_copilot"),
     (RESPONSES, "https://api.githubcopilot.com/responses", "github_copilot"),
     (MESSAGES, "https://api.githubcopilot.com/v1/messages", "github_copilot"),
@@ -152,6 +155,7 @@ HEADERS = [
     (CHAT, "x-litellm-model-id", "x", "litellm"),
     (CHAT, "Server", "llama.cpp", "llama_cpp"),
     (CHAT, "x-compute-type", "1-l4", "tgi"),
+    (CHAT, "x-portkey-last-used-option-index", "config", "portkey"),
 ]
 
 
@@ -213,6 +217,8 @@ BODIES: list[tuple[str, dict[str, Any], str, str]] = [
     (CHAT, {"system_fingerprint": "2.0.1-native"}, "tgi", "/system_fingerprint"),
     (CHAT, {"system_fingerprint": "3.0.1-dev0-sha-0c1c363"}, "tgi", "/system_fingerprint"),
     (CHAT, {"usage": {"avg_compl_tok_per_sec": 9.5}}, "mistral_rs", "/usage/avg_compl_tok_per_sec"),
+    (CHAT, {"choices": [{"eos_reason": "stop_token"}]}, "tabby_api", "/choices/0/eos_reason"),
+    (CHAT, {"usage": {"completion_tokens_per_sec": "Indeterminate"}}, "tabby_api", "/usage/completion_tokens_per_sec"),
     (CHAT, {"system_fingerprint": "fp_ollama"}, "ollama", "/system_fingerprint"),
     (OLLAMA, {"message": {"content": ""}, "done": False}, "ollama", "/done"),
     (CHAT, {"stats": {}}, "lm_studio", "/stats"),
@@ -259,6 +265,7 @@ def test_a_value_that_must_look_so_does_not_count_otherwise() -> None:
     (CHAT, "http://localhost:11434/v1/chat/completions", "ollama"),
     (MESSAGES, "http://0.0.0.0:11434/v1/messages", "ollama"),
     (RESPONSES, "http://127.0.0.1:1234/v1/responses", "lm_studio"), (CHAT, "http://[::1]:11434/v1", "ollama"),
+    (CHAT, "http://localhost:23333/v1/chat/completions", "lmdeploy"),
 ])
 def test_a_port_is_weaker_than_a_body(api: str, url: str, name: str) -> None:
     chosen = choose(api, url)
@@ -294,11 +301,13 @@ KNOWN: dict[str, tuple[bool, Prefill, bool | None, tuple[str, ...]]] = {
     "zai": (None, P.NONE, None, ()),
     "dashscope": (None, P.PARTIAL, None, ("thinking off",)),
     "minimax": (None, P.NONE, None, ("zeroclaw#8931",)),
+    "hunyuan": (None, P.NONE, None, ()),
     "github_copilot": (None, P.NONE, None, ("separate choices",)),
     "azure_foundry": (None, P.NONE, None, ("Grok",)),
     "azure_openai": (True, P.NONE, None, ("without delta",)),
     "bedrock": (True, P.NONE, False, ("messageStop",)),
     "vertex": (True, P.NONE, False, ()),
+    "watsonx": (None, P.NONE, None, ()),
     "groq": (True, P.NONE, None, ("failed_generation",)),
     "cerebras": (None, P.NONE, None, ("dirac",)),
     "nebius": (None, P.NONE, None, ("dirac",)),
@@ -313,13 +322,16 @@ KNOWN: dict[str, tuple[bool, Prefill, bool | None, tuple[str, ...]]] = {
     "vercel_gateway": (None, P.NONE, None, ("reasoning_tokens",)),
     "hf_router": (None, P.NONE, None, ("x_groq",)),
     "litellm": (None, P.NONE, None, ("into stop", "pause_turn", "Gemini or Ollama")),
+    "portkey": (None, P.NONE, None, ("strictOpenAiCompliance",)),
     "llama_cpp": (True, P.PLAIN, None, ("PR#28711", "completed", "prefill")),
     "vllm": (True, P.CONTINUE_FINAL_MESSAGE, False, ("#58228", "{}", "#47903")),
     "sglang": (True, P.NONE, None, ("index", "data frames")),
     "dynamo": (None, P.NONE, None, ("PR#13791", "PR#4723")),
     "tgi": (True, P.NONE, None, ("#2794", "empty")),
-    "mistral_rs": (None, P.NONE, None, ()),
-    "ollama": (True, P.NONE, None, ("num_ctx", "done_reason", "ollama#15457")),
+    "mistral_rs": (None, P.NONE, None, ("Responses", "Messages")),
+    "tabby_api": (True, P.NONE, None, ("eos_reason", "loop_detected")),
+    "lmdeploy": (None, P.NONE, None, ("stop_sequence",)),
+    "ollama": (True, P.NONE, None, ("num_ctx", "done_reason", "ollama#15457", "Responses", "Messages")),
     "lm_studio": (None, P.NONE, None, ("context is full", "#830")),
     "generic": (None, P.NONE, None, ()),
 }
@@ -396,12 +408,13 @@ def test_context_sizes(api: str, url: str, model: str | None, size: int | None) 
 
 
 def test_fields_that_say_more_about_the_end() -> None:
-    assert choose(CHAT, "https://openrouter.ai/api/v1").profile.native_fields == ("native_finish_reason",)
-    assert choose(CHAT).profile.native_fields == ("native_finish_reason",)
+    for profile in SERVERS:
+        assert profile.native_fields[:2] == ("native_finish_reason", "eos_reason"), "routers pass these on"
     llama = profile_named("llama_cpp").profile
-    assert llama.native_fields == ("native_finish_reason", "stop_type")
+    assert llama.native_fields == ("native_finish_reason", "eos_reason", "stop_type")
     assert llama.truncated_flag == "truncated"
-    assert llama.at_cap == {RESPONSES: "completed"}
+    for name in ("llama_cpp", "mistral_rs", "ollama"):
+        assert profile_named(name).profile.at_cap == {RESPONSES: "completed"}
     assert profile_named("vllm").profile.truncated_flag is None
 
 
@@ -409,7 +422,6 @@ def test_fields_that_say_more_about_the_end() -> None:
 
 WORDS = [
     ("mistral", "model_length", Stop.CONTEXT_WINDOW_EXCEEDED, None),
-    ("mistral", "error", Stop.ERROR, "retryable"),
     ("deepseek", "insufficient_system_resource", Stop.ERROR, "retryable"),
     ("xai", "REASON_INVALID", Stop.INTERRUPTED, None),
     ("xai", "REASON_STOP", Stop.END_TURN, None),
@@ -420,7 +432,6 @@ WORDS = [
     ("cohere", "COMPLETE", Stop.END_TURN, None),
     ("cohere", "STOP_SEQUENCE", Stop.END_TURN, None),
     ("cohere", "TOOL_CALL", Stop.TOOL_CALL, None),
-    ("cohere", "ERROR", Stop.ERROR, "retryable"),
     ("cohere", "TIMEOUT", Stop.ERROR, "retryable"),
     ("cohere", "ERROR_TOXIC", Stop.SAFETY_BLOCKED, "toxic"),
     ("cohere", "ERROR_LIMIT", Stop.CONTEXT_WINDOW_EXCEEDED, None),
@@ -429,8 +440,6 @@ WORDS = [
     ("zai", "model_context_window_exceeded", Stop.CONTEXT_WINDOW_EXCEEDED, None),
     ("zai", "network_error", Stop.ERROR, "retryable"),
     ("together", "eos", Stop.END_TURN, None),
-    ("fireworks", "error", Stop.ERROR, "retryable"),
-    ("openrouter", "error", Stop.ERROR, "retryable"),
     ("hf_router", "eos_token", Stop.END_TURN, None),
     ("hf_router", "stop_sequence", Stop.END_TURN, None),
     ("tgi", "eos_token", Stop.END_TURN, None),
@@ -439,8 +448,23 @@ WORDS = [
     ("llama_cpp", "limit", Stop.MAX_TOKENS, None),
     ("llama_cpp", "word", Stop.END_TURN, None),
     ("llama_cpp", "none", Stop.INTERRUPTED, None),
-    ("vllm", "error", Stop.ERROR, "retryable"),
     ("vllm", "repetition", Stop.ERROR, "fatal"),
+    ("hunyuan", "sensitive", Stop.SAFETY_BLOCKED, "sensitive"),
+    ("watsonx", "time_limit", Stop.ERROR, "retryable"),
+    ("watsonx", "cancelled", Stop.CANCELLED, None),
+    ("portkey", "end_turn", Stop.END_TURN, None),
+    ("portkey", "stop_sequence", Stop.END_TURN, None),
+    ("portkey", "COMPLETE", Stop.END_TURN, None),
+    ("portkey", "eos", Stop.END_TURN, None),
+    ("portkey", "tool_use", Stop.TOOL_CALL, None),
+    ("portkey", "TOOL_CALL", Stop.TOOL_CALL, None),
+    ("portkey", "model_length", Stop.CONTEXT_WINDOW_EXCEEDED, None),
+    ("portkey", "content_filtered", Stop.SAFETY_BLOCKED, "content_filter"),
+    ("portkey", "SAFETY", Stop.SAFETY_BLOCKED, None),
+    ("mistral_rs", "canceled", Stop.CANCELLED, None),
+    ("tabby_api", "max_new_tokens", Stop.MAX_TOKENS, None),
+    ("tabby_api", "loop_detected", Stop.ERROR, "fatal"),
+    ("lmdeploy", "parse_error", Stop.MALFORMED_TOOL_CALL, None),
 ]
 
 

@@ -16,11 +16,13 @@ from loop_core.values import (
     At,
     CallKind,
     ChatResponse,
+    Evidence,
     ExchangePart,
     OpaquePart,
     ProviderError,
     ResponsePart,
     Severity,
+    StopReason,
     TextPart,
     ToolCall,
     Usage,
@@ -31,6 +33,7 @@ from loop_core.wire.anthropic_messages.table import (
     FIELDS,
     KINDS,
     STOP_REASONS,
+    UNNAMED,
     MessageBlock,
     completes,
     flatten,
@@ -225,7 +228,17 @@ class Decoder(base.Decoder):
         if self.raw == "tool_use" and not calls:
             self.find(f"{API}.tool_use_without_call", "stop_reason is tool_use, but there is no call", self.raw_at)
         self._look_back(limit)
-        return self.response(parts, refusal=self._refusal)
+        return self.response(parts, self._stop(), refusal=self._refusal)
+
+    def _stop(self) -> StopReason:
+        """The mapped reason; a stop sequence that is not named is none: translators write the word over filters,
+        failures and whatever they do not know."""
+        stop = self.map_word(self.raw, self.raw_at)
+        if self.raw != "stop_sequence" or self.native.get("stop_sequence") or self.raw in self.words:
+            return stop
+        row = STOP_REASONS[UNNAMED]
+        return stop._replace(normalized=row.stop, detail=row.detail,
+                             evidence=(*stop.evidence, Evidence(f"{API}.{UNNAMED}", self.raw_at)))
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
         """The parts without calls of a model that handed over, and the findings that say which model wrote which

@@ -34,6 +34,7 @@ from loop_core.wire.reads import FactRow
 API = "anthropic_messages"
 _SDK = "anthropic 2.12.0 types/stop_reason.py"
 
+UNNAMED = "stop_sequence.unnamed"
 STOP_REASONS: Mapping[str, StopRow] = {
     "end_turn": StopRow(Stop.END_TURN, None, _SDK),
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, _SDK),
@@ -44,7 +45,11 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _SDK),
     "compaction": StopRow(Stop.PAUSED, "echo", "anthropic 2.12.0 types/beta/beta_stop_reason.py"),
     "sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive", "undocumented; pi-ai 1.5.2 api/anthropic-messages.js"),
+    "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", "1rgs/claude-code-proxy server.py"),
+    UNNAMED: StopRow(Stop.UNKNOWN, "unnamed", "musistudio/llms@ac0fafe anthropic.transformer.ts (a filter); lmdeploy "
+                     "0.18.0 serve/anthropic/adapter.py (failure, abort); ollama anthropic/anthropic.go mapStopReason"),
 }
+"""Native word -> mapped reason; the last is a word that contradicts the field beside it."""
 
 LOSES: Mapping[str, str] = {
     "call.form": "a stream sends every input as text and a whole body as an object, whatever it was before",

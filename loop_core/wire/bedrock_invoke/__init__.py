@@ -13,13 +13,14 @@ from typing import Any, ClassVar, NamedTuple
 
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
-from loop_core.values import ArgsForm, At, ChatResponse, Stop, TextPart, ToolCall, Usage
+from loop_core.values import ArgsForm, At, ChatResponse, Evidence, Stop, TextPart, ToolCall, Usage
 from loop_core.wire import base
 from loop_core.wire.anthropic_messages.decode import Decoder as MessagesDecoder
 from loop_core.wire.anthropic_messages.table import LOSES as MESSAGES_LOSES
 from loop_core.wire.anthropic_messages.table import READS as MESSAGES_READS
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as MESSAGES_WORDS
 from loop_core.wire.anthropic_messages.table import STREAM_READS as MESSAGES_STREAM_READS
+from loop_core.wire.anthropic_messages.table import UNNAMED
 from loop_core.wire.bedrock_converse import encode as encode_error
 from loop_core.wire.bedrock_converse.decode import Decoder as ConverseDecoder
 from loop_core.wire.bedrock_converse.table import READS as CONVERSE_READS
@@ -71,7 +72,14 @@ MAKERS_WORDS: Mapping[str, StopRow] = {
     "USER_CANCEL": StopRow(Stop.CANCELLED, None, _COHERE_R),
 }
 """The words of Llama, Mistral, Titan and Cohere."""
-STOP_REASONS: Mapping[str, StopRow] = {**CONVERSE_WORDS, **MESSAGES_WORDS, **MAKERS_WORDS}
+GUARDRAIL = "amazon-bedrock-guardrailAction"
+"""A field of a body, or of a chunk, of any maker."""
+STOP_REASONS: Mapping[str, StopRow] = {
+    **CONVERSE_WORDS, **rest(MESSAGES_WORDS, UNNAMED), **MAKERS_WORDS,
+    GUARDRAIL: StopRow(Stop.SAFETY_BLOCKED, "guardrail", "AWS InvokeModel; langchain-aws 1.9.1 llms/bedrock.py"),
+}
+"""Native word -> mapped reason; the last is a field that outranks a clean word."""
+INTERVENED = "INTERVENED"
 
 LOSES: Mapping[str, str] = MESSAGES_LOSES
 REASON = "stop_reason"
@@ -163,6 +171,7 @@ class Decoder(ConverseDecoder):
         self._texts: list[str] = []
         self._calls: list[ToolCall] = []
         self._read_text = False
+        self._guarded_at: At | None = None
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one frame: a chunk, or an exception."""
@@ -171,6 +180,8 @@ class Decoder(ConverseDecoder):
             return
         inner, text = _open_chunk(event)
         metrics = inner.pop(METRICS, None)
+        if inner.pop(GUARDRAIL, None) == INTERVENED:
+            self._guarded_at = self.at()
         shape = self._shape(inner) or (_COMMAND_R if "event_type" in inner else None)
         if shape is not None:
             self._text(shape, inner, self.at(), text)
@@ -187,6 +198,8 @@ class Decoder(ConverseDecoder):
 
     def on_body(self, body: Any) -> None:
         """Reads a whole body or an error."""
+        if body.get(GUARDRAIL) == INTERVENED:
+            self._guarded_at = self.at(GUARDRAIL)
         shape = self._shape(body)
         if self.error is not None or "output" in body:
             super().on_body(_counts_named(body))
@@ -196,7 +209,17 @@ class Decoder(ConverseDecoder):
             self._as(_ChatDecoder if "choices" in body else MessagesDecoder, self.frame[0]).on_body(body)
 
     def build(self) -> ChatResponse:
-        """The response, as far as it arrived."""
+        """The response, as far as it arrived; a guardrail replaces the answer and leaves a clean word."""
+        made = self._made()
+        stop = made.stop_reason
+        if self._guarded_at is None or stop.normalized in (Stop.SAFETY_BLOCKED, Stop.ERROR):
+            return made
+        row = STOP_REASONS[GUARDRAIL]
+        seen = Evidence(f"{API}.guardrail", self._guarded_at, INTERVENED)
+        return replace(made, stop_reason=stop._replace(normalized=row.stop, detail=row.detail,
+                                                       evidence=(*stop.evidence, seen)))
+
+    def _made(self) -> ChatResponse:
         if self._maker is None:
             response = super().build()
             if not self._read_text:

@@ -37,6 +37,7 @@ from loop_core.wire.openai_chat.table import (
     FILTERED,
     FILTERS,
     FOREIGN_REASONS,
+    NO_REASON,
     PASSED_ON,
     PROMPT_FILTERS,
     REFUSAL,
@@ -253,9 +254,10 @@ class Decoder(Base):
 
     def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, at: At) -> None:
         """A finish reason, and what servers put beside it."""
-        if reason is not None:
-            self.raw = reason if type(reason) is str else json.dumps(reason)
-            state.stop(self.raw, at)
+        word = None if reason is None else _word(reason)
+        if word is not None and word not in NO_REASON:
+            self.raw = word
+            state.stop(word, at)
         for holder in (choice.get(PASSED_ON), choice):  # the choice's own word last: it counts
             for name in CHOICE_WORDS if type(holder) is dict else ():
                 if holder.get(name) is not None:
@@ -284,7 +286,7 @@ class Decoder(Base):
         server."""
         at = self.at()
         # vLLM's error is the object itself: {"object": "error", "message": …}.
-        if event.get("error") or event.get("object") == "error" or name == "error":
+        if event.get("error") or event.get("object") == "error" or event.get("base_resp") or name == "error":
             self._failure(event, name, at)
         filtered = _filtered_categories(event.get(PROMPT_FILTERS))
         if filtered:

@@ -19,6 +19,8 @@ from loop_core.wire.reads import FactRow
 API = "openai_chat"
 
 _SDK = "openai 3.54.0 types/chat/chat_completion.py"
+_FAILED = "mistralai 3.7.0; openrouter 1.3.84; fireworks-ai 1.2.30; cohere 7.3.1; vllm; lmdeploy 0.18.0; mistral.rs"
+_GATEWAYS = "litellm 1.110.2 types/llms/openai.py OpenAIChatCompletionFinishReason; @portkey-ai/gateway 1.15.2"
 _ALIAS = "aliases seen in the wild: pi-ai openai-completions.js:1197; ironclaw PR#5665; agentao PR#125"
 
 REFUSAL = "message.refusal"
@@ -36,6 +38,9 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, _ALIAS),
     "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, _ALIAS),
     "abort": StopRow(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
+    "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", _FAILED),
+    "guardrail_intervened": StopRow(Stop.SAFETY_BLOCKED, "guardrail", _GATEWAYS),
+    "malformed_function_call": StopRow(Stop.MALFORMED_TOOL_CALL, None, _GATEWAYS),
     "repetition_truncation": StopRow(Stop.ERROR, "fatal: degenerate, the output repeats itself", "MiMo; TokenHub"),
     REFUSAL: StopRow(Stop.SAFETY_BLOCKED, "refusal", "openai 3.54.0 types/chat/chat_completion_message.py"),
     FILTERED: StopRow(Stop.SAFETY_BLOCKED, FILTERS, "Azure: choices[].content_filter_results.*.filtered"),
@@ -50,8 +55,11 @@ FOREIGN_REASONS: Mapping[str, ForeignWord] = {
 }
 """Words before a colon: `function_call_filter: MALFORMED_FUNCTION_CALL`, `content_filter: PROHIBITED_CONTENT`."""
 
-CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched_stop")
-"""Fields of a choice that say more about the end: OpenRouter and routers; vLLM; SGLang."""
+NO_REASON: frozenset[str] = frozenset({"null"})
+"""Finish reasons that are none: KoboldCpp streams the text (LostRuins/koboldcpp@2da346a koboldcpp.py)."""
+
+CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched_stop", "eos_reason")
+"""Fields of a choice that say more about the end: OpenRouter and routers; vLLM; SGLang; TabbyAPI."""
 
 PASSED_ON = "provider_specific_fields"
 """The object of a choice in which LiteLLM keeps such fields of the provider behind it (litellm 1.110.2, `Choices`)."""
