@@ -144,8 +144,6 @@ SERVERS: tuple[Profile, ...] = (
         "zai", (CHAT, MESSAGES), hosts=("api.z.ai", "open.bigmodel.cn"), cap_source=_UNKNOWN,
         words={
             "sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive", "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
-            "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None,
-                                                    "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
             "network_error": StopRow(Stop.ERROR, "retryable: inference broke off, the output is partial",
                                     "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
         },

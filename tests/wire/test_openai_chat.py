@@ -129,8 +129,10 @@ WORDS = [
 @pytest.mark.parametrize(("word", "stop", "detail"), [
     ("guardrail_intervened", Stop.SAFETY_BLOCKED, "guardrail"),
     ("MALFORMED_FUNCTION_CALL", Stop.MALFORMED_TOOL_CALL, None),
+    ("model_context_window_exceeded", Stop.CONTEXT_WINDOW_EXCEEDED, None),
+    ("refusal", Stop.SAFETY_BLOCKED, "refusal"),
 ])
-def test_words_of_bedrock_and_gemini_that_gateways_pass_on(word: str, stop: Stop, detail: str | None) -> None:
+def test_words_of_other_formats_that_gateways_pass_on(word: str, stop: Stop, detail: str | None) -> None:
     for data in (whole({"content": "Hi"}, word), sse(chunk({"content": "Hi"}), chunk({}, word))):
         assert reason(read(data)) == (stop, detail, word)
 

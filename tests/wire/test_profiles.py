@@ -437,7 +437,6 @@ WORDS = [
     ("cohere", "ERROR_LIMIT", Stop.CONTEXT_WINDOW_EXCEEDED, None),
     ("cohere", "USER_CANCEL", Stop.CANCELLED, None),
     ("zai", "sensitive", Stop.SAFETY_BLOCKED, "sensitive"),
-    ("zai", "model_context_window_exceeded", Stop.CONTEXT_WINDOW_EXCEEDED, None),
     ("zai", "network_error", Stop.ERROR, "retryable"),
     ("together", "eos", Stop.END_TURN, None),
     ("hf_router", "eos_token", Stop.END_TURN, None),

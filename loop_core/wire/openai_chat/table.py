@@ -21,6 +21,7 @@ API = "openai_chat"
 _SDK = "openai 3.54.0 types/chat/chat_completion.py"
 _FAILED = "mistralai 3.7.0; openrouter 1.3.84; fireworks-ai 1.2.30; cohere 7.3.1; vllm; lmdeploy 0.18.0; mistral.rs"
 _GATEWAYS = "litellm 1.110.2 types/llms/openai.py OpenAIChatCompletionFinishReason; @portkey-ai/gateway 1.15.2"
+_CLAUDES = "QuantumNous/new-api@956d9f1 relay/reasonmap/reasonmap.go; litellm 1.110.2; pydantic-ai 2.68.0 zai.py:35"
 _ALIAS = "aliases seen in the wild: pi-ai openai-completions.js:1197; ironclaw PR#5665; agentao PR#125"
 
 REFUSAL = "message.refusal"
@@ -41,6 +42,8 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", _FAILED),
     "guardrail_intervened": StopRow(Stop.SAFETY_BLOCKED, "guardrail", _GATEWAYS),
     "malformed_function_call": StopRow(Stop.MALFORMED_TOOL_CALL, None, _GATEWAYS),
+    "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _CLAUDES),
+    "refusal": StopRow(Stop.SAFETY_BLOCKED, "refusal", _CLAUDES),
     "repetition_truncation": StopRow(Stop.ERROR, "fatal: degenerate, the output repeats itself", "MiMo; TokenHub"),
     REFUSAL: StopRow(Stop.SAFETY_BLOCKED, "refusal", "openai 3.54.0 types/chat/chat_completion_message.py"),
     FILTERED: StopRow(Stop.SAFETY_BLOCKED, FILTERS, "Azure: choices[].content_filter_results.*.filtered"),
