@@ -187,3 +187,17 @@ def test_a_call_whose_cut_arguments_a_translator_wrapped_is_held(name):
         reading = loop_core.read("anthropic_messages", json.dumps(body).encode(), request=asks)
         assert [verdict.admission for verdict in reading.calls] == ["held"]
         assert reading.stop_reason == "max_tokens"
+
+
+@pytest.mark.parametrize(("port", "spent", "admitted"), [
+    (9997, 100, "held"), (5000, 100, "held"), (9997, 99, "ready"), (8000, 100, "ready"),
+])
+def test_a_call_of_a_server_that_says_tool_calls_over_every_call_is_held_at_the_cap(port, spent, admitted):
+    call = {"id": "c", "type": "function", "function": {"name": "write", "arguments": '{"path": "a.txt"}'}}
+    choice = {"index": 0, "message": {"content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    body = {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice],
+            "usage": {"prompt_tokens": 9, "completion_tokens": spent}}
+    asks = {"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": "hi"}]}
+    reading = loop_core.read("openai_chat", json.dumps(body).encode(), request=asks,
+                             url=f"http://localhost:{port}/v1/chat/completions")
+    assert [verdict.admission for verdict in reading.calls] == [admitted]

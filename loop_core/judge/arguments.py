@@ -225,19 +225,34 @@ WRAPPINGS: Mapping[str, str] = {
 _BEGUN = re.compile(r'\s*\{\s*"')
 
 
-def parse_input(call: ToolCall) -> Arguments:
-    """As `parse_call`, but an object that a translator wrapped around cut arguments is cut as they are."""
+def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
+    """As `parse_call`, but an object that a translator wrapped around arguments is cut or invalid as they are.
+
+    Cut arguments show that by themselves; invalid ones only if the tool has no such parameter.
+    """
     reading = parse_call(call)
     if call.form is not ArgsForm.OBJECT or not reading.value or len(reading.value) != 1:
         return reading
     ((name, inner),) = reading.value.items()
-    if name not in WRAPPINGS or type(inner) is not str or _BEGUN.match(inner) is None:
+    if name not in WRAPPINGS or type(inner) is not str:
         return reading
     within = parse(inner)
-    if within.shape is not ArgumentShape.CUT:
+    if within.shape is ArgumentShape.COMPLETE or (within.shape is ArgumentShape.CUT and _BEGUN.match(inner) is None):
         return reading
+    if within.shape is not ArgumentShape.CUT and _may_take(tool, name):
+        return reading
+    shape = within.shape if within.shape is ArgumentShape.CUT else ArgumentShape.INVALID
     problem = f"a translator put them under {name!r}, as they could not be parsed: {within.problem}"
-    return Arguments(ArgumentShape.CUT, None, len(call.arguments or ""), problem)
+    return Arguments(shape, None, len(call.arguments or ""), problem)
+
+
+def _may_take(tool: Tool | None, name: str) -> bool:
+    """Whether a tool may have a parameter of this name; it surely has not only where its schema shows all of them."""
+    schema = tool.schema if tool is not None else None
+    if schema is None or not COMPOSING_KEYWORDS.isdisjoint(schema) or schema.get("additionalProperties"):
+        return True
+    declared = schema.get("properties")
+    return not isinstance(declared, Mapping) or name in declared
 
 
 def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:

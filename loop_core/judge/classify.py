@@ -326,7 +326,7 @@ def judge(
     findings: list[Finding] = []
     cap_reached = False
     every_call = response.tool_calls
-    case = JudgeCase(response, request, speaker, native, every_call, _readings(every_call))
+    case = JudgeCase(response, request, speaker, native, every_call, _readings(every_call, request))
     for name, rule in RULES:
         correction = rule(case, stop)
         if correction is None:
@@ -380,15 +380,15 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
     return found
 
 
-def _readings(calls: Sequence[ToolCall]) -> tuple[tuple[ToolCall, Arguments], ...]:
-    mine = (call for call in calls if call.kind is CallKind.FUNCTION)
-    return tuple([(call, parse_input(call)) for call in mine if not is_phantom(call)])
+def _readings(calls: Sequence[ToolCall], request: Request | None) -> tuple[tuple[ToolCall, Arguments], ...]:
+    tools = tools_by_name(request.tools if request else ())
+    mine = [call for call in calls if call.kind is CallKind.FUNCTION and not is_phantom(call)]
+    return tuple([(call, parse_input(call, tools.get(call.name))) for call in mine])
 
 
 def _promotes(response: ChatResponse, request: Request | None) -> bool:
     """Whether the calls under `end_turn` are complete: closed, with a whole payload. Schemas are not considered, since
-    a call that its schema refuses is a call too, and gets its error.
-    """
+    a call that its schema refuses is a call too, and gets its error."""
     tools = tools_by_name(request.tools if request else ())
     calls = [call for call in response.tool_calls if not is_phantom(call)]
     return bool(calls) and all(call.closed and _whole(call, tools.get(call.name)) for call in calls)

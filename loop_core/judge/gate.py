@@ -87,7 +87,7 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
                        "the provider sent two different texts of its arguments, and nothing shows which is meant")
     # Zoo Code's analysis: a cut without a word.
     reason = Stop.MAX_TOKENS if judgement.cap_reached else judgement.stop.normalized
-    reading = parse_input(call)
+    reading = parse_input(call, tool)
     # Before the reason: where the call itself is cut, the verdict says where, which helps more than the word.
     shape_problem = _incomplete(call, reading, tool, judgement.stop)
     if shape_problem is not None:

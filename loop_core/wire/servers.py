@@ -355,6 +355,17 @@ SERVERS: tuple[Profile, ...] = (
               "says stop over a loop; eos_reason says loop_detected (tabbyAPI backends/exllamav3/model.py)"),
     ),
     Profile(
+        "xinference", (CHAT, MESSAGES), ports=(9997,),  # its default port
+        reasoning_under_cap=True, cap_source="max_tokens counts every token that is generated",
+        lies=("says tool_calls over a cut answer that holds any call (xinference 4.1.0 model/llm/utils.py)",),
+    ),
+    Profile(
+        "text_generation_webui", (CHAT, MESSAGES), ports=(5000,),  # its default port
+        reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
+        lies=("says tool_calls over a cut answer that holds any call "
+              "(oobabooga/text-generation-webui@1dcde41 modules/api/completions.py)",),
+    ),
+    Profile(
         "lmdeploy", (CHAT, MESSAGES), ports=(23333,), cap_source="max_new_tokens counts every token that is generated",
         words={
             "parse_error": StopRow(Stop.MALFORMED_TOOL_CALL, None, _LMDEPLOY),

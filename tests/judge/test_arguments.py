@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop_core.judge.arguments import ArgumentShape, parse, parse_call, parse_input, parse_leniently
-from loop_core.values import ArgsForm, ToolCall
+from loop_core.values import ArgsForm, Tool, ToolCall
 
 texts = st.text(st.sampled_from('ab:,{}[]"\\\n\t\x00/ é\u2028\U0001f600'), max_size=8)
 values = st.recursive(
@@ -143,6 +143,17 @@ def test_cut_arguments_that_a_translator_wrapped_are_cut(name: str) -> None:
 ])
 def test_an_object_that_no_translator_would_have_made_is_read_as_it_is(value: dict) -> None:
     assert parse_input(given_input(json.dumps(value))).value == value
+
+
+@pytest.mark.parametrize("inner", ['{"path": "a"}}', '{}{"path": "a"}', "no JSON", "[1]", ""])
+def test_invalid_arguments_that_a_translator_wrapped_are_invalid_if_the_tool_has_no_such_parameter(inner: str) -> None:
+    call, path = given_input(json.dumps({"text": inner})), {"path": {"type": "string"}}
+    assert parse_input(call, Tool("write", {"type": "object", "properties": path})).shape is ArgumentShape.INVALID
+    for schema in (None, {"type": "object"}, {"type": "object", "properties": {"text": {}}},
+                   {"type": "object", "properties": path, "additionalProperties": True},
+                   {"type": "object", "properties": path, "anyOf": [{}]}):
+        assert parse_input(call, Tool("write", schema)).value == {"text": inner}
+    assert parse_input(call).value == {"text": inner}
 
 
 def test_a_text_that_the_model_wrote_itself_is_no_translators() -> None:

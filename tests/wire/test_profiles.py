@@ -266,6 +266,8 @@ def test_a_value_that_must_look_so_does_not_count_otherwise() -> None:
     (MESSAGES, "http://0.0.0.0:11434/v1/messages", "ollama"),
     (RESPONSES, "http://127.0.0.1:1234/v1/responses", "lm_studio"), (CHAT, "http://[::1]:11434/v1", "ollama"),
     (CHAT, "http://localhost:23333/v1/chat/completions", "lmdeploy"),
+    (CHAT, "http://localhost:9997/v1/chat/completions", "xinference"),
+    (MESSAGES, "http://127.0.0.1:5000/v1/messages", "text_generation_webui"),
 ])
 def test_a_port_is_weaker_than_a_body(api: str, url: str, name: str) -> None:
     chosen = choose(api, url)
@@ -330,6 +332,8 @@ KNOWN: dict[str, tuple[bool, Prefill, bool | None, tuple[str, ...]]] = {
     "tgi": (True, P.NONE, None, ("#2794", "empty")),
     "mistral_rs": (None, P.NONE, None, ("Responses", "Messages")),
     "tabby_api": (True, P.NONE, None, ("eos_reason", "loop_detected")),
+    "xinference": (True, P.NONE, None, ("any call",)),
+    "text_generation_webui": (True, P.NONE, None, ("any call",)),
     "lmdeploy": (None, P.NONE, None, ("stop_sequence",)),
     "ollama": (True, P.NONE, None, ("num_ctx", "done_reason", "ollama#15457", "Responses", "Messages")),
     "lm_studio": (None, P.NONE, None, ("context is full", "#830")),
