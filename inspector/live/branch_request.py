@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from inspector.config.settings import Settings, live_limits, name_of
 from inspector.live.answers import TurnResults, recorded_results
@@ -39,8 +39,12 @@ from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Step, next_step
 from loop_core.wire import wire
 
-if TYPE_CHECKING:
-    from inspector.live.scripted import ScriptedServer
+
+class StandIn(Protocol):
+    """A server of this program that answers in the provider's place."""
+
+    def close(self) -> None:
+        """Stops it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -62,8 +66,8 @@ class BranchRequest:
     spelling: Callable[[LiveRequest], LiveRequest]
     under: str
     """The settings that differ from those of the parent run, in words; `unchanged` if none does."""
-    stand_in: ScriptedServer | None = None
-    """The server of this program that answers in the provider's place; None: the provider is asked."""
+    stand_in: StandIn | None = None
+    """None: the provider is asked."""
 
 
 def branch_request(

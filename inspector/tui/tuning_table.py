@@ -28,9 +28,9 @@ from inspector.whatif.grid_lines import (
     headline_of,
 )
 from inspector.whatif.grid_report import as_csv, document
-from inspector.whatif.grid_run import SmallestCap, TunedGrid, tune
+from inspector.whatif.grid_run import SmallestCap, TunedGrid, cost, tune
 from inspector.whatif.heat import HERE, SHOWS, key, marks
-from inspector.whatif.smallest import Knee, SmallestLimits, cost, knee, smallest
+from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest
 from inspector.whatif.smallest_cap import (
     Fewest,
     best_value,

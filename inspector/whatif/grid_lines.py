@@ -15,15 +15,13 @@ from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
 from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, spent_line, turn_counts, turn_name
 from inspector.whatif.grid import SHORT, End, Value
-from inspector.whatif.grid_run import SmallestCap, TunedGrid
+from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import heat, key, mark_of
 from inspector.whatif.recorded_rounds import raised_limits
 from inspector.whatif.smallest import (
     KNOWN,
-    Edge,
     Knee,
     SmallestLimits,
-    cost,
     ends_unknown,
     every_larger,
     smallest,

@@ -17,9 +17,9 @@ from inspector.report.table import Column, Table, attributes
 from inspector.report.verdict import identifier
 from inspector.whatif.grid import End, TurnGrid, Value
 from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
-from inspector.whatif.grid_run import SmallestCap, TunedGrid
+from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import WIDTH, word
-from inspector.whatif.smallest import BudgetPoint, Edge, Knee, cost, every_larger, knee, limits_of, smallest, why_not
+from inspector.whatif.smallest import BudgetPoint, Knee, every_larger, knee, limits_of, smallest, why_not
 from inspector.whatif.smallest_cap import (
     Fewest,
     best_value,

@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import chain
 from operator import add
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
@@ -27,9 +27,6 @@ from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.sweep import Shapes, Sweep, SweptEnds
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
-
-if TYPE_CHECKING:
-    from inspector.whatif.smallest import Edge
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
 # They inherit what it needs, so that nothing large is ever copied or sent.
@@ -169,6 +166,38 @@ def _sum_of(value: Callable[[End], int]) -> cached_property[list[int]]:
         return totals
 
     return cached_property(sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The smallest max_tokens of some turns, with all other limits as in their best cell."""
+
+    budget: int
+    turns: tuple[int, ...]
+    """The places of the turns in the session."""
+    ends: tuple[End, ...]
+    """How each turn ends with it."""
+    below: tuple[End, ...]
+    """How each ends with one token less; empty if there is no smaller budget."""
+    grain: str
+    """How far the number can be trusted."""
+
+    @property
+    def worse(self) -> tuple[int, ...]:
+        """The turns that would cost more, or not complete, with one token less: indices into `ends`."""
+        pairs = zip(self.below, self.ends, strict=False)
+        return tuple(place for place, (below, end) in enumerate(pairs) if not as_good([below], [end]))
+
+
+def cost(ends: Sequence[End]) -> tuple[int, int]:
+    """The cost of turns together: their output tokens, then their requests."""
+    return sum(end.spend.output_tokens for end in ends), sum(end.spend.requests for end in ends)
+
+
+def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
+    """Whether turns do as well as in `ends`: each that completes there completes, at no higher total cost."""
+    kept = all(now.complete for now, end in zip(candidate, ends, strict=True) if end.complete)
+    return kept and cost(candidate) <= cost(ends)
 
 
 @dataclass(frozen=True)

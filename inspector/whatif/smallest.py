@@ -32,7 +32,7 @@ from inspector.replay import first_run
 from inspector.replay.case import Case
 from inspector.sessions.recording import Exchange
 from inspector.whatif.grid import APART, SHORT, TOKENS, UNDONE, Axis, End, Grid, Group, TurnGrid, Value
-from inspector.whatif.grid_run import TunedGrid
+from inspector.whatif.grid_run import Edge, TunedGrid, as_good, cost
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
@@ -50,38 +50,6 @@ THINKING = "if thinking does not count under it, which is not known of this serv
 RESPONSES = "to the token, of recorded responses that no budget cuts"
 KNOWN = frozenset({EXACT, RESPONSES})
 """The grains with which the number is known; any other is an estimate."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """The smallest max_tokens of some turns, with all other limits as in their best cell."""
-
-    budget: int
-    turns: tuple[int, ...]
-    """The places of the turns in the session."""
-    ends: tuple[End, ...]
-    """How each turn ends with it."""
-    below: tuple[End, ...]
-    """How each ends with one token less; empty if there is no smaller budget."""
-    grain: str
-    """How far the number can be trusted."""
-
-    @property
-    def worse(self) -> tuple[int, ...]:
-        """The turns that would cost more, or not complete, with one token less: indices into `ends`."""
-        pairs = zip(self.below, self.ends, strict=False)
-        return tuple(place for place, (below, end) in enumerate(pairs) if not as_good([below], [end]))
-
-
-def cost(ends: Sequence[End]) -> tuple[int, int]:
-    """The cost of turns together: their output tokens, then their requests."""
-    return sum(end.spend.output_tokens for end in ends), sum(end.spend.requests for end in ends)
-
-
-def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
-    """Whether turns do as well as in `ends`: each that completes there completes, at no higher total cost."""
-    kept = all(now.complete for now, end in zip(candidate, ends, strict=True) if end.complete)
-    return kept and cost(candidate) <= cost(ends)
 
 
 def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:

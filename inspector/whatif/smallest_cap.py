@@ -18,15 +18,13 @@ from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
 from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
-from inspector.whatif.grid_run import SmallestCap, TunedGrid
+from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import WHOLE_SO_FAR
 from inspector.whatif.smallest import (
     BudgetPoint,
-    Edge,
     Knee,
     Runs,
     SmallestLimits,
-    cost,
     ends_unknown,
     smallest_value,
     with_cap,
