@@ -81,8 +81,6 @@ class Profile(NamedTuple):
     those that routers pass on are read whoever answers."""
     at_cap: Mapping[str, str] = {}
     """Format -> the end-of-turn word that it says over an answer that the output cap cut."""
-    truncated_flag: str | None = None
-    """A field that says that the context was full, not the budget."""
     context_size: int | None = None
     """Tokens of prompt and output together; of the model that was chosen for, None if unknown."""
     contexts: tuple[tuple[str, int], ...] = ()

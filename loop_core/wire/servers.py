@@ -295,7 +295,7 @@ SERVERS: tuple[Profile, ...] = (
             "none": StopRow(Stop.INTERRUPTED, None, "llama.cpp PR#10722: stop_type"),
         },
         reasoning_under_cap=True, cap_source="n_predict counts every token that is generated",
-        prefill=Prefill.PLAIN, truncated_flag="truncated",
+        prefill=Prefill.PLAIN,
         native_fields=("native_finish_reason", "eos_reason", "stop_type"),
         at_cap={RESPONSES: "completed"},
         lies=("length also means that the context was full, an indentation or a time limit (llama.cpp PR#28711)",
