@@ -416,10 +416,8 @@ def test_fields_that_say_more_about_the_end() -> None:
         assert profile.native_fields[:2] == ("native_finish_reason", "eos_reason"), "routers pass these on"
     llama = profile_named("llama_cpp").profile
     assert llama.native_fields == ("native_finish_reason", "eos_reason", "stop_type")
-    assert llama.truncated_flag == "truncated"
     for name in ("llama_cpp", "mistral_rs", "ollama"):
         assert profile_named(name).profile.at_cap == {RESPONSES: "completed"}
-    assert profile_named("vllm").profile.truncated_flag is None
 
 
 # -- words -----------------------------------------------------------------------------------------------------------
