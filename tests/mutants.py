@@ -78,7 +78,8 @@ FIELD_TESTS = {
 """The fields of a wire format, of its row in the registry and of how it is served that need not be given. Each is read
 in a room of its own, which no rule knows, so that its tests are named here."""
 OF_NAME = {
-    "_HOMES": ("tests/test_library.py",), "STREAM_READS": ("tests/wire/test_provenance.py",),
+    "_HOMES": ("tests/test_library.py",), "FAILURES": ("tests/live/test_faults.py",),
+    "STREAM_READS": ("tests/wire/test_provenance.py",),
     "LOSES": ("tests/wire/test_conformance.py",), "KNOWN_CAPS": ("tests/sessions/test_claude_code.py",),
     "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py"),
     "NAMES": ("tests/wire/test_failures.py", "tests/whatif/test_axes.py"),
@@ -99,7 +100,8 @@ LATER = "not each of its rows has been seen to be missed"
 BY_NAME = "tried where a word names it, as `mutants.py serving` does: with all of these the check takes 15 minutes"
 LEFT_OUT: dict[str, str] = {
     r"inspector\.tui\.(?!command_line\.).*": "screens: a test of one presses keys for seconds",
-    r"inspector\.report\.lines\.(?!json_roles\.|calls\.).*": "how a line looks: pictures of the screens hold it",
+    r"inspector\.report\.lines\.((?!json_roles\.|calls\.).*|calls\.RESULT_OF)":
+        "how a line looks: pictures of the screens hold it",
     r"inspector\.(cli|config|commands\.(?!sessions\.)).*": "commands and settings: a test of one starts the program",
     r"wire\.profiles\..*": "made of the rows of `SERVERS`, which are tried",
     r"wire\.(bedrock_invoke|openai_completions)\.STREAM_READS": "made of the rows of other formats, which are tried",

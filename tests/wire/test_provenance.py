@@ -141,16 +141,16 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
                     lambda counts: {**chunk({}), "x_groq": {"usage": counts}})
       for name in ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")),
     *((make, {"native.native_finish_reason": ['"length"'], "native.stop_reason": ['"</s>"'],
-              "native.matched_stop": ["7"], "native.truncated": ["true"], "stop_reason": ['"stop"']})
+              "native.matched_stop": ["7"], "native.eos_reason": ['"e"'], "native.truncated": ["true"], "stop_reason": ['"stop"']})
       for make in (sse({**chunk({}, finish_reason="stop", native_finish_reason="length", stop_reason="</s>",
-                              matched_stop=7), "truncated": True}),)),
+                              matched_stop=7, eos_reason="e"), "truncated": True}),)),
     (sse(chunk({"content": "a"}), {"error": {"message": "m", "code": 500}}),
      {"text": ['"a"'], "error": ['{"message": "m", "code": 500}'], "stop_reason": ['{"message": "m", "code": 500}']}),
     (sse(chunk({"content": "a"}), {**chunk({}), "x_groq": {"error": "m"}}),
      {"text": ['"a"'], "error": ['"m"'], "stop_reason": ['"m"']}),
     *((sse(chunk({"content": "a"}), chunk({}, finish_reason="stop", provider_specific_fields={name: "x"})),
        {"text": ['"a"'], f"native.{name}": ['"x"'], "stop_reason": ['"stop"']})
-      for name in ("native_finish_reason", "stop_reason", "matched_stop")),
+      for name in ("native_finish_reason", "stop_reason", "matched_stop", "eos_reason")),
     *((sse(chunk({"content": "a"}, finish_reason="content_filter"), event), {
         "text": ['"a"'], "error": ['{"message": "m"}'], "stop_reason": ['"content_filter"']})
       for event in ({"error": {"message": "m"}}, chunk({}, error={"message": "m"}))),

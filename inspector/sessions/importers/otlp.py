@@ -59,7 +59,6 @@ from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
 
 OWN_WORDS = {
     "tool_call": StopRow(Stop.TOOL_CALL, None, "semantic conventions 0.66b2, gen_ai.output.messages"),
-    "error": StopRow(Stop.ERROR, None, "semantic conventions 0.66b2, gen_ai.output.messages"),
     "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK 5, FinishReason"),
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
 }

@@ -179,7 +179,6 @@ _BESIDE: tuple[FactRow, ...] = (
     FactRow("model", "/model"),
     FactRow("error", "/error"),
     FactRow("error", "/choices/*/error"),
-    FactRow("error", "/x_groq/error"),
     *(FactRow(f"native.{name}", f"/choices/*/{name}") for name in CHOICE_WORDS),
     *(FactRow(f"native.{name}", f"/choices/*/{PASSED_ON}/{name}") for name in CHOICE_WORDS),
     *(FactRow(f"native.{name}", f"/{name}") for name in BODY_WORDS),
