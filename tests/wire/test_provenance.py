@@ -141,7 +141,8 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
                     lambda counts: {**chunk({}), "x_groq": {"usage": counts}})
       for name in ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")),
     *((make, {"native.native_finish_reason": ['"length"'], "native.stop_reason": ['"</s>"'],
-              "native.matched_stop": ["7"], "native.eos_reason": ['"e"'], "native.truncated": ["true"], "stop_reason": ['"stop"']})
+              "native.matched_stop": ["7"], "native.eos_reason": ['"e"'], "native.truncated": ["true"],
+              "stop_reason": ['"stop"']})
       for make in (sse({**chunk({}, finish_reason="stop", native_finish_reason="length", stop_reason="</s>",
                               matched_stop=7, eos_reason="e"), "truncated": True}),)),
     (sse(chunk({"content": "a"}), {"error": {"message": "m", "code": 500}}),
