@@ -159,7 +159,7 @@ def announced_apart(given: Any, text: str) -> str | None:
         value = from_json(text.encode("utf-8", "replace"))
     except ValueError:
         return None  # it is cut, or no JSON: that says enough
-    return None if value == given else compact(given)
+    return None if compact(value, sort=True) == compact(given, sort=True) else compact(given)  # for Python 1 is True
 
 
 def compact(value: Any, *, sort: bool = False) -> str:

@@ -196,7 +196,8 @@ def test_a_whole_interaction_that_was_cut_may_have_cut_its_last_call(status: str
 
 
 @pytest.mark.parametrize(("text", "held"), [
-    ('{"n": 2}', True), ('{"n":1}', False), ('{"n": 1, "m": 2}', True), ('{"n"', True), ("", False),
+    ('{"n": 2}', True), ('{"n": true}', True), ('{"n":1}', False), ('{"n": 1, "m": 2}', True), ('{"n"', True),
+    ("", False),
 ])
 def test_a_call_that_began_with_other_arguments_is_held(text: str, held: bool) -> None:
     deltas = [{"type": "arguments_delta", "arguments": text}] if text else []
