@@ -21,6 +21,7 @@ from inspector.provider.scenarios import CHARACTERS, Intent, Kind, PlayedScenari
 from loop_core.errors import CallerError
 from loop_core.judge.arguments import parse
 from loop_core.turn.history import anchor_of_hint, is_hint, is_nudge, is_repair
+from loop_core.turn.quotation import shared_length
 from loop_core.values import Message, Request, ResponsePart, Role, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import wire
 from loop_core.wire.asking import forced_tool
@@ -115,7 +116,7 @@ def _longest(prompt: str, text: str) -> tuple[int, int]:
     found, first = (0, 0), text[:CHARACTERS]
     at = prompt.find(first, 1)  # from 1: the user's words come before those of the answer
     while at >= 0:
-        size = _common(prompt[at : at + len(text)], text)
+        size = shared_length(prompt[at : at + len(text)], text)
         sure = size >= LIKELY or at + size == len(prompt) or (
             size == len(text) and prompt.startswith("\n\n", at + size))
         if sure and size > found[1]:
@@ -254,13 +255,9 @@ def reached_length(intended: str, offset: int, text: str) -> int | None:
     at = intended.find(end, max(0, offset - len(end) + 1)) if len(end) >= LIKELY else -1
     if at >= 0:
         return at + len(end)
-    alike = max(offset + _common(text, intended[offset:]), _common(text, intended))  # it went on, or began again
+    # it went on, or began again
+    alike = max(offset + shared_length(text, intended[offset:]), shared_length(text, intended))
     return alike if alike - offset >= LIKELY or alike == len(intended) else None
-
-
-def _common(one: str, other: str) -> int:
-    size = min(len(one), len(other))
-    return next((at for at in range(size) if one[at] != other[at]), size)
 
 
 # -- places that are kept in ids -------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from functools import cache
 
 from inspector.replay.case import has_unrecorded_answer, judge_response
 from inspector.replay.known import AnswerShare, KnownOutput, known_output, opening, take
-from inspector.replay.token_counts import is_cut
+from inspector.replay.token_counts import ends_whole, is_cut
 from inspector.replay.tokens import TokenMeasure, measure, plausible_usage, splitter, under_cap
 from inspector.sessions.reasons import inference_of, is_recorders
 from inspector.sessions.recording import Exchange
@@ -238,16 +238,16 @@ class SimulatedTurn:
     def _ends_at_cap(self, position: int) -> bool:
         """Whether a recorded answer took exactly the tokens of its cap and ends with an end-of-turn word."""
         response = self.source.answers[position][2].response
-        if response.stop_reason.normalized is not Stop.END_TURN or not response.stop_reason.raw:
-            return False
-        used = self._used(response)
-        return not response.other_choices and used is not None and used == self.caps[position]
+        ends = response.stop_reason.normalized is Stop.END_TURN and bool(response.stop_reason.raw)
+        return ends and not response.other_choices and self._spent_cap(position)
 
     def _may_be_cut(self, position: int) -> bool:
         """Whether an answer ended at its cap and no word says that it is whole."""
-        response, cap = self.source.answers[position][2].response, self.caps[position]
-        used = self._used(response)
-        return response.stop_reason.normalized not in FINISHED and None not in (cap, used) and used == cap
+        return self._spent_cap(position) and not ends_whole(self.source.answers[position][2].response)
+
+    def _spent_cap(self, position: int) -> bool:
+        used = self._used(self.source.answers[position][2].response)
+        return used is not None and used == self.caps[position]
 
     def _surely_cut(self, position: int) -> bool:
         """Whether an answer was cut though its word denies it: it ends at the cap with this server's word for that."""

@@ -9,10 +9,10 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from inspector.report.facts import TurnFacts, View
-from inspector.report.lines.diff import shared_length
 from inspector.report.lines.spans import Line, Span, Tone, count_of, one_line, paragraphs, safe
 from inspector.report.run_answers import answers_of
 from loop_core.judge.gate import Verdict
+from loop_core.turn.quotation import shared_length
 from loop_core.values import ToolCall
 
 CONTEXT = 2

@@ -381,8 +381,8 @@ def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
 
 
 def _readings(calls: Sequence[ToolCall], request: Request | None) -> tuple[tuple[ToolCall, Arguments], ...]:
-    tools = tools_by_name(request.tools if request else ())
     mine = [call for call in calls if call.kind is CallKind.FUNCTION and not is_phantom(call)]
+    tools = tools_by_name(request.tools) if mine and request else {}
     return tuple([(call, parse_input(call, tools.get(call.name))) for call in mine])
 
 

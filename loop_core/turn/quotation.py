@@ -130,7 +130,7 @@ def _is_next_row(text: str, segment: str, at: tuple[int, int, int], anchor: str,
     if _folded_end(own, before) or (known and own and before.endswith(own)):
         return False  # more of the text was quoted than was asked for
     first, after = segment[start:].lstrip()[:ROW], segment[end:].lstrip()
-    same = own[len(own) - alike(own[: -ROW - 1 : -1], before[::-1]) :] + first[: alike(first, after)]
+    same = own[len(own) - shared_length(own[: -ROW - 1 : -1], before[::-1]) :] + first[: shared_length(first, after)]
     return len("".join(same.split())) >= ALIKE
 
 
@@ -144,7 +144,7 @@ def _may_come_again(text: str, words: str) -> bool:
     return size == 1 or (words + words).find(words, 1) < size or (len(before) >= ALIKE and words.endswith(before))
 
 
-def alike(one: str, other: str) -> int:
+def shared_length(one: str, other: str) -> int:
     """The number of characters that two texts share at their beginning."""
     low, high = 0, min(len(one), len(other))  # by halves: slices are compared in C, characters in Python
     while low < high:

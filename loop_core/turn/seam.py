@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loop_core.turn.continuation import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment, find_opening
-from loop_core.turn.quotation import SHORT, alike, find_quotation
+from loop_core.turn.quotation import SHORT, find_quotation, shared_length
 
 ANCHOR_CHARS = 40
 """The number of last characters that the model is asked to quote as an anchor."""
@@ -272,7 +272,7 @@ def _poll_cut(text: str, following: str) -> _Cut:
 def _restart(text: str, following: str) -> _Cut | None:
     """The cut for an answer that began again; None if the beginnings differ, or if the text is so repetitive that the
     same beginning proves nothing."""
-    same = alike(text, following)
+    same = shared_length(text, following)
     if same < RESTART_CHARS or _repeats(text, same):
         return None
     size = len(text)

@@ -35,6 +35,7 @@ from inspector.sessions.recording import common_beginning
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import JoinedText, SeamRule, Segment
 from loop_core.turn.limits import Spend
+from loop_core.turn.quotation import shared_length
 from loop_core.turn.seam import join
 from loop_core.turn.state import RunTools, Send
 from loop_core.turn.trace import Step
@@ -166,19 +167,6 @@ def _text(step: Step, before: Step | None) -> list[Line]:
         shown = added if len(added) <= SHOWN else f"{added[: SHOWN // 2]} … {added[-SHOWN // 2 :]}"
         lines += [more(*line) for line in paragraphs(shown, Tone.ADDED)]
     return lines
-
-
-def shared_length(old: str, new: str) -> int:
-    """The number of characters that two texts share at their beginning."""
-    low, high = 0, min(len(old), len(new))
-    while low < high:
-        # Halving with slices compares in C; a loop over characters takes a noticeable time for a long answer.
-        middle = (low + high + 1) // 2
-        if old[:middle] == new[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _effects(step: Step) -> list[Line]:

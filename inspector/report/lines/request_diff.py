@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.lines.diff import SHOWN, change_line, equal, forms_line, part_words, shared_length
+from inspector.report.lines.diff import SHOWN, change_line, equal, forms_line, part_words
 from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
@@ -28,6 +28,7 @@ from inspector.report.lines.spans import (
 from inspector.report.run_answers import answers_of
 from inspector.report.times_and_costs import BYTES_A_TOKEN, estimated_tokens, input_tokens
 from inspector.sessions.recording import common_beginning
+from loop_core.turn.quotation import shared_length
 from loop_core.values import Message, OpaquePart, ReasoningPart, Request, TextPart, ToolCall, tools_by_name
 from loop_core.values import Role as Author
 from loop_core.wire import wire
