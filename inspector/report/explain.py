@@ -7,7 +7,8 @@ shown as text.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import groupby
 from typing import NamedTuple
 
 from inspector.config.settings import command, settings_of
@@ -19,9 +20,9 @@ from inspector.report.row_counts import count_rows
 from inspector.report.run_answers import branch_files, cut_again, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
-from inspector.sessions.recording import Input
 from loop_core.judge.gate import Admission, Verdict
-from loop_core.turn.trace import Fidelity
+from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import At, Severity
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -39,7 +40,11 @@ def text(
     """
     wanted = None if only is None else frozenset(only)
     first = [*overview(_rows(view, wanted), everything), ""] if table else ()
-    return "\n".join([*first, *_lines(view, wanted, read, with_bytes, everything)]) + "\n"
+    # What was read tells how far one recording can be trusted; of many files it is long, and would hide the turns.
+    inputs = [*_read_lines(view)]
+    turns = _turn_lines(view, wanted, read, with_bytes, everything)
+    below = [*turns, "", *inputs] if table else [*inputs, *turns]
+    return "\n".join([*first, *_head(view, wanted, with_bytes), *below]) + "\n"
 
 
 def sessions_in(view: View) -> int:
@@ -104,13 +109,10 @@ def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
     return f"{command(read.paths, replay.settings, read.api, read.profile)} --live --turn {view.number(turn)}"
 
 
-def _lines(
-    view: View, only: Set[int] | None, read: ReadOptions | None, with_bytes: bool, everything: bool
-) -> Iterator[str]:
-    files = _places_in_files(view)
+def _head(view: View, only: Set[int] | None, with_bytes: bool) -> Iterator[str]:
     # The worst verdict comes first, so that a listener or a log reader who stops after one line has it.
     yield one_line(view.headline())
-    if (worst := view.worst) is not None and (file := files[view.number(worst) - 1]):
+    if (worst := view.worst) is not None and (file := _places_in_files(view)[view.number(worst) - 1]):
         yield f"  file: {one_line(file)}"
     if len(view.turns) > 1:
         yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
@@ -121,19 +123,20 @@ def _lines(
     under = settings_words(view) if with_bytes else ""
     if under:
         yield f"settings of this run: {one_line(under)}"
-    for given in view.inputs:
-        yield from _input(given)
-    for path, who, count in branch_files(view):
-        yield f"read {one_line(path)}: session ({who}), {count_of(count, 'response')}"
+    if only is not None:
+        verb = "matches" if len(only) == 1 else "match"
+        yield f"filter: {len(only)} of {count_of(len(view.responses), 'response')} {verb}"
+
+
+def _turn_lines(
+    view: View, only: Set[int] | None, read: ReadOptions | None, with_bytes: bool, everything: bool
+) -> Iterator[str]:
     findings: dict[int | None, list[str]] = {}
     for noted in view.findings:
         where = f" at {place(noted.finding.at)}" if noted.finding.at else ""
         line = f"{_WORDS[noted.finding.severity]}: {one_line(noted.finding.message)} [{noted.finding.rule}]{where}"
         findings.setdefault(noted.response, []).append(line)
-    if only is not None:
-        verb = "matches" if len(only) == 1 else "match"
-        yield f"filter: {len(only)} of {count_of(len(view.responses), 'response')} {verb}"
-    for number, (turn, file) in enumerate(zip(view.turns, files, strict=True), start=1):
+    for number, (turn, file) in enumerate(zip(view.turns, _places_in_files(view), strict=True), start=1):
         indices = [index for index in turn.responses if only is None or index in only]
         # A filter may leave a turn without any of its responses; then the turn is not part of the report.
         if indices and (everything or not turn.verdict.clean):
@@ -155,18 +158,21 @@ def _places_in_files(view: View) -> list[str]:
     return places
 
 
-def _input(source: Input) -> Iterator[str]:
-    skipped = f", {count_of(len(source.skipped), 'entry', 'entries')} skipped" if source.skipped else ""
-    read = count_of(source.responses, "response")
-    yield f"read {one_line(source.path)}: {source.format or 'nothing'}, {read}{skipped}"
-    for why, count in Counter(entry.why for entry in source.skipped).most_common():
-        yield f"  skipped {count}: {one_line(why)}"
-    for notice in source.notices:
-        yield f"  notice: {one_line(notice)}"
-    if source.masked:
-        yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(source.masked.items()))}"
-    if source.error:
-        yield f"  error: {one_line(source.error)}"
+def _read_lines(view: View) -> Iterator[str]:
+    for source in view.inputs:
+        skipped = f", {count_of(len(source.skipped), 'entry', 'entries')} skipped" if source.skipped else ""
+        read = count_of(source.responses, "response")
+        yield f"read {one_line(source.path)}: {source.format or 'nothing'}, {read}{skipped}"
+        for why, count in Counter(entry.why for entry in source.skipped).most_common():
+            yield f"  skipped {count}: {one_line(why)}"
+        for notice in source.notices:
+            yield f"  notice: {one_line(notice.removeprefix(f'{source.path}: '))}"
+        if source.masked:
+            yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(source.masked.items()))}"
+        if source.error:
+            yield f"  error: {one_line(source.error)}"
+    for path, who, count in branch_files(view):
+        yield f"read {one_line(path)}: session ({who}), {count_of(count, 'response')}"
 
 
 def _turn(
@@ -189,8 +195,7 @@ def _turn(
             yield f"  {'run it' if verdict.advice.set is not None else 'ask live'}: {one_line(how)}"
             if verdict.advice.set is None:
                 yield "  without a key: the same with --stand-in in place of --live; the rest is made up then"
-    path = [step.state.value for step in view.steps[turn.run.first : turn.run.deciding_step + 1]]
-    yield f"  our machine: {' > '.join(path)}"
+    yield f"  our machine: {machine_path(view.steps[turn.run.first : turn.run.deciding_step + 1])}"
     spent = turn.spend
     yield f"  ends in {end_words(turn.final_turn)}; continuations {spent.continuations}; {output(spent)}"
     if turn.notice:
@@ -220,6 +225,21 @@ def _turn(
         yield "  merged text:"
         # Inert: an answer may contain escape sequences that would act on the reader's terminal.
         yield from (f"    {line}" for line in inert(turn.joined_text.text).split("\n"))
+
+
+def machine_path(steps: Iterable[Step]) -> str:
+    """The states of steps in order; equal rounds that follow each other, each from one request to the next, as one."""
+    rounds: list[list[str]] = []
+    for step in steps:
+        if not rounds or step.state is State.REQUEST:
+            rounds.append([])
+        rounds[-1].append(step.state.value)
+    words = []
+    for states, equal in groupby(rounds):
+        times = sum(1 for _ in equal)
+        way = " > ".join(states)
+        words.append(way if times == 1 else f"({way}) {times} times")
+    return " > ".join(words)
 
 
 def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[str]:

@@ -68,6 +68,19 @@ def test_a_cut_call_in_words():
     assert "what to change: never run a held call; raise max_tokens; the rest was not recorded" in said
 
 
+def test_equal_rounds_of_the_machine_are_counted():
+    """Three answers with calls, each answered, then the end: a loop of forty rounds has one line too."""
+    whole = '{"path": "a.md", "content": "x"}'
+    history, exchanges = list(ASKS), []
+    for number in range(3):
+        one = call(whole, key=f"call_{number}")
+        exchanges.append(asked(list(history), chat(None, "tool_calls", one), tools=TOOLS))
+        history += [assistant(None, one), result(key=f"call_{number}")]
+    exchanges.append(asked(history, chat("Done."), tools=TOOLS))
+    rounds = "(Request > EvaluateStop > ExecuteTools) 3 times > Request > EvaluateStop > Complete"
+    assert f"our machine: {rounds}\n" in report(*exchanges)
+
+
 def test_a_corrected_reason_shows_both_words():
     assert 'raw "tool_calls" > tool_call > max_tokens' in report(
         asked(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS)

@@ -413,8 +413,11 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     head = next(at for at, line in enumerate(lines) if line.startswith("turn 2 of 2 (t2): CALL HELD"))
     assert lines[head + 1] == f"  file: {SAMPLES[7]}, turn 1 of 1"
     assert "turn 1 of 2 (" not in said
+    inputs = [f"read {SAMPLES[1]}: session, 3 responses", f"read {SAMPLES[7]}: session, 1 response"]
+    assert lines[-2:] == inputs, "below what needs attention"
     alone = session_of(open_case(open_paths(SAMPLES[:1])), SAMPLES[:1]).original.view
     assert "  file: " not in text(alone)
+    assert text(alone).splitlines()[2].startswith("read "), "of one file it is short, and says what to trust"
     assert "turn 1 of 2 (" in text(view)
     whole = text(view, table=True).splitlines()
     assert whole[0] == "2 turns in 2 sessions"
