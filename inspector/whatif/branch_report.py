@@ -78,11 +78,18 @@ def summary(branch: Branch) -> str:
         return "nothing changes"
     if not branch.changed_turns:
         return "steps change, but every turn ends as before"
-    first = min(branch.changed_turns, key=lambda turn: branch.original.turns[branch.view.number(turn) - 1].verdict.rank)
-    more = len(branch.changed_turns) - 1
-    return f"turn {branch.view.number(first)} ends in {end_words(first.final_turn)}" + (
-        f" (and {count_of(more, 'more turn ends', 'more turns end')} otherwise)" if more else ""
-    )
+    pairs = [(branch.original.turns[branch.view.number(turn) - 1], turn) for turn in branch.changed_turns]
+    # A turn that ends in another state says more than one with another text alone; then the worst comes first.
+    before, turn = min(pairs, key=lambda pair: (_same_end(*pair), pair[0].verdict.rank))
+    effect = f"turn {branch.view.number(turn)} ends in {end_words(turn.final_turn)}"
+    if _same_end(before, turn):
+        effect += ", as before, with another text"
+    more = len(pairs) - 1
+    return effect + (f" (and {count_of(more, 'more turn changes', 'more turns change')})" if more else "")
+
+
+def _same_end(before: TurnFacts, turn: TurnFacts) -> bool:
+    return end_words(before.final_turn) == end_words(turn.final_turn)
 
 
 def trust(branch: Branch) -> str:

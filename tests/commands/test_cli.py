@@ -433,7 +433,8 @@ def test_replay_from_a_step_on(inspector, long):
     said = inspector("replay", long, "--set", "continuation_max_attempts=1", "--from-step", "9")
     # Steps 1 to 8 stay: two continuations were asked for by then, and the third is refused at step 10.
     assert (said.code, said.err) == (0, "")
-    assert said.out.splitlines()[0] == "attempts=1 from step 9: turn 1 ends in AbortPartial, retry_limit"
+    ends = "turn 1 ends in AbortPartial, retry_limit, as before, with another text"
+    assert said.out.splitlines()[0] == f"attempts=1 from step 9: {ends}"
     assert "first difference: step 10, RequestContinuation (under_limits) became AbortPartial (retry_limit)" in said.out
     assert "attempts 2 of 1" in said.out
     same = inspector("replay", long, "--set", "continuation_max_attempts=1@9")

@@ -8,7 +8,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.whatif.branch_report import summary, text, values
 from inspector.whatif.tree import branch
 from tests.report.test_inert import HOSTILE, dangerous
-from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, shown, user
+from tests.scenes.recordings import ASKS, PARTS, asked, chat, continued, ran_cut_call, shown, user
 
 
 def changed(found, **assignments):
@@ -78,7 +78,7 @@ def test_many_turns_that_end_otherwise_are_counted():
         for n, each in [(1, each) for each in continued(*PARTS)]
     ]
     made = changed(shown(*continued(*PARTS), *second), continuation_max_attempts=5)
-    assert summary(made) == "turn 1 ends in Complete (and 1 more turn ends otherwise)"
+    assert summary(made) == "turn 1 ends in Complete (and 1 more turn changes)"
 
 
 def test_the_worst_of_the_turns_that_change_is_told_first():
@@ -90,6 +90,26 @@ def test_the_worst_of_the_turns_that_change_is_told_first():
     said = text(made)
     assert summary(made).startswith("turn 2 ends in Complete (and 1 more")
     assert said.index("turn 2 of 2") < said.index("turn 1 of 2")
+
+
+def spoken_cut_call():
+    """A cut call with a text before it, which is gone under a larger cap: nobody knows what would have been said."""
+    cut, after = ran_cut_call()
+    cut["response"]["body"]["choices"][0]["message"]["content"] = "Writing it down."
+    return [cut, after]
+
+
+def test_a_turn_that_ends_in_another_state_comes_before_one_with_another_text():
+    found = shown(*continued(*PARTS), *spoken_cut_call())
+    assert [turn.verdict.word for turn in found.turns] == ["LIMIT REACHED", "CUT CALL RUN"], "the second is worse"
+    made = changed(found, max_tokens=2000, simulate="yes")
+    assert [turn.id for turn in made.changed_turns] == ["t1", "t2"]
+    assert summary(made) == "turn 1 ends in Complete (and 1 more turn changes)"
+
+
+def test_a_turn_that_ends_as_before_with_another_text_says_so():
+    made = changed(shown(*spoken_cut_call()), max_tokens=2000, simulate="yes")
+    assert summary(made) == "turn 1 ends in Unrecorded, as before, with another text"
 
 
 def test_turns_that_stay_as_they_were_are_one_line():
