@@ -305,7 +305,7 @@ class Comparisons(SessionPart):
         self.branches.switch(index, compare=True)
         stage.go(lines.step_at(matrix, place), "")
         cell, turn = matrix.rows[place[0]][place[1]], place[0] + 1
-        parts = "nothing differs from strict" if cell.step is None else "here it parts from strict"
+        parts = "nothing differs from strict" if cell.step is None else "differs from strict here"
         stage.note = self.branches.save_note(f"run {stage.run.name}: turn {turn}: {cell.decision.word} · {parts}")
 
 

@@ -43,7 +43,7 @@ class Cells(CursorTable):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open", id="policies.open",
-                tooltip="Run the session under this policy, at the step where it parts from strict"),
+                tooltip="Run the session under this policy, at the step from which it differs from strict"),
         Binding("h,left", "policy(-1)", "Policy before", show=False, tooltip="The policy before", id="policies.left"),
         Binding("l,right", "policy(1)", "Next policy", show=False, tooltip="The next policy", id="policies.right"),
         Binding("}", "differing(1)", "next that differs", id="policies.next",

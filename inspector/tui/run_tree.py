@@ -123,7 +123,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
 
 
 class RunLines(Panel):
-    """The runs of a session, one line each: how the current turn ends in it, and where it departs from the original."""
+    """The runs of a session, a line each: how the current turn ends there, and where it first leaves the original."""
 
     def __init__(self, runs: Sequence[Run], current: int, turn: int) -> None:
         super().__init__()

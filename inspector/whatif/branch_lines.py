@@ -182,7 +182,7 @@ def _edits(branch: Branch) -> list[Line]:
 
 
 def run_line(name: str, view: View, number: int | None, branch: Branch | None, here: bool) -> Line:
-    """One run: its name, the end of a turn, its fidelity, its spend, and where it parts from the original.
+    """One run: its name, the end of a turn, its fidelity, its spend, and where it first differs from the original.
 
     `number` is the turn's place, from 0, the same in every run that is listed; None: the worst turn of the run.
     """

@@ -186,7 +186,7 @@ def assignments(matrix: Matrix, place: Place) -> Mapping[str, str]:
 
 
 def step_at(matrix: Matrix, place: Place) -> int:
-    """The step at which to open the branch of a cell: where it departs from strict, else the turn's first."""
+    """The step at which to open the branch of a cell: from which it differs from strict, else the turn's first."""
     turn, policy = place
     step = matrix.rows[turn][policy].step
     return matrix.replays[policy].turns[turn].first if step is None else step

@@ -59,7 +59,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
         file = f"{one_line(matrix.files[turn])}, " if matrix.files else ""
         yield f"turn {turn + 1} ({file}{one_line(matrix.turns[turn].record.id)})"
         for who, cell in same_decisions(matrix, matrix.rows[turn], by_step=True):
-            parts = "" if cell.step is None else f" (parts from strict at its step {cell.step + 1})"
+            parts = "" if cell.step is None else f" (differs from strict from its step {cell.step + 1} on)"
             said = f"{who}: {cell.decision.word} · {one_line(cell.why)}{parts}"
             yield from wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")
 

@@ -226,7 +226,7 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
         offset = made.replays[0].turns[1].first
         assert [step.state for step in own[first : screen.step]] == [s.state for s in strict[offset : offset + far]]
         assert own[screen.step].state is not strict[offset + far].state
-        assert "turn 2: ran a cut call · here it parts from strict" in page(pilot.app)
+        assert "turn 2: ran a cut call · differs from strict here" in page(pilot.app)
         assert screen.panes.tab == "diff"
         await pilot.press("o")
         assert screen.run.name == "original"
