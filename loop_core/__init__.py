@@ -64,7 +64,8 @@ _HOMES = {
     "decode": "wire", "decode_request": "wire", "decode_response": "wire", "decoder": "wire",
     "encode_request": "wire", "encode_response": "wire",
 }
-"""Public name -> the module that holds it; the same as the imports above, which type checkers read."""
+"""Public name -> the module that defines it, for lazy imports. It repeats the imports above, which only type checkers
+read."""
 
 __all__ = [
     "Answer", "AsyncLive", "ChatResponse", "Limits", "Live", "LoopError", "Message", "Plan", "Policy", "Reading",

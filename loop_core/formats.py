@@ -15,26 +15,28 @@ class FormatEntry(NamedTuple):
 
     package: str
     path_pieces: tuple[str, ...] = ()
-    """Pieces of the URL paths that serve this format: a path with one of them is compared with its `paths` first."""
+    """Pieces of the URL paths that serve this format. A path that holds one is compared with this format's `paths`
+    first."""
     body_pieces: tuple[bytes, ...] = ()
-    """Bytes that its answers hold; a body without the mark of any format is not recognised."""
+    """Bytes that occur in answers of the format. A body without such bytes of any format is not recognised."""
     servers: tuple[str, ...] = ()
-    """Profiles that speak it, beside those whose own rows say so."""
+    """Names of further profiles that speak the format, besides the profiles whose own rows list it."""
     late_system: bool = False
-    """Its history takes a system message at the end, whatever the model."""
+    """Whether a history of the format may end with a system message, whatever the model."""
     least_cap: int = 1
-    """The least output cap that it takes."""
+    """The smallest output cap that the format permits, in tokens."""
     names_stop_strings: bool = False
-    """Its stop words say whether a stop string was hit."""
+    """Whether the format's stop words say whether a stop string was hit."""
     common_path: bool = False
-    """Other services use its path too: an answer there that has another format's mark is of that format."""
+    """Whether other services use the path too. An answer under it that has the mark of another format is of that
+    format."""
 
 
 _COMPATIBLE = (
     "openai", "azure_openai", "vllm", "llama_cpp", "together", "ollama", "openrouter", "mistral", "deepseek",
     "fireworks", "hf_router",
 )
-"""Servers of chat completions that take legacy completions too."""
+"""The servers of chat completions that also take legacy completions."""
 FORMATS: Mapping[str, FormatEntry] = {
     "openai_chat": FormatEntry("loop_core.wire.openai_chat", ("/chat/completions",), (b'"choices"',), late_system=True),
     "openai_responses": FormatEntry(
@@ -65,7 +67,7 @@ FORMATS: Mapping[str, FormatEntry] = {
         "loop_core.wire.anthropic_complete", ("/complete",), (b'"completion"',), servers=("anthropic",)),
 }
 UNKNOWN_FORMAT = FormatEntry("")
-"""The row that is used for an unknown format."""
+"""The row that stands for an unknown format."""
 
 
 def format_entry(api: str) -> FormatEntry:

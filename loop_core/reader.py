@@ -22,12 +22,13 @@ class Reading:
     """The result of `read`. Decide by `stop_reason`, and run only the calls whose verdict is `ready`."""
 
     response: ChatResponse
-    """The decoded response; its own `stop_reason` is the mapped one, by the wire format's table alone."""
+    """The decoded response. Its own `stop_reason` is the mapped one, which follows from the wire format's table
+    alone."""
     judgement: Judgement
-    """The mapped and the effective reason, with all corrections."""
+    """The mapped and the effective stop reason, with all corrections."""
     calls: tuple[Verdict, ...] = ()
-    """Every call that the caller would have to run, in order, each with the gate's verdict: `ready` (then `arguments`
-    holds the parsed object), `held` or `rejected`, and `why`."""
+    """Every call that the client would have to run, in order, each with the gate's verdict: `ready` (then `arguments`
+    holds the parsed object), `held` or `rejected`, and the reason in `why`."""
 
     @property
     def stop_reason(self) -> Stop:

@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 EMPTY: Mapping[str, Any] = {}
-"""The empty mapping that values share; one for each would take 64 bytes."""
+"""The empty mapping that values share. A mapping of its own for each value would take 64 bytes."""
 
 _Value = TypeVar("_Value")
 
 shared: Callable[[_Value], _Value] = lru_cache(maxsize=4096, typed=True)(lambda value: value)
-"""Gives one object for equal values of one type, so that one copy is held: most answers share a few values."""
+"""Returns one object for equal values of one type. Most answers share a few values, so only one copy of each is
+held."""
 
 
 class Stop(StrEnum):
@@ -26,33 +27,33 @@ class Stop(StrEnum):
     __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
 
     END_TURN = "end_turn"
-    """The model is done, or wrote a stop sequence."""
+    """The model finished its answer, or wrote a stop sequence."""
     TOOL_CALL = "tool_call"
     """The model waits for the results of its calls."""
     MAX_TOKENS = "max_tokens"
-    """Cut by the output limit."""
+    """The output limit cut the response."""
     CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
-    """Cut, or refused, because the context is full: going on cannot succeed."""
+    """A full context cut the response, or was the reason to refuse the request. A continuation cannot succeed."""
     SAFETY_BLOCKED = "safety_blocked"
-    """A filter, a guardrail or a refusal ended it."""
+    """A filter, a guardrail or a refusal ended the response."""
     CANCELLED = "cancelled"
-    """Ended by the client or the operator."""
+    """The client or the operator ended the response."""
     UNKNOWN = "unknown"
-    """A word that is in no table; it never counts as finished."""
+    """The stop word is in no table. Such a response never counts as finished."""
     PAUSED = "paused"
-    """The provider waits for us; `StopReason.detail` says how to resume: echo, token, poll or server."""
+    """The provider waits for the client. `StopReason.detail` says how to resume: echo, token, poll or server."""
     INTERRUPTED = "interrupted"
-    """The stream ended without a terminal."""
+    """The stream ended without saying that the response is over."""
     MALFORMED_TOOL_CALL = "malformed_tool_call"
-    """A call was sent that is not a call: invalid, or refused by the provider's own parser."""
+    """What was sent as a call is no usable call: it is invalid, or the provider's own parser refused it."""
     ERROR = "error"
-    """`StopReason.detail` begins with retryable or fatal."""
+    """The provider reported a failure. `StopReason.detail` begins with retryable or fatal."""
 
 
 FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
-"""The words that say nothing was lost: a loop ends in peace, or goes on with the tools."""
+"""The words that say that nothing was lost: the loop ends, or goes on with the tools."""
 WORDLESS = FINISHED | {Stop.UNKNOWN}
-"""The same, with a missing or unknown word: what shows a cut shows it under these too."""
+"""The words under which a response may still turn out to be cut: the finished ones, and an unknown word."""
 
 
 class ExchangePart(StrEnum):
@@ -88,7 +89,7 @@ class Evidence(NamedTuple):
     note: str = ""
     """A description of the observation, for people."""
     quote: FactQuote | None = None
-    """The characters that it goes by, where it was read from a text."""
+    """The characters of a text that the rule read; None if it read none."""
 
 
 class StopReason(NamedTuple):
@@ -131,7 +132,7 @@ class CallKind(StrEnum):
     CUSTOM = "custom"
     """Free-form text instead of JSON arguments (Responses custom tools)."""
     SERVER = "server"
-    """Run by the provider itself; neither promoted nor gated."""
+    """The provider itself runs the call, so it neither counts as a call to answer nor passes the gate."""
 
 
 class ArgsForm(StrEnum):
@@ -145,24 +146,24 @@ class ToolCall(NamedTuple):
     """A tool call exactly as received."""
 
     id: str | None
-    """The provider's id; None if the format or the server has none (never invented here)."""
+    """The provider's id; None if the format or the server has none. An id is never invented here."""
     name: str
     arguments: str | None
-    """The exact characters received (for `ArgsForm.OBJECT` the JSON slice); None only when absent. Never repaired."""
+    """The exact characters received (for `ArgsForm.OBJECT` the JSON slice), never repaired; None only when absent."""
     closed: bool = False
-    """The provider said that this call is finished (its block was closed, or a stop reason followed it)."""
+    """Whether the provider said that this call is finished: its block was closed, or a stop reason followed it."""
     kind: CallKind = CallKind.FUNCTION
     form: ArgsForm = ArgsForm.STRING
     status: str | None = None
-    """The provider's own word for this call (Responses `item.status`)."""
+    """The provider's own status word for this call (Responses `item.status`)."""
     item_id: str | None = None
     """A second id that some formats give (Responses `id` beside `call_id`)."""
     signature: str | None = None
     """A token that must go back with the call (Gemini `thoughtSignature`)."""
     other_arguments: str | None = None
-    """Another text of the arguments that the provider sent, where it is not the same JSON; None if all agree."""
+    """A second text of the arguments that the provider sent, if it is different JSON; None if all agree."""
     arguments_unsent: bool = False
-    """Its arguments are the empty object that a format begins every call with: no character of them was sent."""
+    """Whether the arguments are only the empty object with which a format begins every call."""
     at: At | None = None
 
 
@@ -178,7 +179,7 @@ class ReasoningPart(NamedTuple):
     text: str
     signature: str | None = None
     data: str | None = None
-    """Encrypted or redacted thinking, opaque."""
+    """Encrypted or redacted thinking, which only the provider can read."""
     item_id: str | None = None
 
 
@@ -197,7 +198,7 @@ class ToolResultPart(NamedTuple):
     text: str
     is_error: bool = False
     json: str | None = None
-    """The content verbatim, where it holds more than text (images, documents); None where `text` is all of it."""
+    """The content verbatim if it holds more than text (images, documents); None if `text` is all of it."""
 
     @property
     def size(self) -> int:
@@ -219,7 +220,7 @@ class Usage(NamedTuple):
 
     input_tokens: int | None = None
     output_tokens: int | None = None
-    """Everything generated, reasoning included, whichever way the provider counts."""
+    """All generated tokens, reasoning included, whichever way the provider counts."""
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
 
@@ -251,7 +252,7 @@ class TransportEnd(StrEnum):
     TIMEOUT = "timeout"
     ABORTED = "aborted"
     CUT = "cut"
-    """The end is unknown: the recording stopped while they arrived (a killed process, a full disk)."""
+    """The end is unknown because the recording stopped while bytes still arrived (a killed process, a full disk)."""
 
 
 class ProviderError(NamedTuple):
@@ -279,17 +280,17 @@ class ChatResponse:
     refusal: str | None = None
     error: ProviderError | None = None
     native: Mapping[str, str] = field(default_factory=lambda: EMPTY)
-    """Other words the provider sent about the end, verbatim: native_finish_reason, stop_sequence, blockReason, …"""
+    """Name -> other words about the end, verbatim: native_finish_reason, stop_sequence, blockReason, …"""
     continuation_token: str | None = None
     saw_stop_reason: bool = False
     saw_done: bool = False
     transport_end: TransportEnd = TransportEnd.EOF
     findings: tuple[Finding, ...] = ()
-    """Quirks of the bytes: a missing index, a repeated id, a broken frame."""
+    """Findings about the bytes: a missing index, a repeated id, a broken frame."""
     other_choices: int = 0
-    """How many further choices (n > 1) the body held; only the first is read."""
+    """The number of further choices in the body (n > 1). Only the first choice is read."""
     size: int = 0
-    """Bytes of the decoded body."""
+    """The number of bytes of the decoded body."""
 
     @property
     def raw_stop_reason(self) -> str | None:
@@ -364,14 +365,15 @@ class Tool(NamedTuple):
     description: str = ""
     kind: CallKind = CallKind.FUNCTION
     dialect: str = "json_schema"
-    """json_schema, or openapi (Gemini's upper-case types and `nullable`)."""
+    """The dialect of `schema`: json_schema, or openapi (Gemini's upper-case types and `nullable`)."""
     declaration: Mapping[str, Any] | None = None
-    """The declaration as it stood in the request that it was read from, for what has no field here (`strict`, a server
-    tool's settings); it is sent again as it stands. None for a tool that was made here."""
+    """The declaration as a request held it, with all that has no field here (`strict`, a server tool's settings). It is
+    sent again unchanged. None for a tool that was made here."""
 
 
 def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """The declarations by name; of several with one name the last one counts, as where a server keeps them by name."""
+    """Name -> declaration of the tool. If several have one name, the last one counts, as on a server that stores them
+    by name."""
     return {tool.name: tool for tool in tools}
 
 
@@ -384,15 +386,15 @@ class Request:
     model: str | None = None
     tools: tuple[Tool, ...] = ()
     tool_choice: str | None = None
-    """auto, any, none, or tool:NAME."""
+    """The tool choice: auto, any, none, or tool:NAME; None if the request set none."""
     max_tokens: int | None = None
     """The output cap in tokens; None if the request set none."""
     stream: bool = False
     n: int = 1
     previous_id: str | None = None
-    """The response that this one continues on the provider's side (Responses `previous_response_id`)."""
+    """The id of the response that this request continues on the provider's side (Responses `previous_response_id`)."""
     continuation_token: str | None = None
-    """The token with which a provider goes on with an answer that it paused (Gemini `continuationToken`)."""
+    """The token with which a provider resumes an answer that it paused (Gemini `continuationToken`)."""
     background: bool = False
     extra: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """The other fields of the body (temperature, thinking, response_format…), by the provider's own names, as JSON."""
+    """Name -> value (JSON) of the other fields of the body, as the provider names them: temperature, thinking, …"""

@@ -22,18 +22,19 @@ Headers = tuple[tuple[str, str], ...]
 
 # Azure docs, authentication by key; Vertex AI takes OAuth tokens, and no API key of the Gemini API.
 KEY_HEADERS: Mapping[str, str] = {"azure_openai": "api-key", "azure_foundry": "api-key", "vertex": "authorization"}
-"""Profile -> another header for the key than the format's."""
+"""Profile -> the header that carries the key, where it is not the format's header."""
 
 PREFILLS_UNDER: Mapping[str, str] = {"deepseek": "/beta"}
-"""Profile -> how its base has to end for a prefill to be taken (DeepSeek API docs, Chat Prefix Completion)."""
+"""Profile -> the end of the base URL's path without which a prefill is not accepted (DeepSeek API docs, Chat Prefix
+Completion)."""
 
 _HOST = re.compile(r"[^\s/?#@\\<>^`{|}%]+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 FRAMING = frozenset({"content-length", "transfer-encoding"})
-"""Headers that say where a request ends."""
+"""The names of headers that say how long a request is."""
 _HARMLESS = frozenset({"api-version", "alt"})  # Azure's and Gemini's: shown, since they say which API was asked
 SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
-"""Names of headers and URL parameters that carry credentials."""
+"""A pattern for names of headers and URL parameters that carry credentials."""
 
 
 class Signer(Protocol):
@@ -61,17 +62,17 @@ class Server:
     """The base URL; empty for the provider's own. It may hold a password."""
     key: str = field(default="", repr=False)
     profile: str | None = None
-    """The name of the server's profile; None: found by the address and the answers."""
+    """The name of the server's profile; None if it is to be found by the address and the answers."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Further headers."""
+    """Further headers of every request, as names and values."""
     sign: Signer | None = field(default=None, repr=False)
-    """Signs every request anew, retries included; the key is not sent then."""
+    """Signs every request anew, retries included; None if requests are not signed. A signed request carries no key."""
     hidden_words: tuple[str, ...] = field(default=(), repr=False)
-    """Further words that no tool may show: other keys of the environment that it runs in."""
+    """Further words that no tool result may show, such as other keys in the environment of the tools."""
     insecure_http: tuple[str, ...] = ()
-    """Hosts, by name or address without a port, that credentials may be sent to over plain http."""
+    """Hosts, by name or address without a port, to which credentials may be sent over plain http."""
     model: str | None = None
-    """The model that `ask` asks for; a `Request` names its own."""
+    """The model of requests that `ask` makes. A `Request` names its own."""
 
     def __post_init__(self) -> None:
         for name, value in (("api", self.api), ("base", self.base), ("key", self.key), ("model", self.model or "")):
@@ -108,7 +109,7 @@ class Server:
 
 
 def _is_pair(pair: object) -> bool:
-    """Whether it is a name and a value, both of them texts; a text of two characters is no pair."""
+    """Whether a value is a pair of a name and a value, both of them texts. A text of two characters is no pair."""
     return isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(word, str) for word in pair)
 
 
@@ -118,7 +119,7 @@ def _sendable(value: str) -> bool:
 
 
 def _reachable(base: str) -> bool:
-    """Whether this is an address that a request can be sent to."""
+    """Whether a base URL is an address that a request can be sent to."""
     try:
         parts = urlsplit(base)
         port, host = parts.port, parts.hostname or ""
@@ -152,12 +153,12 @@ def refuse_plain(server: Server) -> None:
     host = (urlsplit(base).hostname or "").lower()
     # An IPv6 address may be named with the brackets that it has in a URL.
     allowed = {name.strip().strip("[]").lower() for name in server.insecure_http}
-    if is_unencrypted(base) and host not in allowed and _proves(server):
+    if is_unencrypted(base) and host not in allowed and _has_credential(server):
         raise CallerError(f"{host}: a key or another credential would be sent there unencrypted, over http: expected "
                           f"https, or --insecure-http {host} with `inspector run` and `inspector replay --live`")
 
 
-def _proves(server: Server) -> bool:
+def _has_credential(server: Server) -> bool:
     """Whether the requests to this server carry any credential."""
     parts = urlsplit(server.base)
     names = [*(pair.partition("=")[0] for pair in parts.query.split("&")), *(name for name, _ in server.headers)]

@@ -1,7 +1,7 @@
 """Undoes the content coding of a body in bounded steps, since a few bytes can stand for gigabytes. Pure.
 
-No coding is asked for, and gzip and deflate are undone where a server uses one all the same. Those that make
-more of a byte (br, zstd), or several one over the other, are refused.
+The client asks for no coding. If a server nevertheless uses gzip or deflate, it is undone. Codings that can expand a
+byte further (br, zstd), and several codings on top of each other, are refused.
 """
 
 from __future__ import annotations
@@ -10,35 +10,37 @@ import zlib
 from collections.abc import Iterator
 
 STEP = 1 << 20
-"""The most bytes that are unpacked at once."""
-_UNDONE = frozenset({"gzip", "x-gzip", "deflate"})
-_REFUSED = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})  # IANA HTTP Content Coding Registry
+"""The largest number of bytes that one step unpacks."""
+_DECODABLE = frozenset({"gzip", "x-gzip", "deflate"})
+_REFUSED_CODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})  # IANA, HTTP Content Coding
 
 
 class CodingError(Exception):
-    """The coding of a body cannot be undone; the text says why, behind the name of the server."""
+    """The coding of a body cannot be undone. The message continues a sentence that begins with the name of the
+    server."""
 
 
 class Uncoding:
-    """The body of one answer, piece by piece, without its content coding."""
+    """The body of one answer without its content coding, piece by piece."""
 
     def __init__(self, coding: str) -> None:
-        """`coding` is the header Content-Encoding; what it names wrongly, such as a character set, is no coding.
+        """`coding` is the header Content-Encoding. A word in it that names no coding, such as a character set, is
+        ignored.
 
         Raises:
-            CodingError: such a coding is not undone.
+            CodingError: the body has a coding that is not undone.
         """
-        names = [name for part in coding.split(",") if (name := part.strip().lower()) in _UNDONE | _REFUSED]
-        if len(names) > 1 or not _UNDONE.issuperset(names):
+        names = [name for part in coding.split(",") if (name := part.strip().lower()) in _DECODABLE | _REFUSED_CODINGS]
+        if len(names) > 1 or not _DECODABLE.issuperset(names):
             raise CodingError(f"sent content in the coding {', '.join(names)[:40]}, which it was not asked for")
         # 32: the header tells gzip from zlib, which is what `deflate` means (RFC 9110, section 8.4.1.2).
         self._inflate = zlib.decompressobj(32 + zlib.MAX_WBITS) if names else None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The next bytes.
+        """Decodes the next bytes; yields their content in pieces of at most `STEP` bytes.
 
         Raises:
-            CodingError: the content is not coded so.
+            CodingError: the content does not have the named coding.
         """
         if self._inflate is None:
             yield data

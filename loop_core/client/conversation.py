@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from loop_core.client.transport import AsyncLive
 
 Prompt = str | Request | Messages
-"""A prompt: a text of the user, a history, or a whole request with any other fields of its API."""
+"""A prompt: a text of the user, a history, or a whole request, which may set any field of its API."""
 
 
 def ask(

@@ -38,15 +38,17 @@ from loop_core.wire.framing import is_json
 from loop_core.wire.profiles import ProfileChoice, choose, native_reading
 
 MOST_BYTES = 256 * 1024 * 1024
-"""A longer answer is given up."""
+"""The largest number of bytes of an answer. If more arrive, the client gives the answer up."""
 LONGEST_MARK = 32
 """The largest size in bytes of an end mark (`Decoder.closing`)."""
 LINE_END = 10
-"""No end mark contains it, so a piece that ends with it, as events do, does not end inside a mark."""
+"""The byte of a line feed. No end mark contains it, so a piece that ends with it, as events do, does not end inside a
+mark."""
 UNREADABLE = "decode"
 """The type of the error that stands for a body which is not an answer of its format."""
-AT_ONCE = 4_096
-"""Bytes that are decoded together while a stream comes: an event by itself costs several times as much."""
+DECODE_SIZE = 4_096
+"""The number of bytes of a stream that are decoded together. Decoding each event by itself would cost several times as
+much."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -58,16 +60,16 @@ class LiveResponse:
     judgement: Judgement
     speaker: ProfileChoice
     status: int | None
-    """None if no answer began."""
+    """The HTTP status; None if no answer began."""
     headers: tuple[tuple[str, str], ...]
     body: bytes
     chunks: tuple[tuple[int, float], ...]
-    """Where each piece of the body ends, and after how many milliseconds it was there."""
+    """For each piece of the body, the number of bytes up to its end, and the milliseconds until it arrived."""
     ms: float
     problem: str = ""
-    """A description of what went wrong with the connection."""
+    """A description of what went wrong with the connection; empty if nothing did."""
     may_have_arrived: bool = True
-    """Whether the request may have reached the server; False if no connection was made."""
+    """Whether the request may have reached the server. False only if no connection was made."""
 
     @property
     def event(self) -> ProviderResponse:
@@ -101,9 +103,8 @@ class Observer:
         """The calls of this answer were run."""
 
     def on_interrupt(self, number: int, *, answered: bool) -> None:
-        """The keyboard interrupted the run, while this request was under way or after its answer was read; no further
-        event follows. -1: no request had left.
-        """
+        """The keyboard interrupted the run, while this request was under way or after its answer was read. No further
+        event follows. The number is -1 if no request had left."""
 
 
 class Observers(Observer):
@@ -149,9 +150,9 @@ class Observers(Observer):
 
 
 NOTICEABLE = 2.0
-"""Seconds of silence that are named where something ends an answer after them."""
+"""The least silence, in seconds, that the description of a broken answer mentions."""
 CONTEXT = 64
-"""Bytes before a piece that are searched for credentials together with it."""
+"""The number of bytes before a piece that are searched for credentials together with it."""
 
 
 class ResponseReader:
@@ -163,7 +164,7 @@ class ResponseReader:
         hidden = tuple((name, self._mask.text(value)) for name, value in request.headers)
         self.ask = replace(request, headers=hidden, body=self._mask.json(request.body))
         # An observer that does not look spares each piece being masked for it.
-        self._came = None if getattr(type(observer), "on_data", None) is Observer.on_data else observer.on_data
+        self._on_data = None if getattr(type(observer), "on_data", None) is Observer.on_data else observer.on_data
         self._body: list[bytes] = []
         self._chunks: list[tuple[int, float]] = []
         self._size = 0
@@ -226,8 +227,8 @@ class ResponseReader:
         self._unread += len(data)
         self._chunks.append((self._size, ms))
         self._waiting.append(data)
-        if self._came is not None:
-            self._came(self.ask.number, self._mask.mask_credentials(data, self._shown), ms)
+        if self._on_data is not None:
+            self._on_data(self.ask.number, self._mask.mask_credentials(data, self._shown), ms)
             self._shown = (self._shown + data)[-CONTEXT:]
         if not self._ending:
             seen = self._last + data if self._last else data
@@ -236,7 +237,7 @@ class ResponseReader:
             for mark in self._decoder.closing:
                 if mark in seen:
                     self._ending = True
-        if self._ending or self._unread >= AT_ONCE:
+        if self._ending or self._unread >= DECODE_SIZE:
             self._decode()
 
     def _decode(self) -> None:
@@ -288,11 +289,11 @@ class Retries:
     """
 
     most: int = 3
-    """How often one request is sent again."""
+    """The largest number of times that one request is sent again."""
     longest: float = 60.0
-    """Seconds; a server that asks for more is not waited for."""
+    """The longest wait in seconds. If a server asks for a longer one, the request is not sent again."""
     first: float = 1.0
-    """Seconds before the first retry where the server names no time; doubled each time."""
+    """The wait in seconds before the first retry if the server names no time. It doubles with each further retry."""
 
     def __post_init__(self) -> None:
         check_seconds(self, ("longest", "first"))
@@ -361,12 +362,12 @@ class Timeouts:
 
     connect: float = 10.0
     silence: float = 120.0
-    """Between two pieces of an answer, and before the first."""
+    """The longest time before the first piece of an answer, and between two pieces."""
     whole: float = 1800.0
-    """For one answer. A client without an event loop that was handed in is looked at with each piece of the body: while
-    the head comes, `silence` alone holds there."""
+    """The longest time for one answer. If the caller passed in a client without an event loop, this time is only
+    checked after each piece of the body; until the head has arrived, `silence` is the only limit."""
     poll: float = 2.0
-    """Between two looks at a response that is made in the background."""
+    """The time between two requests for a response that is made in the background."""
 
     def __post_init__(self) -> None:
         check_seconds(self, ("connect", "silence", "whole", "poll"))
@@ -379,4 +380,5 @@ class Connection:
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
     proxy: str | None = field(default=None, repr=False)
-    """A proxy's URL; None: as the environment says (HTTPS_PROXY, NO_PROXY…), but never for this machine itself."""
+    """The URL of a proxy; None if the environment decides (HTTPS_PROXY, NO_PROXY…). Requests to this machine then use
+    no proxy."""

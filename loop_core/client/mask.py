@@ -16,10 +16,12 @@ from urllib.parse import quote, quote_plus
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 
 SHORTEST = 8
-"""A secret with fewer characters is a word that may stand anywhere; it is hidden in headers and URLs only."""
+"""The least number of characters of a secret that is masked in bodies. A shorter one may be an ordinary word, and is
+hidden in headers and URLs only."""
 
 Redact = Callable[[bytes], bytes]
-"""Masks whatever else looks like a credential, byte for byte: the length stays."""
+"""A function that masks everything else that looks like a credential. It replaces byte for byte, so the length
+stays."""
 
 
 class Mask:
@@ -38,7 +40,7 @@ class Mask:
                                           for half in (secret[: len(secret) // 2], secret[len(secret) // 2 :]))))
         self._secrets = self._in_texts if halves else _forms((*long, *packed))
         self._inside = frozenset(b"".join(self._secrets))
-        """The bytes that occur in secrets; the line end at the end of an event is not among them."""
+        """The bytes that occur in secrets. The line feed at the end of an event is not among them."""
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -126,8 +128,8 @@ def _spellings(secret: str) -> tuple[str, ...]:
 
 
 def _base64_forms(secret: str) -> Iterator[str]:
-    """What base64 makes of a secret anywhere in a text, as a key stands behind a user's name: three spellings, by the
-    bytes before it. A character that also holds bits of what is beside the secret is left out."""
+    """What base64 makes of a secret anywhere in a text, such as a key behind a user's name: three spellings, by the
+    number of bytes before it. A character that also holds bits of the neighbouring bytes is left out."""
     data = secret.encode()
     for before in range(3):
         for encoded in (b64encode, urlsafe_b64encode):

@@ -32,16 +32,16 @@ from loop_core.wire.body import dump
 from loop_core.wire.format import Prefill, Profile
 
 Messages = Sequence[Message | Mapping[str, Any]]
-"""A history: messages, or chat messages as JSON, with `role` and `content`."""
+"""A history: messages, or chat messages as JSON with `role` and `content`."""
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-"""The roles of a chat message."""
+"""The permitted roles of a chat message."""
 
 MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     Prefill.PREFIX: ({"prefix": True}, {}),  # Mistral, DeepSeek (DeepSeek API docs, Chat Prefix Completion)
     Prefill.PARTIAL: ({"partial": True}, {}),  # Moonshot, DashScope
     Prefill.CONTINUE_FINAL_MESSAGE: ({}, {"continue_final_message": True, "add_generation_prompt": False}),  # vLLM
 }
-"""How a request marks its last message as a prefill: fields of the message, and of the body."""
+"""Way of a prefill -> the fields that mark the last message as one: fields of that message, and fields of the body."""
 
 
 def ability(profile: Profile, api: str) -> Ability:
@@ -51,11 +51,12 @@ def ability(profile: Profile, api: str) -> Ability:
 
 
 ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.AGAIN, Method.REPAIR})
-"""Methods that go on from the last response; the others send again what it answered, or finish it."""
+"""The methods whose requests continue from the last response. The others repeat the request that it answered, or finish
+it."""
 
 
 def is_chained(request: Request) -> bool:
-    """Whether the server keeps the history of these requests, so that each continues from the response before it."""
+    """Whether the server stores the history of such a request, so that the next request continues from its response."""
     return wire(request.api).chained(request)
 
 
@@ -76,7 +77,7 @@ def outgoing(turn: Turn, send: Send) -> Request:
             raise CallerError("a continuation token is to be sent, but the last response held none")
         changes["continuation_token"] = token
         if turn.evaluation is not None and is_chained(turn.request) and turn.request.extra.get("store") is not False:
-            changes |= {"previous_id": turn.evaluation.response.id, "messages": _lead(turn)}
+            changes |= {"previous_id": turn.evaluation.response.id, "messages": _leading_system(turn)}
     changes.setdefault("messages", (*turn.history, *send.new_messages))
     return replace(turn.request, max_tokens=send.max_tokens, tool_choice=send.tool_choice, **changes)
 
@@ -106,18 +107,19 @@ def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
         if last is None or last.id is None:
             raise CallerError("the history is kept by the server, but the last response has no id to go on from")
         changes["previous_id"] = last.id
-    changes["messages"] = (*_lead(turn), *(_unrun(turn) if on_top else ()), *_new(turn, send))
+    results_of_calls = _refused_results(turn) if on_top else ()
+    changes["messages"] = (*_leading_system(turn), *results_of_calls, *_new_messages(turn, send))
     return changes
 
 
-def _lead(turn: Turn) -> tuple[Message, ...]:
-    """The system messages at the beginning of the history. No server keeps them."""
+def _leading_system(turn: Turn) -> tuple[Message, ...]:
+    """The system message at the beginning of the history, if there is one. No server stores it."""
     # Instructions of an earlier response do not carry over (OpenAI API reference, previous_response_id).
     first = turn.request.messages[:1]
     return first if first and first[0].role is Role.SYSTEM else ()
 
 
-def _new(turn: Turn, send: Send) -> tuple[Message, ...]:
+def _new_messages(turn: Turn, send: Send) -> tuple[Message, ...]:
     """The messages that the server does not have yet: those that were added after its last answer."""
     if send.method in ON_TOP:
         return tuple(message for message in send.new_messages if message.role is not Role.ASSISTANT)
@@ -126,7 +128,7 @@ def _new(turn: Turn, send: Send) -> tuple[Message, ...]:
     return history[last + 1 :]
 
 
-def _unrun(turn: Turn) -> tuple[Message, ...]:
+def _refused_results(turn: Turn) -> tuple[Message, ...]:
     """A result for every call of the last response: the server has these calls in its history, and refuses a call
     without a result."""
     verdicts = turn.evaluation.verdicts if turn.evaluation is not None else ()
@@ -193,7 +195,7 @@ class LiveRequest:
     """One HTTP request, without its credential."""
 
     number: int
-    """Counts from 0 over everything that a run sends, retries included."""
+    """The number of the request, counted from 0 over everything that a run sends, retries included."""
     request: Request
     place: RequestPlace
     ordinal: int
@@ -202,11 +204,11 @@ class LiveRequest:
     headers: tuple[tuple[str, str], ...]
     body: Mapping[str, Any] | None
     profile: str | None
-    """Who will answer, where the address or the operator says; None if the answer must."""
+    """The name of the profile that the address or the operator names; None if only the answer can show it."""
     attempt: int = 0
-    """0 for the first, then one more for each retry."""
+    """The number of times that the same request was sent before."""
     repeats: int | None = None
-    """The number of the request that this one sends again."""
+    """The number of the request that this one sends again; None for a first attempt."""
 
 
 def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
@@ -262,7 +264,7 @@ class HttpRequest:
     headers: tuple[tuple[str, str], ...]
     content: bytes
     request: Request
-    """The request that it sends; `read` takes it together with the answer."""
+    """The request in the engine's form; `read` takes it together with the answer."""
 
 
 def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:

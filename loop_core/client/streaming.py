@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class MaskedText:
-    """Pieces of output, joined; a tail that may begin a secret is kept back until it is decided."""
+    """Pieces of output, joined. A tail that may begin a secret is kept back until more bytes show whether it does."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._mask = Mask(secrets, halves=True)
@@ -55,8 +55,8 @@ class PendingSeam:
     def __init__(self, before: Sequence[Segment], coming: Segment, rule: SeamRule) -> None:
         self._before, self._coming, self._rule = tuple(before), coming, rule
         self._length = max(len(join(self._before, rule).text), sum(len(each.text) for each in self._before))
-        self.enough = 2 * (self._length + len(coming.anchor) + len(coming.stripped)) + OPENING_CHARS if before else 0
-        """The seam is not decided until the segment has more characters than that."""
+        self.threshold = 2 * (self._length + len(coming.anchor) + len(coming.stripped)) + OPENING_CHARS if before else 0
+        """The number of characters that the segment must exceed before its seam can be decided."""
         self._settled: JoinedText | None = None
         self._size = 0
 
@@ -67,9 +67,9 @@ class PendingSeam:
             joined = JoinedText(self._settled.text + text[self._size :], self._settled.seams)
         else:
             joined = join((*self._before, self._coming._replace(text=text)), self._rule)
-            if len(text) > self.enough and self._is_wrapped(joined):
-                self.enough = 2 * len(text)  # not looked at with each piece, which would take ever longer
-            elif len(text) > self.enough:
+            if len(text) > self.threshold and self._is_wrapped(joined):
+                self.threshold = 2 * len(text)  # not looked at with each piece, which would take ever longer
+            elif len(text) > self.threshold:
                 self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
         return joined, _added_text(joined, self._before)
 
@@ -77,7 +77,7 @@ class PendingSeam:
         """The text with which the answer is sure to begin, given the arrived part of the segment; None while it can
         change."""
         # A seam may still change while the segment is no longer than what a rule compares it with.
-        if len(text) <= self.enough:
+        if len(text) <= self.threshold:
             return None
         joined, _ = self.at(text)
         return joined.text if not self._before or self._settled is not None else None
@@ -107,28 +107,28 @@ class ShownText(Observer):
         self._api, self._secrets, self._policy, self._show = api, secrets, policy, show
         self._joining = PendingSeam((), Segment(""), policy.seam)
         self._answers = 1
-        self._given: list[str] = []
+        self._shown_parts: list[str] = []
         """The parts of the current answer that were shown."""
-        self._more = False
-        """Something was given before it."""
+        self._earlier_shown = False
+        """Whether text of an earlier answer of the turn was shown."""
         self._decoder, self._found = following(api)
         self._start_text()
         self._broken = False
 
     def _start_text(self) -> None:
-        """A segment begins."""
+        """Prepares for the text of a new segment."""
         self._text = MaskedText(self._secrets)
         self._waits: list[str] = []
         self._size = 0
         self._flows = False
-        """All of it is given, and what comes behind it is given as it comes."""
+        """Whether all text so far was shown, so that each further piece is shown as it arrives."""
 
     def begin(self, turn: Turn, send: Send) -> None:
         """Notes that this request is sent next."""
         if len(turn.answers) != self._answers:
             self._settle(turn.joined_answer(-2).text)
-            self._more = self._more or any(self._given)
-            self._answers, self._given = len(turn.answers), []
+            self._earlier_shown = self._earlier_shown or any(self._shown_parts)
+            self._answers, self._shown_parts = len(turn.answers), []
         elif turn.answers[-1] and not (so_far := turn.joined_answer()).doubtful_seams:
             self._grow(so_far.text)
         self._joining = PendingSeam(turn.answers[-1], coming_segment(turn, send), self._policy.seam)
@@ -156,7 +156,7 @@ class ShownText(Observer):
         self._waits.append(fresh)
         self._size += len(fresh)
         # Asked before the pieces are joined: each piece would cost as much as all before it.
-        if self._size > self._joining.enough:
+        if self._size > self._joining.threshold:
             self._waits = ["".join(self._waits)]
             text = self._joining.settled_text(self._waits[0])
             self._flows = text is not None and self._grow(text)
@@ -167,14 +167,14 @@ class ShownText(Observer):
         if silent is None:
             self._settle(turn.joined_answer().text)
 
-    def _given_text(self) -> str:
-        self._given = ["".join(self._given)]
-        return self._given[0]
+    def _joined_parts(self) -> str:
+        self._shown_parts = ["".join(self._shown_parts)]
+        return self._shown_parts[0]
 
     def _grow(self, text: str) -> bool:
         """Shows the part of this text that is new, since the answer is sure to begin with it; False if it has to
         wait."""
-        given = self._given_text()
+        given = self._joined_parts()
         if not text.startswith(given):
             return False  # settled when the answer is over
         said = text.strip()
@@ -185,17 +185,17 @@ class ShownText(Observer):
 
     def _settle(self, text: str) -> None:
         """Shows the rest of the finished answer."""
-        given = self._given_text()
+        given = self._joined_parts()
         if text.startswith(given):
             self._give(text[len(given) :])
         elif not given.endswith(text):
             self._show(APART + text)
-            self._given = [text]
+            self._shown_parts = [text]
 
     def _give(self, text: str) -> None:
         if text:
-            self._show(APART + text if self._more and not any(self._given) else text)
-            self._given.append(text)
+            self._show(APART + text if self._earlier_shown and not any(self._shown_parts) else text)
+            self._shown_parts.append(text)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Waits that can be given up: for a function in a thread of its own, and for an answer, at most so long."""
+"""Waits that can be given up: for a function in a thread of its own, and for an answer with a time limit."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 
 async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What the function returns or raises.
+    """Runs a function in a thread of its own; returns what it returns, or raises what it raises.
 
-    Not `asyncio.to_thread`: the end of the loop, and of the program, waits for its threads, so that a tool that hangs
-    would hold up whoever has given it up.
+    Not `asyncio.to_thread`: the end of the loop, and of the program, waits for the threads of that function, so a
+    hanging tool would delay the task that has given it up.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
@@ -46,7 +46,7 @@ class WholeTimeoutError(Exception):
 
 @asynccontextmanager
 async def at_most(seconds: float) -> AsyncIterator[None]:
-    """Ends what runs inside after so many seconds.
+    """Ends the block that runs inside after this many seconds.
 
     Raises:
         WholeTimeoutError: the time is over. A `TimeoutError` of an observer, whose disk is slow, is no such error.
@@ -62,10 +62,10 @@ async def at_most(seconds: float) -> AsyncIterator[None]:
 
 
 class Cutter:
-    """Ends the connection of a client without an event loop, which one request at a time uses.
+    """Ends the connection of a client without an event loop, which sends one request at a time.
 
-    A thread that reads cannot be called back, and httpx bounds only the time between two pieces of a head. Once the
-    connection is shut down from another thread, the thread that reads it comes to its end.
+    A thread that reads cannot be interrupted, and httpx only limits the time between two pieces of a head. If another
+    thread shuts the connection down, the reading thread comes to its end.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Cutter:
 
     @contextmanager
     def after(self, seconds: float) -> Iterator[None]:
-        """Ends the connection that is used inside after so many seconds."""
+        """Ends the connection that is used inside the block after this many seconds."""
         self._over = False
         timer = Timer(seconds, self._cut)
         timer.daemon = True

@@ -34,7 +34,7 @@ from loop_core.wire import wire
 
 _Client = TypeVar("_Client", httpx.Client, httpx.AsyncClient)
 RequestRewrite = Callable[[LiveRequest], LiveRequest]
-"""How a request is spelled in the end, where the format alone does not say: as one that was recorded."""
+"""A function that changes how a request is written, for example to repeat a recorded request exactly."""
 
 
 def _client(line: Connection, kind: type[_Client], transport: type[Any], server: Server,
@@ -91,14 +91,14 @@ class _Source:
         self.observer: Observer = Observer() if observer is None else observer
         self.toolbox: ToolRunner = Toolbox() if toolbox is None else toolbox
         self.request_count = 0
-        """How many HTTP requests have left; the next one has this number."""
+        """The number of HTTP requests sent so far, which is also the number of the next one."""
 
     def knows(self, request: Request) -> tuple[Ability, str]:
         """The methods of continuation that the server supports, and its profile."""
         return known_ability(self.server, request)
 
-    def _asks(self, send: Send, turn: Turn) -> LiveRequest | NotRecorded:
-        """The next request, which is numbered when it is sent; if a later one of a turn cannot be sent, its end.
+    def _next_request(self, send: Send, turn: Turn) -> LiveRequest | NotRecorded:
+        """The next request, which is numbered when it is sent; the end of the turn if a later request cannot be sent.
 
         Raises:
             LoopError: the first request cannot be sent.
@@ -134,7 +134,7 @@ class _Source:
         return {"method": leaves.method, "url": leaves.url, "headers": leaves.headers, "follow_redirects": False,
                 "timeout": httpx.Timeout(timeouts.silence, connect=timeouts.connect), "content": leaves.content}
 
-    def _ran(self, effect: RunTools, turn: Turn, event: Event) -> Event:
+    def _masked_results(self, effect: RunTools, turn: Turn, event: Event) -> Event:
         """The results of the whole batch, with secrets masked: a tool may print its environment."""
         if not isinstance(event, ToolResults):
             return event
@@ -149,8 +149,8 @@ class _Source:
         index = turn.evaluation.index if turn.evaluation is not None else None
         return index if index is not None and index < self.request_count else -1
 
-    def _again(self, answer: LiveResponse) -> tuple[LiveRequest, float] | None:
-        """The same request once more, and the seconds before it."""
+    def _retry(self, answer: LiveResponse) -> tuple[LiveRequest, float] | None:
+        """The same request once more, and the seconds to wait before it; None if it is not sent again."""
         seconds = self.line.retries.wait(answer)
         if seconds is None:
             return None
@@ -228,7 +228,7 @@ FAILURES: Sequence[tuple[type[Exception], TransportEnd, str]] = (
     (WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
     (httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect, which httpx reads
 )
-"""Exceptions -> how the bytes ended, and a description; the first that fits is used."""
+"""Exception -> how the bytes ended, and a description. The first row that fits counts."""
 _NEVER_LEFT = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError)
 
 
@@ -259,7 +259,7 @@ class Live(_Source):
         Raises:
             LoopError: the first request cannot be sent in this format.
         """
-        asked = self._asks(send, turn)
+        asked = self._next_request(send, turn)
         if isinstance(asked, NotRecorded):
             return asked
         before = self.request_count
@@ -268,7 +268,7 @@ class Live(_Source):
                 time.sleep(self.line.timeouts.poll)
             while True:
                 heard = self._exchange(asked)
-                again = self._again(heard)
+                again = self._retry(heard)
                 if again is None:
                     return heard.event
                 asked, seconds = again
@@ -297,7 +297,7 @@ class Live(_Source):
         except KeyboardInterrupt:
             self.observer.on_interrupt(self._exchange_index(turn), answered=True)
             raise
-        return self._ran(effect, turn, ran)
+        return self._masked_results(effect, turn, ran)
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
@@ -341,12 +341,13 @@ class AsyncLive(_Source):
         Raises:
             LoopError: the first request cannot be sent in this format.
         """
-        leaves = request or self._asks(send, turn)
+        leaves = request or self._next_request(send, turn)
         return leaves if isinstance(leaves, NotRecorded) else await self._unless_cancelled(self._respond(send, leaves))
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`, which does not wait for it."""
-        return self._ran(effect, turn, await self._unless_cancelled(run_in_thread(self.toolbox.run, effect, turn)))
+        event = await self._unless_cancelled(run_in_thread(self.toolbox.run, effect, turn))
+        return self._masked_results(effect, turn, event)
 
     async def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: a run is one turn."""
@@ -369,7 +370,7 @@ class AsyncLive(_Source):
             await asyncio.sleep(self.line.timeouts.poll)
         while True:
             heard = await self._exchange(request)
-            again = self._again(heard)
+            again = self._retry(heard)
             if again is None:
                 return heard.event
             request, seconds = again

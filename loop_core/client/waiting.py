@@ -1,4 +1,4 @@
-"""The times that a client waits: which can be waited at all, and which a server asks for. Pure."""
+"""The times that a client waits: which times are possible, and which a server asks for. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from email.utils import parsedate_to_datetime
 from loop_core.errors import CallerError
 
 MOST_SECONDS = 1_000_000
-"""The longest time that can be waited; clocks of operating systems refuse more, or an infinite one."""
+"""The longest time in seconds that a client can wait. Clocks of operating systems refuse a longer or an infinite
+one."""
 
 
 def check_seconds(value: object, names: Iterable[str]) -> None:
-    """Refuses fields that are no time.
+    """Refuses fields that hold no possible time.
 
     Raises:
-        CallerError: one of the fields is none.
+        CallerError: one of the fields is not a number of seconds in the permitted range.
     """
     for name in names:
         seconds = getattr(value, name)

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from loop_core.json_parser import from_json_prefix
 from loop_core.values import ArgsForm, CallKind, Tool, ToolCall
 
-_KEPT_AS_IS = frozenset({"enum", "const", "default", "example", "examples", "required"})
+_VERBATIM_KEYWORDS = frozenset({"enum", "const", "default", "example", "examples", "required"})
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
-"""Whole numbers that a protobuf JSON (Gemini's Schema) spells as strings."""
+"""Keywords whose whole numbers are spelled as strings in the JSON of protocol buffers (Gemini's Schema)."""
 
 
 def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -45,9 +45,9 @@ COMPOSING_KEYWORDS = frozenset({
     "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas",
     "patternProperties",
 })
-"""Keywords behind which properties may stand that `properties` does not show."""
+"""Keywords that may bring properties which `properties` does not list."""
 PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema", "inputSchema")
-"""Where the formats declare what a function takes."""
+"""The members of a declaration in which the formats describe the parameters of a function."""
 
 
 def takes_no_arguments(tool: Tool | None) -> bool:
@@ -107,12 +107,13 @@ def json_schema_of(schema: Any) -> Any:
         elif key == "properties" and isinstance(value, Mapping):
             found[key] = {name: json_schema_of(inner) for name, inner in value.items()}
         else:
-            found[key] = value if key in _KEPT_AS_IS else json_schema_of(value)
+            found[key] = value if key in _VERBATIM_KEYWORDS else json_schema_of(value)
     return found
 
 
 _COMPILED: dict[int, tuple[Mapping[str, Any], str, Any]] = {}
-"""Validators by the identity of the schema that they were compiled from, which is kept so that the identity holds."""
+"""Identity of a schema -> the schema, its dialect and its validator. Storing the schema keeps the identity from being
+used again."""
 _MOST = 512  # schemas come from outside, and a long recording may declare new ones in every request
 
 
@@ -126,7 +127,7 @@ def _validator(tool: Tool) -> Any:
         return known[2]
     plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
     # equal schemas of many requests compile once
-    made = _compile_schema(json.dumps(plain, sort_keys=True, default=_plain))
+    made = _compile_schema(json.dumps(plain, sort_keys=True, default=_json_default))
     if len(_COMPILED) >= _MOST:
         _COMPILED.clear()
     _COMPILED[id(declared)] = (declared, tool.dialect, made)
@@ -143,7 +144,7 @@ def _compile_schema(text: str) -> Any:
         return None
 
 
-def _plain(value: Any) -> Any:
+def _json_default(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
@@ -162,11 +163,11 @@ class ArgumentShape(StrEnum):
     """What the raw characters of arguments are: a whole JSON object, its beginning, or something else."""
 
     COMPLETE = "complete"
-    """One JSON object and nothing else."""
+    """The characters are one JSON object and nothing else."""
     CUT = "cut"
-    """The beginning of a JSON object: more characters could make it complete."""
+    """The characters are the beginning of a JSON object, so more characters could complete it."""
     EMPTY = "empty"
-    """No characters, or white space only."""
+    """There are no characters, or only white space."""
     ABSENT = "absent"
     NOT_OBJECT = "not_object"
     INVALID = "invalid"
@@ -221,14 +222,16 @@ WRAPPINGS: Mapping[str, str] = {
     "arguments": "EricLBuehler/mistral.rs@9e92262 mistralrs-server-core/src/anthropic.rs",
     "raw_arguments": "lmdeploy 0.18.0 serve/anthropic/adapter.py",
 }
-"""The only member of an input that a translator makes of arguments that it could not parse -> who does so."""
+"""The only member of an object into which a translator puts arguments that it could not parse -> the translators that
+do so."""
 _BEGUN = re.compile(r'\s*\{\s*"')
 
 
 def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
-    """As `parse_call`, but an object that a translator wrapped around arguments is cut or invalid as they are.
+    """Parses as `parse_call` does, but an object that a translator wrapped around unparsable arguments counts as cut or
+    invalid, as they are.
 
-    Cut arguments show that by themselves; invalid ones only if the tool has no such parameter.
+    Cut arguments show that by themselves. Invalid ones count only if the tool has no parameter of that name.
     """
     reading = parse_call(call)
     if call.form is not ArgsForm.OBJECT or not reading.value or len(reading.value) != 1:
@@ -261,7 +264,7 @@ def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:
 
 
 def is_phantom(call: ToolCall) -> bool:
-    """A call without a name and without arguments: some servers append one (pydantic-ai's recordings)."""
+    """Whether a call has neither a name nor arguments: some servers append such a call (pydantic-ai's recordings)."""
     return not call.name and not (call.arguments or "").strip()
 
 

@@ -55,12 +55,12 @@ class Judgement(NamedTuple):
     mapped: StopReason
     stop: StopReason
     cap_reached: bool = False
-    """The answer ended without a reason while its usage equals the cap: a budget cut, in all likelihood (as MiMo)."""
+    """Whether the answer ended without a reason after it used the whole output cap: most likely a cut (as MiMo)."""
     promoted: bool = False
     ending: Ending | None = None
-    """How the answer ended, where it only looks finished; its reason keeps its word."""
+    """The reason why the answer only looks finished; None if it does not. The stop reason keeps its word."""
     ending_sure: bool = True
-    """False if the request set stop strings and the word cannot say whether one was hit."""
+    """Whether the ending is certain. False if a stop string of the request may have been hit."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -73,7 +73,7 @@ class JudgeCase(NamedTuple):
     native: StopReason | None
     every_call: tuple[ToolCall, ...]
     calls: tuple[tuple[ToolCall, Arguments], ...]
-    """The calls whose arguments must be a JSON object, each with its reading; phantoms left out."""
+    """The calls whose arguments must be a JSON object, each with its parsed arguments; phantoms are left out."""
 
     def tool(self, name: str) -> Tool | None:
         """The declaration of a tool, if the request is known and declares it."""
@@ -88,22 +88,22 @@ class Correction(NamedTuple):
     at: At | None = None
     note: str = ""
     severity: Severity | None = None
-    """Set where the rule is also a finding."""
+    """The severity of the finding that the rule also reports; None if it reports none."""
     cap_reached: bool = False
     quote: FactQuote | None = None
-    """The characters that show it, beside its place."""
+    """The characters of a text that show the reason; None if there are none."""
 
 
 Rule = Callable[[JudgeCase, StopReason], Correction | None]
-"""A function from a response and its reason so far to a correction."""
+"""A function from a response and its stop reason so far to a correction; None if the rule does not apply."""
 
 FAILING = frozenset({
     Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL,
     Stop.CANCELLED, Stop.INTERRUPTED, Stop.PAUSED,
 })
-"""The reasons with which a native word outranks the mapped one; an end, a call or an unknown word does not."""
+"""The reasons that a native word needs to replace the mapped one; an end, a call or an unknown word replaces none."""
 OVER_A_CUT = FAILING - {Stop.MAX_TOKENS, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED}
-"""Those with which it outranks a cut too: LiteLLM writes `length` for a full context and for a pause (1.110.2)."""
+"""Those that replace a cut too: LiteLLM writes `length` for a full context and for a pause (1.110.2)."""
 
 
 def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -120,7 +120,7 @@ def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 NO_WORD = "no_stop_reason"
-"""The detail of an answer that ended without a word about it."""
+"""The detail of an answer that ended properly and holds no stop word."""
 
 
 def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -175,9 +175,9 @@ def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 LOST_FRAME_RULES = frozenset({"frame.invalid", "frame.shape"})
-"""Findings that say that a frame was not, or not wholly, read."""
+"""The rules of findings that say that a frame was not read, or only in part."""
 LENIENT_RULES = frozenset({"frame.lenient", "body.lenient"})
-"""Findings that say that its bytes are no UTF-8."""
+"""The rules of findings that say that bytes were not valid UTF-8, or held control characters."""
 
 
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -229,7 +229,7 @@ def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int
 
 
 def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
-    """Whether a response used all allowed tokens and shows no reasoning, so that it may be cut."""
+    """Whether a response may be cut: it used all allowed tokens, and shows neither reasoning nor a stop string."""
     return spent_cap(response, request) is not None and not (_has_reasoning(response) or hit_stop_string(response))
 
 
@@ -312,7 +312,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("usage_at_cap", usage_at_cap),
     ("context_full", context_full),
 )
-"""In this order; the first that names a word wins for the rest of the list, since only finished words are tightened."""
+"""The rules in the order in which they are tried. Most of them change a reason only if it says finished."""
 
 
 def judge(
@@ -340,7 +340,7 @@ def judge(
         if correction.severity is not None:
             findings.append(Finding(f"judge.{name}", correction.severity, correction.note, correction.at))
     # OpenAI says stop over complete calls where tool_choice names the function (vLLM PR#25054).
-    promoted = stop.normalized is Stop.END_TURN and _promotes(response, request)
+    promoted = stop.normalized is Stop.END_TURN and _has_complete_calls(response, request)
     if promoted:
         seen = Evidence("judge.promoted", response.tool_calls[0].at, f"complete calls under {stop.raw!r}")
         stop = stop._replace(normalized=Stop.TOOL_CALL, evidence=(*stop.evidence, seen))
@@ -363,7 +363,7 @@ def _ending_finding(ending: Ending, sign: EndingSign, sure: bool) -> Finding:
 
 
 def remarks(response: ChatResponse, stop: StopReason) -> list[Finding]:
-    """Findings that change no reason: an unknown word, a budget spent on reasoning."""
+    """Findings that do not change the reason: an unknown word, a budget spent on reasoning."""
     found: list[Finding] = []
     word, usage = response.stop_reason, response.usage
     known = any(seen.rule.endswith(".stop_reasons") for seen in word.evidence)  # Gemini's OTHER is in its table
@@ -386,7 +386,7 @@ def _readings(calls: Sequence[ToolCall], request: Request | None) -> tuple[tuple
     return tuple([(call, parse_input(call, tools.get(call.name))) for call in mine])
 
 
-def _promotes(response: ChatResponse, request: Request | None) -> bool:
+def _has_complete_calls(response: ChatResponse, request: Request | None) -> bool:
     """Whether the calls under `end_turn` are complete: closed, with a whole payload. Schemas are not considered, since
     a call that its schema refuses is a call too, and gets its error."""
     tools = tools_by_name(request.tools if request else ())

@@ -37,31 +37,32 @@ class Ending(StrEnum):
     __hash__ = str.__hash__
 
     EMPTY_ANSWER = "empty_answer"
-    """Nothing visible and no call under an end-of-turn word."""
+    """The answer shows nothing and holds no call, and its word says that the turn ended."""
     REASONING_ONLY = "reasoning_only"
-    """Reasoning and nothing visible."""
+    """The answer holds reasoning and nothing visible."""
     CALL_LEAKED = "call_leaked"
-    """A call written as markup in the text, or in reasoning that nothing visible follows."""
+    """The text, or reasoning that nothing visible follows, holds a call written as markup."""
     NO_CALL = "no_call"
-    """A tool word without any call."""
+    """The word asks for tools, but the answer holds no call."""
     COMMENTARY_ONLY = "commentary_only"
-    """Nothing but messages that announce what comes next (Responses, phase `commentary`)."""
+    """All messages only announce what comes next (Responses, phase `commentary`)."""
 
 
 SILENT = frozenset({Ending.EMPTY_ANSWER, Ending.REASONING_ONLY})
-"""The endings that an agent may have asked for: a prompt that orders no content."""
+"""The endings that an agent may have asked for, by a prompt that orders an answer without content."""
 
 INVISIBLE = frozenset({
     "message.annotations", "mcp_list_tools", "additional_tools", "fallback", "cachePoint", "citationsContent",
 })
-"""Types of opaque parts that are not visible by themselves; all other parts count as visible, also unknown ones."""
+"""The types of opaque parts that show nothing by themselves. All other opaque parts, also unknown ones, count as
+visible."""
 _FIELDS = ".fields"
-"""Ends the type of a part that only extends the one before it."""
+"""The end of the type of a part that only extends the part before it."""
 OUTPUTS = ("result", "results", "outputs", "output")
-"""Where the JSON of a provider-run call holds what it brought."""
+"""The members of a provider-run call's JSON that hold its output."""
 
 UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape"})
-"""Findings that say that something was sent which we do not read: it may have been the answer."""
+"""The rules of findings that say that something was sent which was not read. It may have been the answer."""
 
 
 class EndingCase(NamedTuple):
@@ -71,11 +72,11 @@ class EndingCase(NamedTuple):
     request: Request | None
     stop: StopReason
     calls: bool
-    """Whether a call for us was delivered."""
+    """Whether the response holds a call for the client to run."""
     visible: bool
     leak: Leak | None
     leak_in: str
-    """Which fact holds the leaked call: text or reasoning."""
+    """The fact that holds the leaked call: text or reasoning."""
 
 
 class EndingSign(NamedTuple):
@@ -142,7 +143,7 @@ ENDINGS: tuple[EndingRow, ...] = (
     EndingRow(Ending.REASONING_ONLY, _reasoning),
     EndingRow(Ending.EMPTY_ANSWER, _empty),
 )
-"""The first that holds names the ending."""
+"""The rows in the order in which they are tried. The first whose function finds a sign names the ending."""
 
 
 class EndingMatch(NamedTuple):
@@ -237,10 +238,10 @@ STOP_FIELDS: tuple[tuple[str, ...], ...] = (
     ("generation_config", "stop_sequences"), ("options", "stop"),
     ("inferenceConfig", "stopSequences"), ("config", "stopSequences"), ("config", "stop_sequences"),
 )
-"""Where the formats take stop strings."""
+"""The paths under which requests of all formats hold stop strings."""
 HITS = ("stop_reason", "matched_stop")
-"""Fields in which servers of chat completions name the stop string that was hit (vLLM, SGLang); a token's number is not
-one."""
+"""The fields in which servers of chat completions name the stop string that was hit (vLLM, SGLang). A number there
+names a token and is no stop string."""
 
 
 def stop_strings(request: Request | None) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from loop_core.judge.classify import Judgement
 from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall, tools_by_name
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
-"""The advice about a call that the budget cut (Zoo Code's analysis, fix 3)."""
+"""The advice about a call that the output budget cut (Zoo Code's analysis, fix 3)."""
 
 
 class Admission(StrEnum):
@@ -46,7 +46,7 @@ class Verdict(NamedTuple):
     rule: str
     why: str
     problems: tuple[str, ...] = ()
-    """What the schema refused, a line each."""
+    """The reasons for a rejection, such as each violation of the schema; empty unless the call is rejected."""
 
     @property
     def arguments(self) -> dict[str, Any] | str | None:
@@ -71,7 +71,7 @@ WHY_REASON: dict[Stop, str] = {
     Stop.ERROR: "the provider reported an error",
     Stop.END_TURN: "the response ended without asking for tools",
 }
-"""Why a reason does not authorise a call, for every word but `tool_call`."""
+"""Stop reason -> why it does not authorise a call, for every reason except `tool_call`."""
 
 
 def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
@@ -123,9 +123,10 @@ def _refusal(call: ToolCall, declared: Collection[str]) -> tuple[str, str] | Non
 
 
 LOADING_TOOLS = frozenset({"tool_search"})
-"""Tools by which a model finds further ones, whose declarations come later (Responses)."""
+"""The tools by which a model finds further tools, whose declarations come later (Responses)."""
 NAMELESS = "gate.nameless"
-"""The rule by which a call without a name is rejected: it has no place in a history, so that a message tells of it."""
+"""The rule under which a call without a name is rejected. A history has no place for such a call, so a message reports
+it."""
 
 
 def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
@@ -188,12 +189,13 @@ def _describe_parsing(reading: Arguments) -> str:
 
 
 LONGEST_MARK = 200
-"""A longer text is not a name of anything, and may well be worded otherwise when it comes again."""
+"""The largest number of characters of an argument that tells a call from others. A longer text is no name, and may be
+worded differently when the call is sent again."""
 SHOWN_CHARS = 80
-"""Characters of an argument in the name of a held call, which the model reads."""
+"""The number of characters of an argument in the name of a held call, which the model reads."""
 
 DistinctArguments = Mapping[str, Any]
-"""Argument -> value, for the arguments that tell a call from others of its tool."""
+"""Argument -> value, for the arguments that distinguish a call from others of its tool."""
 
 
 def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from loop_core.judge.arguments import ArgumentShape, parse
 
-_NEAR = 4_000
-"""Characters behind a mark in which its tool is named; arguments may come first."""
-_TRIES = 100
-"""Openings of one format that are looked at: a text may be made to have many."""
+_NAME_RANGE = 4_000
+"""The number of characters behind a mark in which the tool's name is searched. Arguments may come before it."""
+_MOST_OPENINGS = 100
+"""The largest number of openings of one markup that are examined. A hostile text may hold many."""
 _JSON_NAME = r'"(?:name|tool_name|recipient_name|function)"\s*:\s*"([^"\\]{1,200})"'
 _IN_TAG = r'\s*[\w:.|\uff5c-]*\s*name="([^"<>]{1,200})"'
 
@@ -27,11 +27,12 @@ class CallMark(NamedTuple):
 
     title: str
     opening: str
-    """A pattern, compiled when it is first used. Its group `name`, where it has one, is the name of the tool."""
+    """A pattern of the text that opens a call, compiled when it is first used. A group `name` in it is the tool's
+    name."""
     name_pattern: str | None = None
-    """Searched behind the opening, up to `until`, where the opening has no name: group 1 is the name."""
+    """A pattern that is searched behind the opening if that does not hold the name. Its group 1 is the tool's name."""
     until: str = ""
-    """The mark that ends the search; empty: only its length does."""
+    """The mark at which this search ends; empty if only the range limits it."""
 
 
 def _opens(pattern: str) -> str:
@@ -81,17 +82,17 @@ def find_leak(text: str, tools: Collection[str] | None) -> Leak | None:
     if not any(sign in text for sign in CALL_SIGNS):
         return None
     code = _code(text)
-    found = [leak for leak in _all(text, tools) if not any(start <= leak.start < end for start, end in code)]
+    found = [leak for leak in _leaks(text, tools) if not any(start <= leak.start < end for start, end in code)]
     return min(found, key=lambda leak: leak.start, default=None)
 
 
 CALL_SIGNS = ("<", "[TOOL_CALLS]", "to=functions.")
-"""One of these is in every mark: most texts hold none."""
+"""Every mark holds one of these texts. Most texts hold none, and need no further search."""
 
 
-def _all(text: str, tools: Collection[str] | None) -> Iterator[Leak]:
+def _leaks(text: str, tools: Collection[str] | None) -> Iterator[Leak]:
     for mark in CALL_MARKS:
-        for opened in islice(re.finditer(mark.opening, text), _TRIES):
+        for opened in islice(re.finditer(mark.opening, text), _MOST_OPENINGS):
             for name, end in _names(mark, opened, text):
                 if tools is None or _is_declared(name, tools):
                     yield Leak(mark.title, name, opened.start(), end)
@@ -103,7 +104,7 @@ def _names(mark: CallMark, match: re.Match[str], text: str) -> Iterator[tuple[st
         yield match["name"], match.end("name")
         return
     limit = text.find(mark.until, match.end()) if mark.until else -1
-    end = min(match.end() + _NEAR, len(text) if limit < 0 else limit)
+    end = min(match.end() + _NAME_RANGE, len(text) if limit < 0 else limit)
     for found in re.compile(mark.name_pattern).finditer(text, match.end(), end):
         yield found[1], found.end(1)
 
@@ -114,7 +115,7 @@ def _is_declared(name: str, tools: Collection[str]) -> bool:
 
 _FENCE = re.compile(r"^[ \t>]{0,8}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]+?\1(?!`)")
-"""Code inside a line."""
+"""A pattern of code inside a line."""
 
 
 class Fence(NamedTuple):
@@ -149,10 +150,10 @@ def _code(text: str) -> list[tuple[int, int]]:
 # end a sentence as well (`not`, German `an`, a German auxiliary) stand in no table.
 
 
-_TAIL = 2_000
-"""Characters at the end by which the language is recognised."""
-_FEWEST = 3
-"""Words that a text must have for its last one to be a sign: `a` alone answers a question with choices."""
+_TAIL_CHARS = 2_000
+"""The number of characters at the end of a text that show its language and its last line."""
+_FEWEST_WORDS = 3
+"""The least number of words of a text whose last word can be a sign: `a` alone answers a question with choices."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 COMMAS = (",", "\uff0c", "\u3001", "\u060c", "\u055d")
 _OPENING = "([{\uff08\u3010\u300c\u300e\u300a"
@@ -221,8 +222,8 @@ FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
         "ve veya ama fakat çünkü ki için ile bir gibi kadar her çok"
     ),
 }
-"""Language -> words that are not a text's last: articles, conjunctions, prepositions and the like. Which language it is
-tell the words themselves."""
+"""Language -> words with which a complete text does not end: articles, conjunctions, prepositions and the like. The
+other words of a text show its language."""
 
 PARTICLES: Mapping[str, tuple[str, ...]] = {
     "zh": ("的", "和", "与", "在", "是", "把", "被", "对", "从", "向", "或", "及", "而", "但", "因为", "如果", "由于",
@@ -230,7 +231,7 @@ PARTICLES: Mapping[str, tuple[str, ...]] = {
     "ja": ("は", "を", "に", "へ", "や", "そして", "または", "および"),
     "ko": ("를", "그리고", "또는", "하지만", "그러나", "때문에"),
 }
-"""The same for languages that write without spaces, or join such words to others."""
+"""Language -> such words of languages that write without spaces, or that join these words to others."""
 
 
 def _comma(text: str, end: int) -> Sign | None:
@@ -253,7 +254,7 @@ def _bracket(text: str, end: int) -> Sign | None:
             return None
         if shape is ArgumentShape.CUT:
             return Sign(f"the JSON that begins with {text[begun]!r} never ends", begun, begun + 1)
-    start = max(text.rfind("\n", 0, end) + 1, end - _TAIL)
+    start = max(text.rfind("\n", 0, end) + 1, end - _TAIL_CHARS)
     code = [span.span() for span in INLINE.finditer(text, start, end)]
     opened: list[int] = []
     for place in range(start, end):
@@ -269,8 +270,8 @@ def _bracket(text: str, end: int) -> Sign | None:
 
 
 def _function_word(text: str, end: int) -> Sign | None:
-    words = list(_WORD.finditer(text, max(0, end - _TAIL), end))
-    if len(words) < _FEWEST or words[-1].end() != end:
+    words = list(_WORD.finditer(text, max(0, end - _TAIL_CHARS), end))
+    if len(words) < _FEWEST_WORDS or words[-1].end() != end:
         return None
     last, start = words[-1][0], words[-1].start()
     if text[start - 1].isalnum() or text[start - 1] in "/._-@\\":
@@ -295,7 +296,7 @@ def _particle(text: str, end: int) -> Sign | None:
 
 
 SIGNS: tuple[Callable[[str, int], Sign | None], ...] = (_comma, _fence, _bracket, _function_word, _particle)
-"""Functions that find such a sign; the first sign is reported."""
+"""The functions that find such a sign, in the order in which they are tried. The first sign is reported."""
 
 
 def stops_in_the_middle(text: str) -> Sign | None:
@@ -316,7 +317,7 @@ THINKING_MARKS: Mapping[str, str] = {
     "<|START_THINKING|>": "<|END_THINKING|>",  # Command
     "<|channel|>analysis<|message|>": "<|end|>",  # gpt-oss
 }
-"""The marks that open a model's reasoning -> the marks that close it, from the models' chat templates."""
+"""Mark that opens a model's reasoning -> the mark that closes it, from the models' chat templates."""
 
 
 def only_thinks(text: str) -> Sign | None:

@@ -18,16 +18,16 @@ HINT_POINTS = (
     "If you intended a tool call, emit one complete tool call payload only.",
     "Do not repeat already-sent text.",
 )
-"""The continuation hint of ZeroClaw RFI 2309, its four points in order."""
+"""The continuation hint of ZeroClaw RFI 2309, as its four points in order."""
 
 QUOTE_MARKS = ("last", "last_words")
-"""Names of the tags around the words to quote; the first that the conversation does not hold is used."""
+"""Names for the tags around the words to quote. The first name that the conversation does not contain is used."""
 
 AGAIN = "Your last message did not begin so. Add no greeting, apology or remark, no quotation marks and no code fence."
-"""The sentence of a hint that asks for the quoted words a second time."""
+"""The sentence by which a hint asks for the quoted words a second time."""
 
 EMPTY = "Your previous response was empty: it held neither text nor a tool call."
-"""The beginning of the message that asks again after an empty answer."""
+"""The beginning of the message that repeats a request after an empty answer."""
 
 _BETWEEN = "Begin by repeating exactly the characters between "
 
@@ -80,11 +80,11 @@ class OpeningKind(StrEnum):
     """The kind of text with which a segment begins in place of the continued text."""
 
     CHATTER = "chatter"
-    """It talks about the answer before it gives the answer."""
+    """The text talks about the answer before it gives the answer."""
     REFUSAL = "refusal"
-    """It says that it cannot continue, or asks what is meant."""
+    """The text says that the model cannot continue, or asks what is meant."""
     RESTART = "restart"
-    """It says that it begins the answer anew."""
+    """The text says that the answer begins anew."""
 
 
 class Opening(NamedTuple):
@@ -234,7 +234,8 @@ OPENINGS: tuple[Opening, ...] = (
     _row(OpeningKind.REFUSAL, "Korean", r"죄송|미안|안타깝|유감|(?:저는 )?ai로서"),
     _row(OpeningKind.CHATTER, "Korean", r"(?:네|물론|알겠습니다)[,.!이]|(?:다음은|이어서|계속)"),
 )
-"""Rows are tried in order, RESTART before CHATTER in each language: "Sure, let me start over" announces a restart."""
+"""The rows in the order in which they are tried, RESTART before CHATTER in each language: "Sure, let me start over"
+announces a restart."""
 
 OPENING_CHARS = 200
 """The number of characters at the beginning of a segment within which chatter must end and the requested quotation
@@ -244,8 +245,8 @@ FOLDS: Mapping[str, str] = {
     "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u02bc": "'", "\u2032": "'",
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"', "\u2033": '"',
 }
-"""Typographic quotation marks -> the plain ones. Models replace one by the other when they quote, in both directions,
-so both sides of a comparison are folded; the answer itself keeps the marks that it has."""
+"""Typographic quotation mark -> the plain one. Models replace one by the other when they quote, in both directions, so
+both sides of a comparison are folded; the answer itself keeps its marks."""
 
 _MARKUP = "*_#>~`\"'([{- \t\r\n"
 
@@ -267,25 +268,25 @@ class Method(StrEnum):
     """The way in which a segment was asked for."""
 
     FIRST = "first"
-    """The request that the answer began with."""
+    """The request with which the answer began."""
     PREFILL = "prefill"
-    """The text so far was sent as the beginning of the answer."""
+    """A request whose last message is the text so far, as the beginning of the answer."""
     HINT = "hint"
-    """A message asked to go on."""
+    """A message that asks the model to go on."""
     ANCHOR = "anchor"
-    """A message asked to go on, and to quote the last words first."""
+    """A message that asks the model to go on, and to quote the last words first."""
     AGAIN = "again"
-    """The words to quote, asked for once more: the segment before did not begin with them."""
+    """A second request for the words to quote, because the segment before did not begin with them."""
     ECHO = "echo"
-    """A paused response, sent back as it was."""
+    """A paused response that is sent back as it was."""
     TOKEN = "token"  # noqa: S105 - a method, not a secret
-    """A continuation token."""
+    """A continuation token that the provider gave."""
     POLL = "poll"
-    """A background response, fetched again."""
+    """A background response that is fetched again."""
     BOOST = "boost"
-    """The same request with a larger cap (nothing visible had come)."""
+    """The same request with a larger cap, because nothing visible had come."""
     REPAIR = "repair"
-    """A held call, asked for again."""
+    """A message that asks for a held call again."""
     NUDGE = "nudge"
     """The same request after an answer without any content, with a message that says so."""
 
@@ -296,34 +297,35 @@ class SeamRule(StrEnum):
     CAREFUL = "careful"
     """Only a requested quotation, or a repetition too long to be chance, is cut."""
     CONCAT = "concat"
-    """As sent, nothing cut."""
+    """The texts are joined as sent, and nothing is cut."""
     OVERLAP = "overlap"
-    """The longest overlap is cut, however short: what others do, and what corrupts ordinary text."""
+    """The longest overlap is cut, however short. Other loops do this, and it corrupts ordinary text."""
 
 
 class SeamDecision(StrEnum):
     """The decision at one seam."""
 
     AS_SENT = "as_sent"
-    """Joined byte for byte."""
+    """The texts were joined byte for byte."""
     ANCHOR = "anchor"
     """The words that were to be quoted were cut."""
     ECHO = "echo"
     """The prefill that the server repeated was cut."""
     WHITESPACE = "whitespace"
-    """White space that had to be stripped from the prefill was put back, or came again and was not doubled."""
+    """White space that had to be stripped from the prefill was put back, or the model sent it again and it was not
+    doubled."""
     OVERLAP = "overlap"
     """A repetition too long to be chance was cut."""
     RESTART = "restart"
-    """The answer began again, or was fetched again."""
+    """The answer began again, or was fetched again, so the repeated or replaced text was left out."""
     UNVERIFIED = "unverified"
-    """The requested quotation did not come, or a prefill was not continued; the texts are joined as sent, and nothing
+    """The requested quotation did not come, or a prefill was not continued. The texts are joined as sent, and nothing
     shows that they fit."""
     LEFT_OUT = "left_out"
     """The segment did not begin with the requested quotation, and the answer to the repeated request, or the segment
     before it, was kept instead."""
     APART = "apart"
-    """The text beside a repaired call continues nothing, so a blank line separates it."""
+    """A blank line separates the text beside a repaired call, because that text continues nothing."""
 
 
 class Segment(NamedTuple):
@@ -332,13 +334,13 @@ class Segment(NamedTuple):
     text: str
     method: Method = Method.FIRST
     anchor: str = ""
-    """The words that were to be quoted (methods anchor and again)."""
+    """The words that the model was asked to quote (methods anchor and again); empty if none."""
     stripped: str = ""
-    """White space removed from the end of the prefill, because the provider refuses it there."""
+    """The white space that was removed from the end of the prefill, because the provider refuses it there."""
     echoes: bool | None = None
-    """Whether the server repeats a prefill in its answer; None if that is not known."""
+    """Whether the server repeats a prefill in its answer; None if unknown."""
     response: int | None = None
-    """The index, in the recording or run, of the response that it came from."""
+    """The index, in the recording or run, of the response that holds the text; None if it has none."""
     mark: str = QUOTE_MARKS[0]
     """The name of the tags around the words to quote."""
 
@@ -354,9 +356,10 @@ class Seam:
     cut: str = ""
     why: str = ""
     sure: bool = True
-    """False if nothing shows that the segment continues the text before it."""
+    """Whether the segment is known to continue the text before it. False if nothing shows that."""
     removals: tuple[tuple[int, str], ...] = ()
-    """The offsets and texts left out of the segment after `cut`: the end of a wrapper, marks of our prompt."""
+    """Offset and text of each further part that is left out of the segment: the end of a wrapper, marks of our
+    prompt."""
 
     def remainder(self, text: str) -> str:
         """The part of the segment that the join keeps."""

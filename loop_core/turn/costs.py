@@ -68,7 +68,8 @@ REFUSALS: tuple[RefusalRow, ...] = (
     # Any 400 counts: servers refuse a prefill in many different words, and the anchor is requested instead.
     RefusalRow("prefill", lambda turn, sent: turn.answers[-1][-1].method is Method.PREFILL, re.compile("")),
 )
-"""A larger cap, a forced call and a prefill; a refused field is left out of the next request and not tried again."""
+"""The fields that a server may refuse: a larger cap, a forced call and a prefill. A refused field is left out of the
+next request and not tried again."""
 REFUSED_STATUS = frozenset({400, 422})
 
 
@@ -119,18 +120,18 @@ def is_refused(turn: Turn) -> bool:
 
 
 Change = dict[str, Any]
-"""Fields of a turn and their new values: a move makes one new turn, not one for each thing that it changes."""
+"""Name of a turn's field -> its new value. A move makes one new turn, not one for each field that it changes."""
 
 
 def cost(turn: Turn, event: Event, signal: Signal) -> Change:
-    """The counters of a turn after this move: what it received and spent."""
+    """The changed fields of a turn after this move: its counters, and what it received."""
     if isinstance(event, ProviderResponse):
         return _response_change(turn, event)
     if turn.state is State.EVALUATE_STOP:
-        return _spent_on_response(turn, signal)
+        return _evaluation_change(turn, signal)
     if isinstance(event, NotRecorded):
         return _unsent_change(turn)
-    return _spent_on_tools(turn, event) if isinstance(event, ToolResults) else {}
+    return _tools_change(turn, event) if isinstance(event, ToolResults) else {}
 
 
 UNSENT: Mapping[State, tuple[str, ...]] = {
@@ -140,7 +141,7 @@ UNSENT: Mapping[State, tuple[str, ...]] = {
     State.RESUME: ("requests", "resumes"),
     State.REQUEST_NUDGE: ("requests", "empty_retries"),
 }
-"""State -> the counts of the request that it makes."""
+"""State -> the counters that the request of this state has raised."""
 
 
 def _unsent_change(turn: Turn) -> Change:
@@ -202,7 +203,7 @@ def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
     return spent._replace(**counts)
 
 
-def _spent_on_response(turn: Turn, signal: Signal) -> Change:
+def _evaluation_change(turn: Turn, signal: Signal) -> Change:
     evaluation = turn.evaluation
     if evaluation is None:
         return {}
@@ -305,7 +306,7 @@ def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple
     return (cap, cap) if truncated and cap is not None else (None, 0)
 
 
-def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
+def _tools_change(turn: Turn, event: ToolResults) -> Change:
     evaluation = turn.evaluation
     if evaluation is None:
         raise TransitionError("tool results without a response")
@@ -323,7 +324,7 @@ def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
         results = history.results_for(reply.tool_calls, results) if reply is not None else ()
         nameless = history.nameless_note(evaluation.verdicts, turn.ability.system_hint)
     else:
-        reply = _as_received(turn, evaluation)
+        reply = _message_as_received(turn, evaluation)
     messages = (*((reply,) if reply else ()), *((history.tool_message(results),) if results else ()),
                 *((nameless,) if nameless else ()))
     if turn.unrepaired and turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR:
@@ -337,15 +338,15 @@ def _spent_on_tools(turn: Turn, event: ToolResults) -> Change:
     return {"history": (*turn.history, *messages, *event.steering), "spend": spent}
 
 
-def _as_received(turn: Turn, evaluation: Evaluation) -> Message:
+def _message_as_received(turn: Turn, evaluation: Evaluation) -> Message:
     """The response as another loop keeps it: with every call that it ran, whole or not."""
     ran = {id(verdict.call) for verdict in turn.would_run}
     parts = evaluation.response.parts
     # By identity: two calls of a batch may be equal in every field.
-    return Message(Role.ASSISTANT, tuple(p for p in parts if type(p) is not ToolCall or _ours(p, ran)))
+    return Message(Role.ASSISTANT, tuple(p for p in parts if type(p) is not ToolCall or _is_kept(p, ran)))
 
 
-def _ours(call: ToolCall, run_ids: Container[int]) -> bool:
+def _is_kept(call: ToolCall, run_ids: Container[int]) -> bool:
     return call.kind is CallKind.SERVER or id(call) in run_ids
 
 

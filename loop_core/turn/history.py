@@ -36,11 +36,11 @@ class Ability(NamedTuple):
     """The methods of continuation that a server supports."""
 
     prefill: bool = False
-    """It continues an assistant message that ends the request."""
+    """Whether the server continues an assistant message that ends the request."""
     echoes: bool | None = None
-    """It repeats such a prefill in its answer; None if that is not known."""
+    """Whether the server repeats such a message in its answer; None if unknown."""
     system_hint: bool = True
-    """A system message may stand at the end of the history."""
+    """Whether the history may end with a system message."""
 
 
 def default_ability(api: str) -> Ability:
@@ -75,7 +75,7 @@ def assistant_message(
         elif type(part) is TextPart or whole or (type(part) is ReasoningPart and part.text):
             parts.append(part)
     if text is not None and text != (response.text or ""):
-        parts = _saying(parts, text)
+        parts = _with_text(parts, text)
     return _message(parts)
 
 
@@ -87,7 +87,7 @@ def echo_message(response: ChatResponse, text: str | None = None) -> Message | N
     """
     parts: list[MessagePart] = [p for p in response.parts if type(p) is not ToolCall or p.kind is CallKind.SERVER]
     if text is not None and text != (response.text or ""):
-        parts = _saying(parts, text)
+        parts = _with_text(parts, text)
     return _message(parts)
 
 
@@ -107,7 +107,7 @@ def _message(parts: Sequence[MessagePart]) -> Message | None:
     return Message(Role.ASSISTANT, tuple(kept)) if has_content else None
 
 
-def _saying(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
+def _with_text(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
     """The parts with `text` in place of their own text. Reasoning at their beginning stays before it."""
     others = [part for part in parts if type(part) is not TextPart]
     # With thinking on, Anthropic refuses a message that does not begin with it (aider#3820).
@@ -179,7 +179,7 @@ def prefill_message(text: str) -> tuple[Message, str]:
 
 
 def repair_message(verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = ()) -> Message:
-    """The message that asks for every held call again. It describes each so that the model can tell it from its
+    """The message that asks for every held call again. It describes each call so that the model can tell it from its
     `siblings`."""
     names = gate.held_names(verdicts, siblings)
     if len(names) > 1:
@@ -248,12 +248,12 @@ def nameless_note(verdicts: Sequence[Verdict], system: bool) -> Message | None:
     calls = [v.call for v in verdicts if v.rule == NAMELESS]
     if not calls:
         return None
-    sent = "; ".join((call.arguments or "").strip()[:_SHOWN] for call in calls)
+    sent = "; ".join((call.arguments or "").strip()[:_QUOTED_CHARS] for call in calls)
     text = f"Not run, since it names no tool: a call with the arguments {sent}. Make it again with the name of a tool."
     return Message(Role.SYSTEM if system else Role.USER, (TextPart(text),))
 
 
-_SHOWN = 500
+_QUOTED_CHARS = 500
 """The number of characters of the arguments that the note on a call without a name quotes."""
 
 

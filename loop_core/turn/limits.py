@@ -16,7 +16,8 @@ from loop_core.formats import format_entry
 from loop_core.values import Request, ToolResultPart
 
 DEFAULT_TOKEN_FACTOR = 4
-"""ZeroClaw RFI 2309: `max_total_completion_tokens_per_turn = 4 * initial_max_tokens`."""
+"""The default bound in multiples of the first cap (ZeroClaw RFI 2309: `max_total_completion_tokens_per_turn = 4 *
+initial_max_tokens`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,33 +25,33 @@ class Limits:
     """What one turn may use. Counts are whole numbers; characters are Unicode code points."""
 
     continuation_max_attempts: int = 3
-    """Continuations after truncated text, per `attempts_scope` (ZeroClaw RFI 2309)."""
+    """Number of continuations after truncated text, counted per `attempts_scope` (ZeroClaw RFI 2309)."""
     continuation_max_total_completion_tokens: int | None = None
-    """Output tokens of truncated responses and their continuations; None: 4 x the initial max_tokens."""
+    """Output tokens of truncated responses and their continuations; None for 4 x the initial max_tokens."""
     continuation_max_output_chars: int = 120_000
     """Visible characters of truncated responses and their continuations (ZeroClaw RFI 2309's safety cap)."""
     continuation_tool_repair_attempts: int = 1
-    """Re-emissions asked for a held call; a budget of its own (ZeroClaw RFI 2309)."""
+    """Number of requests for a held call again, counted apart from continuations (ZeroClaw RFI 2309)."""
     max_tool_steps: int = 10
     """Rounds of tool runs in a turn (pi's agent loop, `maxSteps`)."""
     max_follow_ups: int = 10
-    """Follow-up messages taken up after a turn has ended (pi's agent loop)."""
+    """Number of times that messages of the user begin a further turn after one has ended (pi's agent loop)."""
     max_resumes: int = 10
     """Resumptions of a paused response (anthropic `pause_turn`, Gemini `CONTINUATION`, background polling)."""
     max_empty_retries: int = 1
-    """Further requests after an answer without any content; a replay has 0 if nothing else is set or recorded."""
+    """Further requests after an answer without any content. A replay has 0 if nothing else is set or recorded."""
     max_identical_calls: int = 3
-    """The same batch of calls with the same arguments, in a row."""
+    """Number of times in a row that the same batch of calls with the same arguments may come."""
     max_thinking_only: int = 1
-    """Truncated responses that hold no visible output: each is retried with a larger cap."""
+    """Truncated responses without visible output; each is retried with a larger cap."""
     min_progress_chars: int = 1
-    """Characters that a continuation must add; fewer end the turn (`no_progress`)."""
+    """Characters that a continuation must add. A continuation that adds fewer ends the turn (`no_progress`)."""
     max_tool_result_chars: int = 100_000
-    """Characters of one tool result that are sent back; the rest is cut and said so (pi's agent loop)."""
+    """Characters of one tool result that are sent back. A note replaces the rest (pi's agent loop)."""
     context_guard_chars: int = 400_000
-    """Characters of all tool results in a turn; further ones are replaced by a note (pi's agent loop)."""
+    """Characters of all tool results in a turn. A note replaces each further result (pi's agent loop)."""
     attempts_scope: str = "turn"
-    """turn: attempts never reset; response: a response that is not truncated resets them."""
+    """When attempts are reset. turn: never; response: by a response that is not truncated."""
 
     def __post_init__(self) -> None:
         # Not a pydantic model: its import costs a third of the start of an empty app.
@@ -88,7 +89,7 @@ class Limits:
 
 
 MOST = 1_000_000_000
-"""So large that it limits nothing."""
+"""A value so large that it limits nothing."""
 RANGES: Mapping[str, tuple[int, int]] = {
     "continuation_max_attempts": (0, 1_000),
     "continuation_max_total_completion_tokens": (1, MOST),
@@ -105,7 +106,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "context_guard_chars": (100, MOST),
 }
 TOTAL = "continuation_max_total_completion_tokens"
-"""The limit that is derived from the request if it is not set."""
+"""The name of the limit that is derived from the request if it is not set."""
 OPTIONAL = frozenset({TOTAL})
 SCOPES = ("turn", "response")
 CONTINUATION_LIMITS = (
@@ -125,31 +126,33 @@ class Spend(NamedTuple):
     requests: int = 0
     attempts: int = 0
     continuations: int = 0
-    """All continuations of the turn, whatever the scope of `attempts`; also those that the server refused to make."""
+    """The number of continuations of the turn, whatever the scope of `attempts`, including those that the server
+    refused."""
     continuation_tokens: int = 0
-    """Output tokens of truncated responses and their continuations: what the bound on continuations looks at."""
+    """Output tokens of truncated responses and their continuations, to which the token bound applies."""
     tokens_assumed: int = 0
-    """How many tokens were not reported and are taken from the cap that was sent; only cut responses have such."""
+    """Those of `continuation_tokens` that were not reported, and are assumed from the cap that was sent."""
     continuation_chars: int = 0
     """Visible characters of truncated responses and their continuations."""
     repairs: int = 0
     repairs_refused: int = 0
-    """The number of `repairs` that the server refused to make; they count against no limit."""
+    """The number of `repairs` that the server refused. They count against no limit."""
     empty_retries: int = 0
     tool_steps: int = 0
     resumes: int = 0
     thinking_only: int = 0
     stalled: int = 0
-    """Continuations that added less than `min_progress_chars`."""
+    """The number of continuations that added less than `min_progress_chars`."""
     identical: int = 0
-    """How often the latest batch of calls has come in a row."""
+    """The number of times in a row that the latest batch of calls has come."""
     result_chars: int = 0
     output_tokens: int = 0
     """Output tokens of every response of the turn, which the provider charges for."""
     output_chars: int = 0
     """Visible characters of every response of the turn."""
     uncounted: int = 0
-    """Responses with output for which neither a count nor a cap is known: `output_tokens` is then a lower bound."""
+    """The number of responses with output for which neither a count nor a cap is known. `output_tokens` is then a lower
+    bound."""
 
 
 class Guard(NamedTuple):
@@ -159,7 +162,8 @@ class Guard(NamedTuple):
     place: str
     limit: str
     exceeded: Callable[[Limits, Spend, int | None], bool]
-    """Also gets the spend from which on no request fits under the token bound (`token_stop`)."""
+    """Whether limits and spend stop the turn. The third argument is the spend from which on no request fits under the
+    token bound (`token_stop`)."""
     terminal: str
     source: str
 

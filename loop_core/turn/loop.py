@@ -68,7 +68,7 @@ class ServerAware(Protocol):
 
 
 WENT_ON = "The recorded agent went another way here: what this loop asks for next was never recorded."
-"""Why a recording that goes on has no answer at the place where a loop asks."""
+"""The reason why a recording that goes on has no answer at the place where a loop asks."""
 
 
 class RecordedSource(NamedTuple):
@@ -76,11 +76,11 @@ class RecordedSource(NamedTuple):
 
     answers: tuple[tuple[RequestPlace, int, ProviderResponse], ...]
     results: Mapping[int, tuple[ToolResultPart, ...]] = {}
-    """Tool results by the round of tools that they answer, from 0."""
+    """Round of tools, counted from 0 -> the tool results of this round."""
     after: Event = NotRecorded()
-    """The event at a place where the recording has no further answer."""
+    """The event for every place where the recording has no further answer."""
     cancelled: bool = False
-    """Whether the turn was ended by its operator after the last of the answers."""
+    """Whether the operator ended the turn after the last of the answers."""
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The next answer, if it was recorded at the requested place."""
@@ -153,13 +153,13 @@ class Plan(NamedTuple):
     limits: Limits = Limits()
     policy: Policy = STRICT
     ability: Ability | None = None
-    """The server's abilities; None means those that the source knows, else those of every server of the format."""
+    """The server's abilities; None for those that the source knows, else for those of every server of the format."""
     provider: str = ""
-    """The profile of the server; empty means the one that the source knows."""
+    """The name of the server's profile; empty for the one that the source knows."""
     fidelity: Fidelity = Fidelity.LIVE
     run: int = 0
     bound_by: int | None = None
-    """The value that the bound on tokens is derived from, if it is not the request's cap (`Turn.bound_by`)."""
+    """The value from which the token bound is derived; None if it is the request's cap (`Turn.bound_by`)."""
 
 
 def run(turn_id: str, request: Request, source: TurnSource, plan: Plan | None = None) -> Trace:

@@ -114,10 +114,11 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
     # decided.
     (_AP, Signal.RETURN_PARTIAL): Transition(_C),
 }
-"""State and signal -> where they lead. The three last states (Abort, Complete, Unrecorded) have no rows: they end."""
+"""State and signal -> the state that they lead to. The last states (Abort, Complete, Unrecorded) have no rows, so the
+turn ends in them."""
 
 
-_LIMITS, _ASKED_ONCE, _TICK = Limits(), Spend(requests=1), Tick()
+_LIMITS, _FIRST_SPEND, _TICK = Limits(), Spend(requests=1), Tick()
 
 
 def begin(
@@ -135,7 +136,7 @@ def begin(
     send = Send(RequestPlace.REQUEST, 0, Method.FIRST, (), cap, request.tool_choice, "", "")
     turn = Turn(
         turn_id, request, provider, State.REQUEST, limits, policy, ability or default_ability(request.api),
-        request.messages, spend=_ASKED_ONCE, last_send=send, bound_by=bound_by,
+        request.messages, spend=_FIRST_SPEND, last_send=send, bound_by=bound_by,
     )
     return turn, (send,)
 
@@ -232,7 +233,7 @@ def signal_of(turn: Turn) -> Signal:
             signal = Signal.END_TURN
     # MAX_TOKENS counts only while a repair is under way: the answer to it was cut again, so the call is still missing.
     # Elsewhere a cut text is continued first.
-    owed = signal in _PEACEFUL or (turn.repairing and signal is Signal.MAX_TOKENS)
+    owed = signal in _PEACEFUL_ENDS or (turn.repairing and signal is Signal.MAX_TOKENS)
     if owed and (turn.repairing or (policy.settles and turn.unrepaired)):
         return Signal.PARTIAL_CALL  # a call that was asked for again has not come
     if signal is Signal.END_TURN and costs.misses_anchor(turn):
@@ -240,8 +241,8 @@ def signal_of(turn: Turn) -> Signal:
     return signal
 
 
-_PEACEFUL = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
-"""Signals that would end the turn with a call still held."""
+_PEACEFUL_ENDS = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
+"""Signals that would end the turn without a failure although a call is still held."""
 
 
 def _has_real_calls(turn: Turn) -> bool:

@@ -35,7 +35,7 @@ GUARD_PLACES: Mapping[State, str] = {
     State.RESUME: "resume",
     State.NUDGE_PENDING: "nudge",
 }
-"""State -> the place whose guards in `limits.GUARDS` are checked in it."""
+"""State -> the place in `limits.GUARDS` whose guards are checked in this state."""
 
 
 def guard_signal(turn: Turn) -> Signal | None:
@@ -238,7 +238,7 @@ _ENTER: Mapping[State, Callable[[Turn], tuple[Turn, tuple[Effect, ...]]]] = {
     State.REQUEST_NUDGE: _enter_nudge,
     **dict.fromkeys(ENDED, _enter_end),
 }
-"""State -> the function that enters it; other states do nothing when entered."""
+"""State -> the function that is called when it is entered. A state without a row does nothing."""
 
 
 def final_history(turn: Turn) -> tuple[Message, ...]:
@@ -279,7 +279,7 @@ NOTICES: Mapping[str, str] = {
     "stuck": "A tool call was begun and this loop never ends it: it waits for ever, or shows an invalid call.",
     "unrecorded": "The recording ends here: what this loop asks for next was never recorded.",
 }
-"""Terminal reason, or what is known besides, -> the notice for the operator. Notices are events, never assistant
+"""Terminal reason, or a more exact case of one -> the notice for the operator. Notices are events, never assistant
 text."""
 
 
@@ -290,12 +290,12 @@ ENDING_NOTICES: Mapping[Ending, str] = {
     Ending.NO_CALL: "the stop reason speaks of a tool call, and none came",
     Ending.COMMENTARY_ONLY: "the output is commentary alone",
 }
-"""Ending that only looks finished -> its description for the operator."""
+"""Ending of an answer that only looks finished -> its description for the operator."""
 
 
 def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """The notice for the operator at the end of a turn; None if all is well."""
-    text = _of_end(turn, signal, terminal)
+    text = _end_text(turn, signal, terminal)
     doubts, response = turn.doubtful_seams, turn.evaluation.response if turn.evaluation is not None else None
     if text is None and response is not None and any(found.rule in LOST_FRAME_RULES for found in response.findings):
         text = NOTICES["frame_lost"]
@@ -312,7 +312,7 @@ def _again(continuations: int) -> str:
     return "" if not continuations else " once more" if continuations == 1 else f" {continuations} times more"
 
 
-def _of_end(turn: Turn, signal: Signal, terminal: str) -> str | None:
+def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:
     # No guard stopped it, so the policy had no way to continue: the notice must not blame a limit.
     if signal is Signal.RETRY_LIMIT and _guard("continuation", turn) is None:
         terminal = "not_continued"

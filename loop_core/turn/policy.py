@@ -31,7 +31,7 @@ class Signal(StrEnum):
     TOOL_CALL = "ToolCall"
     MAX_TOKENS = "MaxTokens"
     PARTIAL_CALL = "PartialToolCall"
-    """A call was begun and is held: it has to be asked for again."""
+    """A call has begun and is held, so the model must be asked for it again."""
     ANCHOR_MISSING = "AnchorMissing"
     """A continuation ended that began with chatter, a refusal or a restart instead of the words to quote."""
     PAUSED = "Paused"
@@ -42,7 +42,8 @@ class Signal(StrEnum):
     UNKNOWN = "Unknown"
     ERROR = "Error"
     STUCK = "NeverFinalized"
-    """A call was begun, and this loop never ends it: it waits for ever, or shows a call that it cannot run."""
+    """A call has begun, and the described loop never ends it: the loop waits for ever, or shows a call that it cannot
+    run."""
     UNDER_LIMITS = "under_limits"
     RETRY_LIMIT = "retry_limit"
     BUDGET_EXHAUSTED = "budget_exhausted"
@@ -50,11 +51,11 @@ class Signal(StrEnum):
     REPAIR_FAILED = "repair_failed"
     STEP_LIMIT = "step_limit"
     EMPTY = "EmptyAnswer"
-    """The response ended without content: it may be requested once more."""
+    """The response ended without content, so it may be requested once more."""
     NO_ANSWER = "NoAnswer"
-    """The response ended, and what it holds is not an answer."""
+    """The response ended, and its content is not an answer."""
     CONTINUATION_REFUSED = "ContinuationRefused"
-    """The server refused the way in which the rest was requested; the next request uses another way."""
+    """The server refused the way in which the rest was requested, so the next request uses another way."""
     REPAIR_REFUSED = "RepairRefused"
     TOOL_RESULTS = "tool_results_appended"
     RETURN_PARTIAL = "return_partial_with_notice"
@@ -65,22 +66,22 @@ class Dispatch(StrEnum):
     """Which calls a loop considers runnable."""
 
     READY = "ready"
-    """Those that the gate released."""
+    """Calls that the gate does not hold; a rejected one is answered with an error and not run."""
     COMPLETE = "complete"
-    """Those whose arguments parse, whatever the reason says."""
+    """Calls whose arguments parse, whatever the stop reason says."""
     READABLE = "readable"
-    """Those of which a forgiving parser reads at least one argument."""
+    """Calls that the gate does not hold, and calls of whose arguments a forgiving parser reads at least one."""
     PRESENT = "present"
-    """Any call that the response holds, read with a forgiving parser."""
+    """All calls of the response, read with a forgiving parser."""
 
 
 class BatchRule(StrEnum):
     """The effect of a call that may not run on the other calls of its response."""
 
     WHOLE = "whole"
-    """A truncated batch is one unfinished batch: nothing runs."""
+    """No call of its batch runs, because a truncated batch is one unfinished batch."""
     EACH = "each"
-    """The others run."""
+    """The other calls of its batch run."""
 
 
 class ReasonSource(StrEnum):
@@ -88,27 +89,27 @@ class ReasonSource(StrEnum):
 
     EFFECTIVE = "effective"
     MAPPED = "mapped"
-    """The provider's own word, by this loop's table where it has one for the format."""
+    """The provider's own word, by the loop's own table if that has the word, else by the format's table."""
 
 
 class Promotion(NamedTuple):
     """A row: if a response with this stop word holds calls, the word is read as `tool_call`."""
 
     api: str
-    """The wire format; `*` for any."""
+    """The wire format to which the row applies; `*` for any."""
     word: Stop
     complete: bool
-    """Whether the calls must be complete; else any call will do."""
+    """Whether the row applies only if all calls are complete; otherwise any call is enough."""
     source: str
     but: str = "-"
-    """A profile to which the row does not apply; `-` for none."""
+    """The profile to which the row does not apply; `-` for none."""
 
 
 Words = Mapping[tuple[str, str], Stop]
-"""Wire format and native word -> the stop reason in a loop's own table."""
+"""Wire format and native word -> stop reason, in a loop's own table."""
 
 Signals = Mapping[Stop, tuple[Signal, Signal, Signal]]
-"""Word -> the signal for a response without calls, with calls that may not run, and with calls that may."""
+"""Stop reason -> the signals for a response without calls, with calls that may not run, and with calls that may run."""
 
 STRICT_SIGNALS: Signals = MappingProxyType({
     Stop.END_TURN: (Signal.END_TURN, Signal.PARTIAL_CALL, Signal.PARTIAL_CALL),
@@ -124,7 +125,8 @@ STRICT_SIGNALS: Signals = MappingProxyType({
     Stop.UNKNOWN: (Signal.UNKNOWN, Signal.UNKNOWN, Signal.UNKNOWN),
     Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
 })
-"""`tool_call` without a call ends the turn: it would loop for ever (mastra PR #14187)."""
+"""The signals of our own loop. `tool_call` without a call ends the turn, which would otherwise loop for ever (mastra PR
+#14187)."""
 
 ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
     Ending.EMPTY_ANSWER: Signal.EMPTY,
@@ -133,7 +135,7 @@ ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
     Ending.NO_CALL: Signal.NO_ANSWER,
     Ending.COMMENTARY_ONLY: Signal.NO_ANSWER,
 })
-"""Ending -> the signal of an answer that ended by its word but holds nothing that answers."""
+"""Ending -> the signal for an answer that looks finished by its word and is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,36 +145,37 @@ class Policy:
     name: str
     title: str
     cites: tuple[str, ...] = ()
-    """The lines of the source that it follows, and how they were interpreted."""
+    """The lines of the source that the policy follows, and how they were interpreted."""
     reads: ReasonSource = ReasonSource.EFFECTIVE
     words: Words = field(default_factory=dict)
     unlisted: Mapping[str, Stop] = field(default_factory=dict)
-    """Wire format -> the meaning of a native word that `words` does not list."""
+    """Wire format -> the stop reason of a native word that `words` does not list."""
     reason_map: Mapping[Stop, Stop] = field(default_factory=dict)
-    """Normalized word -> the word that this loop reads in its place; other words stay."""
+    """Stop reason -> the stop reason that this loop reads instead. Reasons without a row stay."""
     promotions: tuple[Promotion, ...] = ()
     signals: Signals = field(default_factory=lambda: STRICT_SIGNALS)
     settles: bool = True
-    """Whether a turn is finished only once every held call was received again."""
+    """Whether a turn is finished only after every held call was received again."""
     cap_evidence: bool = True
-    """Whether an answer without a known reason is taken for a budget cut: its usage equals the cap, or a call's
+    """Whether an answer without a known reason counts as a budget cut if its usage reached the cap, or if a call's
     arguments end in the middle of their JSON."""
     dispatch: Dispatch = Dispatch.READY
     batch: BatchRule = BatchRule.WHOLE
     strips: bool = True
-    """Whether a call that did not run leaves the history."""
+    """Whether a call that did not run is left out of the history."""
     methods: tuple[Method, ...] = (Method.PREFILL, Method.ANCHOR)
-    """The methods by which text is continued, best first; the first that the server allows is used. Empty if it never
+    """The methods that continue a text, best first. The first that the server allows is used. Empty if the loop never
     continues."""
     system_hint: bool = True
-    """Whether the hint is a system message where the server allows one; else it is the user's."""
+    """Whether the hint is a system message where the server allows one; otherwise it is a message of the user."""
     seam: SeamRule = SeamRule.CAREFUL
     lacks: frozenset[str] = frozenset()
-    """The guards (`limits.GUARDS`) that this loop does not have."""
+    """The names of the guards (`limits.GUARDS`) that this loop does not have."""
     allow_silence: bool = False
-    """Whether an answer with nothing visible, or nothing but reasoning, is an answer like any other."""
+    """Whether an answer that shows nothing, with or without reasoning, counts as an ordinary answer."""
     silent_endings: tuple[str, ...] = ("__SILENT__", "HEARTBEAT_OK")
-    """Whole answers that ask for nothing to be shown (pi's agent loop); they end a turn like any other."""
+    """The whole answers by which a model asks that nothing be shown (pi's agent loop). They end a turn like any other
+    answer."""
 
     def __repr__(self) -> str:
         return f"<Policy {self.name}>"  # shown in signatures, where all its tables would only be noise
@@ -240,7 +243,7 @@ def is_complete(call: ToolCall) -> bool:
     return parse_call(call).shape is ArgumentShape.COMPLETE
 
 
-def _readable(call: ToolCall) -> bool:
+def _is_readable(call: ToolCall) -> bool:
     if call.kind is CallKind.CUSTOM:
         return bool(call.arguments)
     value = parse_leniently(call.arguments)
@@ -251,11 +254,11 @@ def _readable(call: ToolCall) -> bool:
 MAY_RUN: Mapping[Dispatch, Callable[[Verdict], bool]] = {
     Dispatch.READY: lambda verdict: verdict.admission is not Admission.HELD,
     Dispatch.COMPLETE: lambda verdict: verdict.admission is not Admission.HELD or is_complete(verdict.call),
-    Dispatch.READABLE: lambda verdict: verdict.admission is not Admission.HELD or _readable(verdict.call),
+    Dispatch.READABLE: lambda verdict: verdict.admission is not Admission.HELD or _is_readable(verdict.call),
     Dispatch.PRESENT: lambda verdict: True,
 }
-"""Rule of dispatch -> whether a loop considers a call runnable; a call that the gate released is runnable for every
-loop."""
+"""Rule of dispatch -> whether a loop considers a call runnable. Every loop does so if the gate does not hold the call;
+a rejected call is then answered with an error."""
 
 
 def dispatched_calls(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:

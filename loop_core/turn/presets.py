@@ -26,7 +26,7 @@ WORDLESS_FORMATS: tuple[Promotion, ...] = (
     Promotion("openai_responses", Stop.END_TURN, True, _WITHOUT_A_WORD),
     Promotion("ollama_chat", Stop.END_TURN, True, _WITHOUT_A_WORD),
 )
-"""Promotions for complete calls that every loop over these formats needs, whatever its source says about other
+"""The promotions of complete calls that every loop over these formats needs, whatever its source says about other
 formats."""
 
 # -- ZeroClaw (RFI 2309) -----------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ ZEROCLAW_REASONS: Mapping[Stop, Stop] = MappingProxyType({
     Stop.INTERRUPTED: Stop.UNKNOWN,
     Stop.MALFORMED_TOOL_CALL: Stop.UNKNOWN,
 })
-"""Our words that are not among the seven of the document: it would read each of them as Unknown."""
+"""Stop reason -> Unknown, for our reasons that are not among the seven of the document."""
 
 _PARSED = "ZeroClaw RFI 2309: loop_.rs finalizes a response if it holds no parsed tool calls"
 ZEROCLAW_PROMOTIONS: tuple[Promotion, ...] = (Promotion("*", Stop.END_TURN, True, _PARSED),)
@@ -83,7 +83,8 @@ ZEROCLAW_RFI_SIGNALS: Signals = MappingProxyType({
     Stop.UNKNOWN: (Signal.UNKNOWN, Signal.UNKNOWN, Signal.UNKNOWN),
     Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
 })
-"""The document's diagram: MaxTokens goes to ContinuePending, and only a partial call is asked for again."""
+"""The signals by the document's diagram: MaxTokens goes to ContinuePending, and only a partial call is requested
+again."""
 
 ZEROCLAW_RFI = Policy(
     "zeroclaw-rfi",
@@ -117,14 +118,15 @@ ZEROCLAW_MERGED_WORDS: Words = MappingProxyType({
     ("gemini_generate", "UNEXPECTED_TOOL_CALL"): Stop.TOOL_CALL,
     ("gemini_generate", "TOO_MANY_TOOL_CALLS"): Stop.TOOL_CALL,
 })
-"""The words of the merged code (zeroclaw#2373), where they differ from the document."""
+"""The words of the merged code (zeroclaw#2373): those of the document with its additions."""
 
 PRESENCE_SIGNALS: Signals = MappingProxyType({
     **dict.fromkeys(Stop, (_END, _END, _RUN)),
     Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
     Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
 })
-"""Calls run and anything else ends the turn; nothing matters but error and abort (pi's agent loop, third mark)."""
+"""The signals of a loop that runs every call and ends the turn on anything else. Only error and abort matter (pi's
+agent loop, third mark)."""
 
 ZEROCLAW_MERGED_SIGNALS: Signals = MappingProxyType({
     **PRESENCE_SIGNALS,
@@ -155,7 +157,7 @@ ZEROCLAW_MERGED = Policy(
     settles=False,
 )
 
-UNCONTINUED = Policy(
+BASE = Policy(
     "", "",
     reads=ReasonSource.MAPPED,
     cap_evidence=False,
@@ -165,7 +167,7 @@ UNCONTINUED = Policy(
     lacks=frozenset({"room"}),
     settles=False,
 )
-"""The common part of the loops below: they follow the provider's word, and neither continue a text nor repair a
+"""The common part of the policies below. They follow the provider's word, and neither continue a text nor repair a
 call."""
 
 # -- Zoo Code ----------------------------------------------------------------------------------------------------------
@@ -176,10 +178,11 @@ ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
     Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
     Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
 })
-"""Only `tool_calls` ends a call; under any other word, or none, it stays partial for ever."""
+"""The signals of a loop in which only `tool_calls` ends a call. Under any other word, or none, a call stays partial for
+ever."""
 
 ZOO_BEFORE = replace(
-    UNCONTINUED,
+    BASE,
     name="zoo-before",
     title="Zoo Code before its fix: under any other word than tool_calls a call waits for its end for ever",
     cites=(
@@ -201,10 +204,10 @@ ZOO_AFTER_SIGNALS: Signals = MappingProxyType({
     Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
     Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
 })
-"""Every call that was begun is ended, by its reason or when the stream ends."""
+"""The signals of a loop that ends every call that has begun, by its reason or when the stream ends."""
 
 ZOO_AFTER = replace(
-    UNCONTINUED,
+    BASE,
     name="zoo-after",
     title="Zoo Code after its fix: every call ends with its stream and runs, cut ones too",
     cites=(
@@ -228,7 +231,8 @@ PI_WORDS: Words = MappingProxyType({
     ("anthropic_messages", "pause_turn"): Stop.END_TURN,
     ("anthropic_messages", "stop_sequence"): Stop.END_TURN,
 })
-"""`mapStopReason`; its rows for refusal and sensitive lead to an error, where a word without a row leads as well."""
+"""The rows of `mapStopReason`, except those for refusal and sensitive. They lead to an error, as a word without a row
+does."""
 
 PI_REASONS: Mapping[Stop, Stop] = MappingProxyType({
     Stop.SAFETY_BLOCKED: Stop.ERROR,
@@ -236,10 +240,10 @@ PI_REASONS: Mapping[Stop, Stop] = MappingProxyType({
     Stop.CONTEXT_WINDOW_EXCEEDED: Stop.ERROR,
     Stop.UNKNOWN: Stop.ERROR,
 })
-"""The same, for formats whose words the source does not name."""
+"""Stop reason -> what pi makes of it, for formats whose words the source does not name."""
 
 PI_PRESENCE = replace(
-    UNCONTINUED,
+    BASE,
     name="pi-presence",
     title="pi / OpenClaw before its fix: every call that is there runs, whatever the stop reason but an error",
     cites=(
@@ -262,7 +266,7 @@ BOTNEXUS_WORDS: Words = MappingProxyType({
     ("openai_responses", "incomplete"): Stop.MAX_TOKENS,
     ("openai_responses", "incomplete:content_filter"): Stop.MAX_TOKENS,
 })
-"""Words that BotNexus maps in another way than we do: `incomplete` is its Length, also if a content filter was the
+"""The words that BotNexus maps differently from us: `incomplete` is its Length, also if a content filter was the
 reason."""
 
 BOTNEXUS_PROMOTIONS: tuple[Promotion, ...] = (
@@ -283,10 +287,10 @@ BOTNEXUS_SIGNALS: Signals = MappingProxyType({
     Stop.ERROR: (Signal.ERROR, Signal.ERROR, Signal.ERROR),
     Stop.CANCELLED: (Signal.CANCELLED, Signal.CANCELLED, Signal.CANCELLED),
 })
-"""Only ToolUse dispatches; without a dispatch the run simply ends."""
+"""The signals of a loop that runs calls only under ToolUse. Without a call to run, the turn ends."""
 
 BOTNEXUS = replace(
-    UNCONTINUED,
+    BASE,
     name="botnexus",
     title="BotNexus: calls run only under a stop reason for tools; others are left out, and the turn ends",
     cites=(
@@ -306,7 +310,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType({
     policy.name: policy
     for policy in (STRICT, ZEROCLAW_RFI, ZEROCLAW_MERGED, ZOO_BEFORE, ZOO_AFTER, PI_PRESENCE, BOTNEXUS)
 })
-"""Every preset, by name: ours first, then in the order of their sources in docs/design.md."""
+"""Name -> preset: ours first, then in the order of their sources in docs/design.md."""
 
 
 def preset(name: str) -> Policy:

@@ -14,13 +14,15 @@ from typing import NamedTuple
 from loop_core.turn.continuation import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
 
 LONG = 24
-"""A quotation of at least this many characters is accepted after text that is neither a wrapper nor a known
+"""The least number of characters of a quotation that is accepted after text that is neither a wrapper nor a known
 opening."""
 SHORT = 8
-"""A quotation of fewer characters is accepted only at the very beginning, or inside a wrapper that closes after it."""
+"""A quotation with fewer characters is accepted only at the very beginning, or inside a wrapper that closes after
+it."""
 
 ALIKE = 4
-"""Characters without white space that are alike beside two occurrences of the same words; fewer may be chance."""
+"""The least number of equal characters, without white space, beside two occurrences of the same words. Fewer may be
+chance."""
 ROW = 200
 """The number of characters beside the words that are compared."""
 
@@ -31,10 +33,10 @@ class Quotation(NamedTuple):
     cut: int
     """The number of characters at the beginning of the segment that are left out."""
     removals: tuple[tuple[int, int], ...] = ()
-    """Further ranges that are left out: the end of a wrapper around the segment, marks of our prompt."""
+    """Further ranges of the segment that are left out: the end of a wrapper around it, marks of our prompt."""
     present: bool = True
     doubt: str = ""
-    """Why it is not certain that the segment continues the text at the cut; empty if it is."""
+    """The reason why the segment may not continue the text at the cut; empty if it does."""
 
 
 class Wrapper(NamedTuple):
@@ -43,7 +45,7 @@ class Wrapper(NamedTuple):
     kind: str
     opener: str
     closer: str
-    """A regular expression; matched right after the words."""
+    """A regular expression for the closing text, matched right after the words."""
 
 
 PAIRS: tuple[tuple[str, str], ...] = (
@@ -51,7 +53,7 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("\u2018", "\u2019"), ("\u00ab", "\u00bb"), ("\u2039", "\u203a"), ("\u300c", "\u300d"), ("\u300e", "\u300f"),
     ("[", "]"), ("(", ")"), ("\u2026", ""), ("...", ""),
 )
-"""Pairs that open and close a quotation, also several times in a row; nothing closes an ellipsis."""
+"""The marks that open and close a quotation, also several times in a row. Nothing closes an ellipsis."""
 
 # Each matches right before the words: an opening tag with its attributes, an opening fence with its language.
 # Compiled by `re` when an anchor is first looked for.
@@ -257,8 +259,8 @@ def _closing(
 
 
 _LAID_OUT = re.compile(r"(?:\r?\n)+(?= [^\W\d_A-Z])")
-"""Line breaks between a closed wrapper and a continuation that begins with a blank; they are not part of the
-sentence."""
+"""A pattern for line breaks between a closed wrapper and a continuation that begins with a blank. They are not part of
+the sentence."""
 
 
 def _trailing(segment: str, end: int, blank: str) -> int:

@@ -21,14 +21,16 @@ ANCHOR_CHARS = 40
 """The number of last characters that the model is asked to quote as an anchor."""
 # `10` + `000` is `10000`: two ends that match are ordinary text, so an overlap has to be long before it is cut.
 OVERLAP_CHARS = 24
-"""A shorter overlap may be chance and is kept."""
+"""The least number of characters of an overlap that is cut. A shorter overlap may be chance and is kept."""
 OVERLAP_WORDS = 3  # or a full line: fewer may be chance as well
 RESTART_CHARS = 64
-"""A segment that begins with this many of the answer's first characters has started the answer anew."""
+"""A segment that begins with this many of the answer's first characters has begun the answer anew."""
 ECHO_LEAST = 8
-"""A repetition of so much of the prefill leaves a doubt where it is not known whether a server echoes."""
+"""If it is unknown whether a server echoes, a repetition of this many characters of the prefill makes the seam
+doubtful."""
 ECHO_CHARS = 24
-"""If it is not known whether a server echoes, a shorter repetition of the prefill may be genuine text."""
+"""If it is unknown whether a server echoes, a repetition of this many characters of the prefill counts as an echo. A
+shorter one may be genuine text."""
 
 
 def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> JoinedText:
@@ -45,7 +47,7 @@ class _JoinedSegments(NamedTuple):
     text: str
     seams: tuple[Seam, ...] = ()
     base: str = ""
-    """The text before the last segment, which is kept if that segment is replaced."""
+    """The text before the last segment, to which the join returns if that segment is replaced."""
 
 
 @lru_cache(maxsize=16)
@@ -58,7 +60,7 @@ def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
         return _JoinedSegments(segments[0].text)
     # Segments are only ever appended, so the join of all but the last is in the cache, or one of a few less.
     done = len(segments) - 1
-    if done >= _DEEP:
+    if done >= _MOST_NESTED:
         done -= done % _STRIDE
     made = _join(segments[:done], rule)
     for last, segment in pairwise(segments[done - 1 :]):
@@ -66,18 +68,18 @@ def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
     return made
 
 
-_DEEP = 100
-"""The number of segments up to which a join begins with that of all but the last. Each is a nested call if it is not
-in the cache yet."""
+_MOST_NESTED = 100
+"""The number of earlier segments up to which a join begins with the join of all of them. Each of these joins is a
+nested call if it is not in the cache yet."""
 _STRIDE = 16
-"""Beyond that, a join begins with that of a multiple of so many segments."""
+"""Beyond that number, a join begins with the join of a multiple of this many segments."""
 
 
 def _add(before: _JoinedSegments, last: Segment, segment: Segment, rule: SeamRule) -> _JoinedSegments:
     """The join with a further segment; `last` is the one before it."""
     text, seams, base = before
     if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
-        made, stands = _again(base, text, last, seams[-1], segment)
+        made, stands = _repeated_cut(base, text, last, seams[-1], segment)
         # The repeated request won: it takes the place of the doubted segment, whose seam becomes LEFT_OUT.
         if made.decision is not SeamDecision.LEFT_OUT:
             text, seams = base, (*seams[:-1], stands)
@@ -96,19 +98,19 @@ def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, 
     if text and "\ud800" <= text[-1] <= "\udbff" and cut < len(following):
         first = following[cut]
         if "\udc00" <= first <= "\udfff":
-            text, cut = text[:-1] + _whole(text[-1], first), cut + 1
-        elif first > "\uffff" and _high(first) == text[-1]:  # it came again, whole
+            text, cut = text[:-1] + _join_halves(text[-1], first), cut + 1
+        elif first > "\uffff" and _first_half(first) == text[-1]:  # it came again, whole
             text = text[:-1]
     gone = tuple((begin, following[begin:end]) for begin, end in join_cut.removals)
     seam = Seam(index, len(text), join_cut.decision, following[:cut], join_cut.why, join_cut.sure, gone)
     return text, seam, seam.remainder(following)
 
 
-def _whole(high: str, low: str) -> str:
+def _join_halves(high: str, low: str) -> str:
     return (high + low).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
-def _high(char: str) -> str:
+def _first_half(char: str) -> str:
     return char.encode("utf-16-le")[:2].decode("utf-16-le", "surrogatepass")
 
 
@@ -132,7 +134,7 @@ def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CARE
 
 
 APART = "\n\n"
-"""The text between an answer and text that does not continue it."""
+"""The text between an answer and a text that does not continue it."""
 
 
 class _Cut(NamedTuple):
@@ -142,7 +144,7 @@ class _Cut(NamedTuple):
     keep: int
     """The number of characters of the text so far that stay."""
     cut: int
-    """The number of characters at the next segment's beginning that are left out."""
+    """The number of characters at the beginning of the next segment that are left out."""
     why: str
     sure: bool = True
     removals: tuple[tuple[int, int], ...] = ()
@@ -165,7 +167,7 @@ def _careful(text: str, segment: Segment) -> _Cut:
             return _Cut(SeamDecision.APART, len(text), 0, "text beside a repaired call, set apart")
         return _as_sent(text, segment)
     if segment.method is Method.PREFILL:
-        return _prefill(text, segment)
+        return _prefill_cut(text, segment)
     # Claude's pause_turn and Gemini's continuation token: nothing of the text is sent twice.
     if segment.method in (Method.ECHO, Method.TOKEN):
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "the provider goes on by itself")
@@ -173,7 +175,7 @@ def _careful(text: str, segment: Segment) -> _Cut:
         return _poll_cut(text, segment.text)
     if segment.anchor:
         return _quotation_cut(text, segment)
-    return _restart(text, segment.text) or _overlapping(text, segment.text) or _Cut(
+    return _restart_cut(text, segment.text) or _overlap_cut(text, segment.text) or _Cut(
         SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
 
 
@@ -186,7 +188,7 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
     if quotation.present:
         why = f"quoted anchor, {quotation.cut} characters cut" + (f"; {quotation.doubt}" if quotation.doubt else "")
         return _Cut(SeamDecision.ANCHOR, len(text), quotation.cut, why, not quotation.doubt, quotation.removals)
-    repetition = _restart(text, following) or _overlapping(text, following)
+    repetition = _restart_cut(text, following) or _overlap_cut(text, following)
     if repetition is not None:
         return repetition
     begun = following.strip()
@@ -198,7 +200,7 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
     return _Cut(SeamDecision.UNVERIFIED, len(text), quotation.cut, why, False, quotation.removals)
 
 
-def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment) -> tuple[_Cut, Seam]:
+def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment) -> tuple[_Cut, Seam]:
     """Decides whether the segment before or the answer to the repeated request is kept; returns the cut and the changed
     seam before it."""
     out = replace(seam, at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
@@ -219,7 +221,7 @@ def _again(base: str, text: str, doubted: Segment, seam: Seam, segment: Segment)
     return _Cut(SeamDecision.LEFT_OUT, len(text), len(segment.text), why), seam
 
 
-def _prefill(text: str, segment: Segment) -> _Cut:
+def _prefill_cut(text: str, segment: Segment) -> _Cut:
     sent = text[: len(text) - len(segment.stripped)]
     # llama.cpp's server repeats the prefill in a whole answer and, depending on its build, in a stream.
     repeated = bool(sent) and segment.text.startswith(sent)
@@ -232,7 +234,7 @@ def _prefill(text: str, segment: Segment) -> _Cut:
         why = f"echoed prefill, {len(sent)} characters cut{more}"
         return _Cut(SeamDecision.ECHO, keep, len(sent), why, not doubt)
     # A server without prefill support starts a new message, which may begin as the old one did.
-    restarted = _restart(sent, segment.text)
+    restarted = _restart_cut(sent, segment.text)
     if restarted is not None:
         return restarted if restarted.keep < len(sent) else restarted._replace(keep=len(text))
     # Nothing is cut here, but what comes twice may have been meant to come once.
@@ -269,7 +271,7 @@ def _poll_cut(text: str, following: str) -> _Cut:
     return _Cut(SeamDecision.RESTART, 0, 0, "fetched again; the newer text stands")
 
 
-def _restart(text: str, following: str) -> _Cut | None:
+def _restart_cut(text: str, following: str) -> _Cut | None:
     """The cut for an answer that began again; None if the beginnings differ, or if the text is so repetitive that the
     same beginning proves nothing."""
     same = shared_length(text, following)
@@ -297,7 +299,7 @@ def _repeats(text: str, size: int) -> bool:
     return text.find(head, 1) >= 0 or (period > 0 and head.startswith(head[period:]))
 
 
-def _overlapping(text: str, following: str) -> _Cut | None:
+def _overlap_cut(text: str, following: str) -> _Cut | None:
     size = _overlap(text, following)
     return _Cut(SeamDecision.OVERLAP, len(text), size, f"overlap, {size} characters cut") if size else None
 
@@ -348,4 +350,4 @@ RULES: Mapping[SeamRule, Callable[[str, Segment], _Cut]] = {
     SeamRule.CONCAT: _as_sent,
     SeamRule.OVERLAP: _longest_overlap,
 }
-"""Seam rule -> the function that decides a seam."""
+"""Seam rule -> the function that decides a seam by it."""

@@ -42,7 +42,7 @@ class State(StrEnum):
 
 
 ENDED = frozenset({State.ABORT, State.COMPLETE, State.UNRECORDED})
-"""States that nothing follows."""
+"""The states in which a turn has ended."""
 
 
 class RequestPlace(StrEnum):
@@ -63,7 +63,7 @@ class Send(NamedTuple):
 
     place: RequestPlace
     ordinal: int
-    """0 for the first request of the turn; then counted within its place, from 1."""
+    """0 for the first request of the turn; each further request is numbered from 1 within its place."""
     method: Method
     new_messages: tuple[Message, ...] = ()
     max_tokens: int | None = None
@@ -73,7 +73,7 @@ class Send(NamedTuple):
     mark: str = QUOTE_MARKS[0]
     """The name of the tags around the anchor."""
     lower_cap: int | None = None
-    """The cap to return to if the server refuses this raised one; None if it was not raised."""
+    """The cap to use again if the server refuses this raised one; None if the cap was not raised."""
 
 
 class CallAnswer(NamedTuple):
@@ -82,7 +82,7 @@ class CallAnswer(NamedTuple):
     verdict: Verdict
     result: ToolResultPart
     place: int
-    """Its index in the whole batch, released calls included."""
+    """The index of the call in the whole batch, released calls included."""
 
 
 class RunTools(NamedTuple):
@@ -92,9 +92,9 @@ class RunTools(NamedTuple):
     """
 
     released: tuple[Verdict, ...]
-    """The calls that the gate released; no other call may be run."""
+    """The calls that the gate released. No other call may be run."""
     answers: tuple[CallAnswer, ...] = ()
-    """The answers to the other calls of the batch; the machine adds them to the results of the released calls."""
+    """The answers to the other calls of the batch, which the machine adds to the results of the released calls."""
 
     @property
     def batch(self) -> tuple[Verdict, ...]:
@@ -126,7 +126,8 @@ class Finish(NamedTuple):
     terminal: str
     notice: str | None = None
     silent: str | None = None
-    """The word by which the model asked that nothing be shown (pi's agent loop: `__SILENT__`, `HEARTBEAT_OK`)."""
+    """The word by which the model asked that nothing be shown (pi's agent loop: `__SILENT__`, `HEARTBEAT_OK`); None if
+    it did not ask."""
 
 
 Effect = Send | RunTools | Finish
@@ -138,19 +139,20 @@ class Recut(NamedTuple):
     basis: str
     """The source of the token boundaries, as the simulation names it."""
     note: str
-    """The same for people, with the figures."""
+    """A description of that source for people, with the figures."""
     budget: int | None
     """The output cap that was sent; None if there was none."""
     tokens: int
-    """Output tokens of this answer, by the basis."""
+    """The number of output tokens of this answer, by that source."""
     body: bytes
-    """The bytes that the provider would have sent; the answer was decoded from them."""
+    """The bytes that the provider would have sent, from which the answer was decoded."""
     lost: str = ""
     """What the wire format could not carry and was left out; empty if it carried all."""
     apart: tuple[int, int] | None = None
-    """ESTIMATED: the least and the most characters that the budget may leave of it; None if the cut is exact."""
+    """The least and the largest number of characters that the budget may leave (an ESTIMATED cut); None if the cut is
+    exact."""
     cut: bool = False
-    """Whether the budget cut it, whatever word it ends with."""
+    """Whether the budget cut the answer, whatever its stop word is."""
 
     @property
     def between(self) -> str:
@@ -165,24 +167,24 @@ class ProviderResponse:
     response: ChatResponse
     judgement: Judgement
     index: int | None = None
-    """The response's index in the recording or run."""
+    """The index of the response in the recording or run; None if it has none."""
     method: Method | None = None
     stripped: str = ""
     echoes: bool | None = None
     verdicts: tuple[Verdict, ...] | None = None
-    """The gate's verdicts about its calls, if they were computed before (a replay does so once); None: the machine does
-    it."""
+    """The gate's verdicts on the response's calls, if they were computed before (a replay does so once); None if the
+    machine is to compute them."""
     recut: Recut | None = None
-    """How the answer was made, if it is simulated."""
+    """How the answer was made; None if it is not simulated."""
     anchor: str = ""
-    """The words that a recorded request asked to be quoted first."""
+    """The words that a recorded request asked the model to quote first."""
     live: bool = False
-    """Whether a server answered a request of ours, in this run or an earlier one; False for another agent's
+    """Whether a server answered a request of ours, in this run or an earlier one. False for another agent's
     recording."""
     synthetic: bool = False
-    """Whether the answer was made from a table for demonstration; no provider was ever asked."""
+    """Whether the answer was made from a table for demonstration, so that no provider was ever asked."""
     mark: str = QUOTE_MARKS[0]
-    """The name of the tags around those words."""
+    """The name of the tags around the words to quote."""
 
     @property
     def cut_unseen(self) -> bool:
@@ -196,7 +198,7 @@ class ToolResults(NamedTuple):
     """An event: the tools ran. It also holds what the user wrote meanwhile (steering)."""
 
     results: tuple[ToolResultPart, ...]
-    """One for every released call, in order; or one for every call of the batch, as a recording holds them."""
+    """One result for every released call, in order; or one for every call of the batch, as a recording holds them."""
     steering: tuple[Message, ...] = ()
 
 
@@ -208,14 +210,14 @@ class Cancel(NamedTuple):
     """An event: the operator or the client ended the turn."""
 
     live: bool = False
-    """Whether a live request was cancelled, in a run that began as a recording."""
+    """Whether a live request was cancelled in a run that began as a recording."""
 
 
 class NotRecorded(NamedTuple):
     """An event: the recording has no answer for this place."""
 
     why: str = ""
-    """The missing answer, described for the operator; empty if the recording ends."""
+    """A description of the missing answer for the operator; empty if the recording ends."""
 
 
 Event = ProviderResponse | ToolResults | Tick | Cancel | NotRecorded
@@ -234,7 +236,7 @@ class Evaluation:
 
 
 GOES_ON = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
-"""Methods whose requests do not append the text so far to the history."""
+"""The methods whose requests do not append the text so far to the history."""
 
 
 class Turn(NamedTuple):
@@ -243,7 +245,7 @@ class Turn(NamedTuple):
     id: str
     request: Request
     provider: str = ""
-    """The server, for events and metrics: a profile's name or a host."""
+    """The name of the server for events and metrics: a profile's name or a host."""
     state: State = State.REQUEST
     limits: Limits = Limits()
     policy: Policy = STRICT
@@ -251,29 +253,30 @@ class Turn(NamedTuple):
     history: tuple[Message, ...] = ()
     """The messages that the next request sends before `Send.new_messages`."""
     answers: tuple[tuple[Segment, ...], ...] = ((),)
-    """The segments of every answer: one answer before each run of tools, and the last."""
+    """The segments of every answer of the turn: one answer before each run of tools, and the last one."""
     spend: Spend = Spend()
     evaluation: Evaluation | None = None
     last_send: Send | None = None
-    """The request that is under way, or the last one."""
+    """The request that is under way, or else the last one; None if a limit stopped a resumption."""
     repairing: bool = False
     """Whether a held call was requested again and has not arrived yet."""
     unrepaired: tuple[Verdict, ...] = ()
-    """The held calls that were not received again yet."""
+    """The held calls that have not been received again yet."""
     repaired_siblings: tuple[Verdict, ...] = ()
-    """Calls of the same batch that were received again: they help to name those that were not."""
+    """The calls of the same batch that were received again. They help to name those that were not."""
     refusals: frozenset[str] = frozenset()
-    """The fields that the server refused in our requests (`costs.REFUSALS`); they are not tried twice."""
+    """The names of fields that the server refused in our requests (`costs.REFUSALS`). They are not tried again."""
     last_calls: tuple[tuple[str, str | None], ...] = ()
     signal: Signal | None = None
-    """The signal that led into `state`."""
+    """The signal that led into `state`; None at the beginning."""
     outcome: State | None = None
-    """The state in which the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while it goes on."""
+    """The state in which the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while the turn goes
+    on."""
     terminal: str | None = None
     notice: str | None = None
     bound_by: int | None = None
-    """The max_tokens that the token bound is derived from, where it is not the request's (a what-if that changes only
-    max_tokens leaves the bound as it was); 0: none, so there is no bound."""
+    """The max_tokens from which the token bound is derived, if it is not the request's: a what-if that changes only
+    max_tokens leaves the bound as it was. None for the request's; 0 if there is no bound."""
 
     @property
     def ended(self) -> bool:

@@ -31,8 +31,8 @@ class ToolError(LoopError):
 
 
 ToolFunction = Callable[[Any], Any]
-"""A tool: it receives the parsed arguments (or the text of a free-form call) and returns what the model reads: a text
-unchanged, any other value as JSON."""
+"""A function that runs a tool. It receives the parsed arguments (or the text of a free-form call) and returns what the
+model reads: a text unchanged, any other value as JSON."""
 
 
 class ToolRunner(Protocol):
@@ -48,7 +48,7 @@ class Toolbox:
 
     tools: Mapping[str, ToolFunction] = field(default_factory=dict)
     steering: Callable[[], Sequence[Message]] = tuple
-    """Returns the user's messages since its last call; checked after each tool call."""
+    """Returns the messages that the user wrote since its last call. It is called after each tool call."""
 
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Runs the released calls in order; every call of the batch gets a result."""
@@ -123,8 +123,8 @@ def _spell(value: Any) -> str:
 
 
 Function = Callable[..., Any]
-"""A tool: it is called with the arguments by name and returns what the model reads: a text, or what JSON
-can hold."""
+"""A Python function as a tool. It is called with the arguments by name and returns what the model reads: a text, or a
+value that JSON can hold."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # OpenAI API reference, function.name; Anthropic takes 128
 """The names of tools that every provider accepts."""
@@ -183,7 +183,8 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
 
 @cache
 def _schema_generator() -> Any:
-    """What makes schemas, without defaults that JSON cannot hold: an object, an infinite number."""
+    """The class that makes schemas. It leaves out defaults that JSON cannot hold, such as an object or an infinite
+    number."""
     from pydantic.json_schema import GenerateJsonSchema
     from pydantic_core import PydanticSerializationError
 

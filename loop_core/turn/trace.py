@@ -110,29 +110,29 @@ def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
 
 
 Labels = tuple[str, str]
-"""Provider and model."""
+"""The provider and the model."""
 
 
 class Metrics(NamedTuple):
     """Counters and histograms over many turns. Histograms keep their values, so any buckets can be made from them."""
 
     continuations: Mapping[Labels, int] = {}
-    """Continuations triggered."""
+    """Provider and model -> the number of continuations."""
     truncation_exits: Mapping[Labels, int] = {}
-    """Turns that ended cut, by a guard or a budget."""
+    """Provider and model -> the number of turns that a guard or a budget ended while they were truncated."""
     attempts_per_turn: Mapping[Labels, tuple[int, ...]] = {}
-    """Continuations of every turn that was cut."""
+    """Provider and model -> the number of continuations of each turn that was truncated."""
     latency_ms: Mapping[Labels, tuple[float, ...]] = {}
-    """End-to-end time of continued turns, where it was recorded."""
+    """Provider and model -> the end-to-end time of each continued turn, in milliseconds, where it was recorded."""
     latency_missing: int = 0
-    """Continued turns whose time was not recorded."""
+    """The number of continued turns whose time was not recorded."""
 
 
 _CUT_EXITS = frozenset({"retry_limit", "budget_exhausted", "repair_failed", "context_window_exceeded"})
-"""Terminal reasons that only a cut turn has, even where no token and no character of it was counted."""
+"""The terminal reasons that only a truncated turn has, even if none of its tokens or characters was counted."""
 
 GUARDED_EXITS = _CUT_EXITS | {"no_progress"}
-"""Terminal reasons that leave a truncated turn truncated."""
+"""The terminal reasons with which a truncated turn stays truncated."""
 
 
 def fold_metrics(records: Iterable[Record], latencies: Mapping[str, float] | None = None) -> Metrics:
@@ -202,9 +202,10 @@ class Step(NamedTuple):
     before: Turn | None = None
     """The turn before the move; None for the first step of a turn."""
     event: Event | None = None
-    """The event that caused the move."""
+    """The event that caused the move; None for the first step of a turn."""
     run: int = 0
-    """Counts the runs of one turn: after our machine has ended where the recorded agent went on, a next one begins."""
+    """The number of the run of this turn, from 0. A next run begins where our machine has ended and the recorded agent
+    went on."""
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -286,9 +287,10 @@ class StepIdentity(NamedTuple):
     runs: tuple[tuple[Any, ...], ...]
     ends: tuple[str, ...]
     live_answer: tuple[Any, ...] | None
-    """The parts and the raw stop word of a live answer; None for any other."""
+    """The parts and the raw stop word of a live answer; None for any other step."""
     model_input: tuple[Any, ...] | None
-    """The input of the model that this step adds: the history at the beginning of a turn, or the results of tools."""
+    """What this step adds to the input of the model: the history at the beginning of a turn, or the results of tools;
+    None if nothing."""
 
 
 def step_key(step_: Step) -> StepIdentity:

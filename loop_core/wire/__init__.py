@@ -79,7 +79,7 @@ def decode_response(
 
 
 decode = decode_response
-"""The old name of `decode_response`, for one release."""
+"""The old name of `decode_response`. It stays for one release."""
 
 
 def encode_response(api: str, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:

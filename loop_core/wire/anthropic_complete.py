@@ -37,7 +37,8 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "stop_sequence": StopRow(Stop.END_TURN, "own_end", _SDK),
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, _SDK),
 }
-"""Native word -> mapped reason. `stop_sequence` is also said where the model's own end, a turn of the human, came."""
+"""Native word -> mapped reason. `stop_sequence` is also the word of an answer that the model ended itself, where the
+human's turn would begin."""
 
 LOSES: Mapping[str, str] = {
     "usage": "tokens are not counted",
@@ -50,7 +51,7 @@ LOSES: Mapping[str, str] = {
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/v1/complete/?(?=$|[?#])"),)
 
 STREAM_READS: tuple[FactRow, ...] = (FactRow("text", "/completion"),)
-"""What a stream adds piece by piece."""
+"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("id", "/id"),
     FactRow("model", "/model"),

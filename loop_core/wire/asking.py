@@ -1,6 +1,7 @@
-"""Requests as far as all formats are alike: what their readers make of a body, and the rules that their writers follow.
+"""Helpers for requests that all formats share: for readers that make a `Request` of a body, and for writers that make a
+body of a `Request`.
 
-Knows no format.
+Nothing in this module depends on a format.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ NOTHING_KEPT: Mapping[str, str] = {
     "continuation_token": "as previous_id",
     "background": "as previous_id",
 }
-"""What a request loses where the provider keeps no responses -> why."""
+"""Field of a request that is lost if the provider stores no responses -> why."""
 
 
 def content(part: ToolResultPart, api: str) -> Any:
@@ -62,10 +63,10 @@ def content(part: ToolResultPart, api: str) -> Any:
 
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:
-    """The arguments of a call as the object that formats without argument strings send.
+    """The arguments of a call as a JSON object, for formats that send no argument strings.
 
     Raises:
-        EncodeError: they are none. A call that was cut has no place in a history.
+        EncodeError: they are not an object. A call that was cut has no place in a history.
     """
     value = json_value(call.arguments or "{}")
     if not isinstance(value, dict):
@@ -74,7 +75,7 @@ def arguments(call: ToolCall, api: str) -> dict[str, Any]:
 
 
 def refuse(call: ToolCall, api: str) -> EncodeError:
-    """The error for a kind of call that the format does not have."""
+    """The error for a call of a kind that the format does not have."""
     return EncodeError(f"{call.name}: there are no {call.kind} calls", api=api, what=f"{call.kind} call")
 
 
@@ -183,7 +184,7 @@ PROMPT_LOSES: Mapping[str, str] = {
     "reasoning": "as message.role",
     **NOTHING_KEPT,
 }
-"""What a request loses in a format that takes a prompt -> why."""
+"""Part of a request that is lost in a format that takes a prompt -> why."""
 
 
 def prompt_of(messages: Sequence[Message], api: str) -> str:

@@ -53,16 +53,16 @@ from loop_core.wire.reads import See
 RECORDING_CUT = "recording_cut"
 """The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
 STRETCH = 32_768
-"""Bytes of a stream that are split into frames at a time: the frames of a long one need not all be held at once."""
+"""The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
 
 _MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError)
-"""The exceptions that reading a frame of the wrong shape raises; they are reported and never crash the program."""
+"""The exceptions that a frame of the wrong shape raises. They become findings and never end the program."""
 _JSON_MARKS = (b"{", b"}", b'"', b"[[")
-"""One is in a frame that is JSON, or a piece of it; words such as `ping` or `[HEARTBEAT]` hold no answer."""
+"""A frame with none of these marks is a word, such as `ping` or `[HEARTBEAT]`, and holds no part of an answer."""
 _UNREADABLE = {True: ("frame.cut", "the last frame is cut"), False: ("frame.invalid", "a frame is not valid JSON")}
 _NOISE = ("frame.no_json", "a frame is a word that is not JSON")
 _LENIENT = frozenset({"frame.lenient", "body.lenient"})
-"""Rules of what the fast parser refuses: only there may half a character stand."""
+"""The rules of findings about JSON that only the lenient parser reads. Only there can a surrogate pair be split."""
 
 
 class Decoder:
@@ -71,19 +71,19 @@ class Decoder:
     api: ClassVar[str] = ""
     stop_reasons: ClassVar[Mapping[str, StopRow]] = {}
     foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = {}
-    """Words that carry a word of another format behind a colon, as gateways between two formats send them."""
+    """Word before a colon -> how to read the word behind it. Gateways between two formats send such pairs."""
     fold_case: ClassVar[bool] = False
-    """Whether stop words compare without case (compatible servers send `STOP` and `Length`)."""
+    """Whether stop words are compared without regard to case (compatible servers send `STOP` and `Length`)."""
     object_framing: ClassVar[type[Framing]] = Whole
-    """How a body that begins with `{` is framed."""
+    """The framing of a body that begins with `{`."""
     array_framing: ClassVar[type[Framing]] = Whole
-    """How a body that begins with `[` is framed."""
+    """The framing of a body that begins with `[`."""
     binary_framing: ClassVar[type[Framing] | None] = None
-    """How a body that is not text is framed, if the format has such."""
+    """The framing of a body that is not text; None if the format has no binary bodies."""
     closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]",)
-    """Marks, one of which must arrive before `saw_done` can be set; until then it need not be checked."""
+    """The end marks of a stream. No caller needs to check `saw_done` before one of them has arrived."""
     reads_on: ClassVar[bool] = False
-    """Whether events after the end mark are still read: a second end or an error there may be the stricter one."""
+    """Whether events after the end mark are still read: a second stop reason or an error there may be stricter."""
 
     def __init__(
         self, *, http_status: int | None = None, headers: Sequence[tuple[str, str]] = (), n: int = 1,
@@ -123,7 +123,7 @@ class Decoder:
         raise NotImplementedError
 
     def build(self) -> ChatResponse:
-        """The response as far as it was read; `stop_reason` as the format's table maps it."""
+        """The response as far as it was read; its `stop_reason` is what the format's table makes of the stop word."""
         raise NotImplementedError
 
     # -- what callers and formats use ----------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Decoder:
         self.on_body = lambda body: None  # type: ignore[method-assign]
 
     def response(self, parts: Iterable[ResponsePart], stop: StopReason | None = None, **more: Any) -> ChatResponse:
-        """The response of these parts, with what was read beside them; `stop` where the table alone does not say it."""
+        """A response of these parts and of all that was read beside them; `stop` replaces the reason by the table."""
         return ChatResponse(self.api, tuple(parts), stop or self.map_word(self.raw, self.raw_at), self.usage,
                             id=self.id, model=self.model, native=self.native, saw_stop_reason=bool(self.raw), **more)
 
@@ -235,8 +235,8 @@ class Decoder:
         return mapped_reason(row.stop, raw, row.detail, rule or f"{self.api}.stop_reasons", at)
 
     def _foreign(self, raw: str, rule: str | None) -> tuple[StopRow | None, str | None]:
-        """The meaning of a word such as `content_filter: RECITATION`, and the table that has it; a filter stays a
-        filter."""
+        """The meaning of a word such as `content_filter: RECITATION`, and the table that has it. A filter's word never
+        means less than a filter."""
         before, _, word = raw.partition(":")
         known = self.foreign_reasons.get(before.strip().casefold())
         if known is None:
@@ -249,11 +249,11 @@ class Decoder:
         return row, f"{known.api}.stop_reasons"
 
     def text(self) -> str:
-        """The JSON text that is being read: values are cut out of it verbatim."""
+        """The JSON text of the frame that is being read. Formats cut verbatim values out of it."""
         return self.frame[0].decode("utf-8", "replace").lstrip("\ufeff")
 
     def at(self, *path: str | int) -> At:
-        """The place of the event that is being read, and of a value in it; in a whole body, the value's own bytes."""
+        """The place of the event that is being read, or of a value in it; in a whole body, of the value's own bytes."""
         span: tuple[int | None, int | None] = self.frame[2:]
         if not path:
             return At(ExchangePart.BODY, *span)

@@ -18,7 +18,7 @@ from loop_core.errors import CallerError
 Body = Mapping[str, Any]
 Where = tuple[str | int, ...]
 Spellings = Callable[[str], Sequence[str]]
-"""A name -> all the names under which a member may stand."""
+"""A function from a name to all names under which the member may occur."""
 
 
 class RequestError(CallerError):
@@ -37,19 +37,20 @@ class Member:
 
     path: str
     types: str = ""
-    """Names of JSON types, with `|` between them; empty: any."""
+    """The names of the permitted JSON types, with `|` between them; empty for any type."""
     required: bool = False
     among: tuple[str, ...] = ()
-    """All the values that a text may have."""
+    """All values that a text may have; empty for any."""
     least: float | None = None
-    """The allowed range of a number, or of the number of elements of a list."""
+    """The lower limit of a number, or of the number of elements of a list; `most` is the upper limit."""
     most: float | None = None
     only: tuple[Any, ...] | None = None
-    """The values beside null that ask for nothing; any other is refused."""
+    """Values that, like null, ask for nothing. Any other value is refused because a scripted answer cannot give what it
+    asks for."""
     hint: str = ""
-    """The advice that the error message adds."""
+    """A piece of advice that the error message adds."""
     code: str = ""
-    """The server's code, where it is not that of the flaw."""
+    """The error code that the server sends; empty if it is the usual one for this kind of flaw."""
 
 
 class Rule(NamedTuple):
@@ -58,7 +59,7 @@ class Rule(NamedTuple):
     name: str
     find: Callable[[Body], RequestError | None]
     source: str
-    """Where it is known from."""
+    """The source of the rule, such as a document or an SDK."""
 
 
 def plain(name: str) -> Sequence[str]:
@@ -70,11 +71,11 @@ class Telling(StrEnum):
     """How a server names the wrong member in its error message."""
 
     DOTS = "dots"
-    """`messages.0.role`, in the message."""
+    """The message contains the path as `messages.0.role`."""
     BRACKETS = "brackets"
-    """`messages[0].role`, in the message and beside it."""
+    """The message contains the path as `messages[0].role`, and a member of the error repeats it."""
     CODES = "codes"
-    """The same, with a code for what is wrong (OpenAI)."""
+    """The path is given as under BRACKETS, and a code says what is wrong (OpenAI)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,22 +83,23 @@ class Demands:
     """All checks of a server on a request."""
 
     members: tuple[Member, ...] = ()
-    """The first one that is not met is reported."""
+    """The checks of single members. The error names the first member that fails its check."""
     rules: tuple[Rule, ...] = ()
-    """The same, once every field is as it has to be."""
+    """The checks over several members, made only if every single member is valid. The error comes from the first rule
+    that fails."""
     telling: Telling = Telling.DOTS
     spellings: Spellings = plain
     names: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Path of an object -> the only names that are permitted in it."""
+    """Path of an object -> the only names that its members may have."""
 
 
 class JSONShape(NamedTuple):
     """The JSON that a request demands as the text of the answer."""
 
     at: str
-    """The member that asks for it."""
+    """The path of the member that asks for JSON."""
     schema: Any = None
-    """None: any."""
+    """The JSON Schema of the answer; None if any JSON is accepted."""
     dialect: str = "json_schema"
 
 
@@ -109,7 +111,7 @@ def items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def inside(value: Any, *names: str, spellings: Spellings = plain) -> Any:
-    """The member at the end of this path; None if one is missing."""
+    """The value at the end of this path of names; None if a member is missing."""
     for name in names:
         known = value if isinstance(value, Mapping) else {}
         value = next((each for spelled in spellings(name) if (each := known.get(spelled)) is not None), None)
@@ -117,7 +119,7 @@ def inside(value: Any, *names: str, spellings: Spellings = plain) -> Any:
 
 
 def first_ids(ids: Iterable[str]) -> str:
-    """The first few call ids in a message."""
+    """The first few call ids in one text, for a message."""
     names = [name[:80] for name in ids]
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
 
@@ -130,7 +132,7 @@ def dots(where: Where) -> str:
 # -- Calls and results that do not belong together, in histories whose results travel in the message after the call --
 
 Ident = Callable[[Mapping[str, Any]], str | None]
-"""A block -> the id of the call that it is, or answers; None if it is neither."""
+"""A function from a block to the id of the call that the block makes or answers; None for any other block."""
 
 
 class RoleTurn(NamedTuple):

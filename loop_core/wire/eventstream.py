@@ -22,18 +22,18 @@ from loop_core.wire.framing import Frame
 
 CONTENT_TYPE = "application/vnd.amazon.eventstream"
 MAX_HEADERS = 128 * 1024
-"""Limits of botocore 1.44.5 (eventstream.py)."""
+"""The limits on the size of headers and payload in bytes, as in botocore 1.44.5 (eventstream.py)."""
 MAX_PAYLOAD = 24 * 1024 * 1024
 
 _PRELUDE = struct.Struct(">III")
 _PRELUDE_SIZE = _PRELUDE.size
 _CRC = struct.Struct(">I")
 _OVERHEAD = _PRELUDE_SIZE + _CRC.size
-_FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
-"""Bytes of the value by header type: booleans, integers, timestamp, uuid."""
+_FIXED_WIDTHS = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+"""Header type -> the size of its value in bytes, for types of a fixed size: booleans, integers, timestamp, uuid."""
 _STRING = 7
-_LENGTHED = (6, _STRING)
-"""Header types whose value follows its length: byte arrays (6) and strings (7)."""
+_SIZED_TYPES = (6, _STRING)
+"""The header types whose value has its length before it: byte arrays (6) and strings (7)."""
 
 
 class _Kind(NamedTuple):
@@ -41,7 +41,7 @@ class _Kind(NamedTuple):
 
     name: str
     message: str | None = None
-    """The text of an error, from a header."""
+    """The text of an error, from a header; None if the headers hold none."""
 
 
 class _Head(NamedTuple):
@@ -50,12 +50,12 @@ class _Head(NamedTuple):
     total: int
     width: int
     checksum: int
-    """The checksum of everything before the payload, from which the message's checksum is continued."""
+    """The checksum of all bytes before the payload. The message's checksum is computed on from it."""
     kind: _Kind
 
 
-_REMEMBERED = 4096
-"""Heads that are kept: a stream repeats a few kinds of event in a few hundred lengths."""
+_MOST_HEADS = 4096
+"""The largest number of heads in the cache. A stream repeats a few kinds of event in a few hundred lengths."""
 
 
 class EventStream:
@@ -142,7 +142,7 @@ class EventStream:
         width = _PRELUDE_SIZE + headers
         whole = buffer[position : position + width]
         head = _Head(total, width, crc32(whole), _read_kind(whole[_PRELUDE_SIZE:]))
-        if len(self._heads) >= _REMEMBERED:
+        if len(self._heads) >= _MOST_HEADS:
             self._heads.clear()
         self._heads[whole] = head
         return head
@@ -168,11 +168,11 @@ def read_headers(block: bytes) -> Mapping[str, str | bytes] | None:
             return None
         kind = block[name_end]
         start = name_end + 1
-        if kind in _LENGTHED:
+        if kind in _SIZED_TYPES:
             width = int.from_bytes(block[start : start + 2], "big")
             start += 2
-        elif kind in _FIXED:
-            width = _FIXED[kind]
+        elif kind in _FIXED_WIDTHS:
+            width = _FIXED_WIDTHS[kind]
         else:
             return None
         value = block[start : start + width]
@@ -227,8 +227,8 @@ def _read_kind(block: bytes) -> _Kind:
 
 
 def reseal(data: bytes, before: bytes) -> bytes:
-    """Computes new checksums for a stream in which bytes were replaced by as many others; `before` is the stream before
-    that.
+    """Computes new checksums for a stream in which bytes were replaced by the same number of other bytes; `before` is
+    the stream before the replacement.
 
     A frame whose checksum was wrong before keeps it, so that the damage stays visible.
     """

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from loop_core.values import FINISHED, At, Evidence, Finding, ProviderError, Quota, Stop, StopReason
 
 MOST_OF_A_RULE = 100
-"""Findings of one rule that are kept: a stream that never ends may hold a million events that nobody knows."""
+"""The largest number of findings of one rule that are kept. An endless stream may hold a million unknown events."""
 
 
 class Findings(list[Finding]):
@@ -41,7 +41,7 @@ class ErrorMark(NamedTuple):
 
     rule: str
     pattern: str
-    """Compiled when the first error is classified: most answers hold none."""
+    """The regular expression. It is compiled when the first error is classified, since most answers hold no error."""
     stop: Stop
     detail: str
     source: str
@@ -94,8 +94,8 @@ FATAL_WORDS: frozenset[str] = frozenset({
     "invalid_request_error", "billing_error", "permission_error", "not_found_error", "memory_precondition_failed_error",
     "accessdeniedexception", "resourcenotfoundexception", "validationexception", "modelerrorexception",
 })
-"""Codes of errors that fail again however often the request is sent, although the status says otherwise (429 and
-`insufficient_quota`)."""
+"""Codes of errors that occur again however often the request is sent, even if the HTTP status suggests a retry (429
+with `insufficient_quota`)."""
 
 
 def read_error(body: Any, status: int | None = None) -> ProviderError | None:
@@ -124,7 +124,8 @@ REDIRECTS = range(301, 309)
 
 
 def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[ProviderError, str] | None:
-    """The error of a response that only redirects, and the header that shows it; None under any other."""
+    """The error of a response that only redirects, and the name of the header that shows it; None for any other
+    status."""
     if status not in REDIRECTS:
         return None
     location = next((value for name, value in headers if name.lower() == "location"), None)
@@ -206,7 +207,8 @@ class StopRow(NamedTuple):
 
 
 class ForeignWord(NamedTuple):
-    """A word before a colon: the rest is read through the table of `api`, and `least` holds whatever the rest says."""
+    """How to read the word behind a colon: through the table of `api`. `least` is the meaning if that table has no
+    stricter one."""
 
     api: str
     least: StopRow
@@ -219,7 +221,7 @@ def mapped_reason(stop: Stop, raw: str, detail: str | None, rule: str, at: At | 
 
 
 PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
-"""Reasons that a later word replaces; cut, filtered and failed stay."""
+"""The reasons that a later stop word may replace. A cut, a filter or a failure is never replaced."""
 
 
 def keep_earlier(stop: StopReason, said: Iterable[StopReason], rule: str) -> StopReason:

@@ -21,15 +21,16 @@ class Prefill(StrEnum):
     """How a server can be asked to continue the text of a response."""
 
     NONE = "none"
-    """It cannot, or this is unknown: a message asks for the rest."""
+    """The server cannot continue a text, or nothing is known about it. A message asks for the rest."""
     PLAIN = "plain"
-    """An assistant message at the end of the history."""
+    """The request ends with an assistant message that holds the text."""
     PREFIX = "prefix"
-    """The same with `prefix: true` on it."""
+    """The last assistant message also has the member `prefix: true`."""
     PARTIAL = "partial"
-    """The same with `partial: true` on it."""
+    """The last assistant message also has the member `partial: true`."""
     CONTINUE_FINAL_MESSAGE = "continue_final_message"
-    """The same with `continue_final_message: true` and `add_generation_prompt: false` in the request."""
+    """The request has `continue_final_message: true` and `add_generation_prompt: false` beside the last assistant
+    message."""
 
 
 class BodyMark(NamedTuple):
@@ -37,7 +38,8 @@ class BodyMark(NamedTuple):
 
     path: tuple[str | int, ...]
     pattern: str = ""
-    """Searched in the value's text (JSON unless it is a string); the default asks only that the key is there."""
+    """A pattern that is searched in the value's text (its JSON if it is no string). The default only requires that the
+    key is present."""
 
 
 def mark(*path: str | int, like: str = "") -> BodyMark:
@@ -51,42 +53,44 @@ class Profile(NamedTuple):
     name: str
     apis: tuple[str, ...]
     hosts: tuple[str, ...] = ()
-    """Host names, each with its subdomains."""
+    """Host names of the server. Each also stands for its subdomains."""
     urls: tuple[str, ...] = ()
-    """Patterns, searched in `host:port/path` where a host name is not enough."""
+    """Patterns that are searched in `host:port/path`, for servers that a host name alone does not identify."""
     headers: tuple[str, ...] = ()
-    """Lower-case names of response headers; one that ends in `*` is a prefix; `name=value` asks for a value too."""
+    """Lower-case names of response headers that identify the server. A name that ends in `*` is a prefix, and
+    `name=value` also requires a value."""
     body: tuple[BodyMark, ...] = ()
     ports: tuple[int, ...] = ()
-    """Ports that the server listens on by default; weaker than what its body says."""
+    """The ports that the server listens on by default. A port is a weaker sign than a mark in the body."""
     models: tuple[str, ...] = ()
-    """Patterns of models that practically only this server has; the weakest sign."""
+    """Patterns of model names that practically only this server has. A model is the weakest sign."""
     words: Mapping[str, StopRow] = {}
-    """Stop words of its own; they go before the format's table."""
+    """Native word -> mapped reason, for stop words of this server. They go before the format's table."""
     reasoning_under_cap: bool | None = None
-    """Whether thinking counts against the output cap, so that usage at the cap proves a cut; None if unknown."""
+    """Whether thinking counts against the output cap, so that usage equal to the cap proves a cut; None if unknown."""
     cap_source: str = "not known"
-    """Why `reasoning_under_cap` is what it is."""
+    """The source of `reasoning_under_cap`, or the reason why nothing is known."""
     prefill: Prefill = Prefill.NONE
     prefill_models: tuple[tuple[str, Prefill], ...] = ()
-    """Patterns of models with another prefill than the server's; the first that fits."""
+    """Patterns of model names with another prefill than the server's. The first pattern that fits counts."""
     echoes: bool | None = None
-    """Whether the answer repeats the prefill; None if that is not known."""
+    """Whether the answer repeats the prefill; None if unknown."""
     cap_field: str | None = None
-    """How the output cap is named in a chat request, where that is not `max_tokens`."""
+    """The name of the output cap in a chat request; None if it is `max_tokens`."""
     stream_usage: bool = True
     """Whether a streamed chat request may ask for its usage (`stream_options`)."""
     native_fields: tuple[str, ...] = ("native_finish_reason", "eos_reason")
-    """Fields that carry the word of the provider behind a router, or of the engine; they may only tighten, so that
-    those that routers pass on are read whoever answers."""
+    """Fields with the stop word of an engine, or of the provider behind a router. Such a word may only make a reason
+    stricter, so the fields that routers pass on are read for every server."""
     at_cap: Mapping[str, str] = {}
-    """Format -> the end-of-turn word that it says over an answer that the output cap cut."""
+    """Format -> the end-of-turn word that the server sends over an answer that the output cap cut."""
     context_size: int | None = None
-    """Tokens of prompt and output together; of the model that was chosen for, None if unknown."""
+    """The largest number of tokens of prompt and output together, for the chosen model if one is known; None if
+    unknown."""
     contexts: tuple[tuple[str, int], ...] = ()
-    """Patterns of models whose context size is documented."""
+    """Patterns of model names, each with the documented context size of these models."""
     lies: tuple[str, ...] = ()
-    """Known wrong statements of this server, each with its source."""
+    """Wrong statements that this server is known to make, each with its source."""
 
 
 # -- A wire format ---------------------------------------------------------------------------------------------------
@@ -103,15 +107,15 @@ class Home(NamedTuple):
 
     base: str
     version: str
-    """Goes between base and path, unless `versioned` finds that the base's own path stands for it."""
+    """The version part of the path. It follows the base URL unless `versioned` matches the path of the base URL."""
     versioned: re.Pattern[str]
     key: str
-    """The header that carries the key; `authorization` carries it as a bearer token."""
+    """The name of the header that carries the key. `authorization` carries it as a bearer token."""
     headers: tuple[tuple[str, str], ...] = ()
 
 
 ANY_PATH, VERSION = re.compile(r"^/."), re.compile(r"/v\d\w*(?:/|$)")
-"""What the path of a base URL says of the version: any path stands for it, or only one that names a version."""
+"""The two usual patterns for `Home.versioned`: any path stands for the version, or only a path that names one."""
 
 
 class Encode(Protocol):
@@ -129,14 +133,14 @@ class ReadRequest(Protocol):
     """Decodes the body of a recorded request."""
 
     def __call__(self, body: Mapping[str, Any], url: str = "") -> Request:
-        """The request; some formats have a part of it in the URL."""
+        """The request. Some formats have a part of it in the URL."""
 
 
 class Recognise(Protocol):
-    """Whether a JSON value is of the format."""
+    """Tells whether a JSON value is of the format."""
 
     def __call__(self, value: Mapping[str, Any], event: str | None = None) -> bool:
-        """Whether it is a whole body, or the event of this name of a stream."""
+        """Whether the value is a whole body, or the event of this name in a stream."""
 
 
 class Format(NamedTuple):
@@ -145,55 +149,62 @@ class Format(NamedTuple):
     # -- reading ------------------------------------------------------------------------------------------------
     decoder: type[Decoder]
     paths: Sequence[re.Pattern[str]]
-    """URL paths that the format is served under."""
+    """Patterns of the URL paths under which servers offer this format."""
     recognises: Recognise
     reads: tuple[FactRow, ...]
-    """Which values of the format's JSON become which facts."""
+    """The rows that say which values of a whole body become which facts."""
     stream_reads: tuple[FactRow, ...]
-    """Those of them that a stream brings piece by piece."""
+    """The rows for values that a stream delivers piece by piece."""
     read_request: ReadRequest
     # -- writing ------------------------------------------------------------------------------------------------
     encode: Encode
     loses: Mapping[str, str]
-    """The values of a response that the format cannot carry -> why; `encode` refuses them or leaves them out."""
+    """Part of a response that the format cannot carry -> why. `encode` refuses such a part or leaves it out."""
     encode_request: Callable[[Request], dict[str, Any]]
-    """The body that the provider expects for a request; what it cannot carry is an `EncodeError`."""
+    """Makes the body that the provider expects for a request. It raises `EncodeError` for what the format cannot
+    carry."""
     asking_loses: Mapping[str, str]
-    """The values of a request that are lost when it is encoded -> why."""
+    """Part of a request that is lost when the request is encoded -> why."""
     path: Callable[[Request], str]
-    """Where the request goes, below the version of the API."""
+    """Makes the URL path of a request, without the version of the API."""
     home: Home
     provider: str
-    """The provider's well-known name in the conventions of OpenTelemetry, used if the server is unknown."""
+    """The provider's well-known name in the conventions of OpenTelemetry, which is used if the server is unknown."""
     reduced: Callable[[Tool], Tool] = lambda tool: tool
-    """The tool with a schema that the provider takes; what cannot be said is left out, so that it allows more."""
+    """Reduces a tool's schema to what the provider accepts. It leaves out what the provider cannot express, so the
+    result allows more."""
     history: str = "messages"
-    """The field of a request body that holds the history; in `prompt` it is one text."""
+    """The name of the member of a request body that holds the history. Under `prompt` the history is one text."""
     no_tools: str = ""
-    """Why requests declare no tools and answers call none; empty where they do."""
+    """The reason why requests cannot declare tools and answers hold no calls; empty if the format has tools."""
     stream_type: str = "text/event-stream"
-    """The content type of a stream."""
+    """The content type of a streamed response."""
     # -- what a turn may do -------------------------------------------------------------------------------------
     prefills: frozenset[Prefill] = frozenset()
-    """The ways of continuing a last assistant message that can be asked for; without any an answer begins anew."""
+    """The ways in which a request can ask to continue a last assistant message. If there are none, an answer always
+    begins anew."""
     chained: Callable[[Request], bool] = lambda request: False
-    """Whether the server keeps the history of these requests, so that each goes on from the response before it."""
+    """Tells whether the server stores the history of such a request, so that the next request can refer to its
+    response."""
     body_marks: bool = False
-    """Servers spell the cap, the usage of a stream and a prefill each in their own way (`outgoing.body_of`)."""
+    """Whether servers of this format name the cap, the usage of a stream and a prefill in their own ways
+    (`outgoing.body_of`)."""
     cached_apart: bool = False
-    """Cached tokens are counted beside the input tokens, not among them."""
+    """Whether cached tokens are counted in addition to the input tokens, instead of among them."""
     region: str = ""
-    """The region that the provider's host is named after, where it is."""
+    """The region in the name of the provider's host; empty if the name has none."""
     handovers: Callable[[Sequence[Any]], Sequence[tuple[int, str]]] = lambda parts: ()
-    """Where in an answer's text another model went on with it, and who gave way to whom."""
+    """Finds the places in an answer's text where another model took over, each with the names of both models."""
     rules: Mapping[str, tuple[str, ...]] = {}
-    """Rule of the decoder -> the facts that it goes by, as provenance names them."""
+    """Rule of the decoder -> the facts on which the rule is based, as provenance names them."""
     word_paths: tuple[tuple[str | int, ...], ...] = ()
-    """The path of the stop word in a whole body, as logs keep it; empty if no path is specific to this format."""
+    """The paths of the stop word in a whole body, for logs that keep such bodies; empty if no path is specific to this
+    format."""
     joints: Mapping[str, str] = {}
-    """Fact -> what the decoder puts between its pieces."""
+    """Fact -> the text that the decoder puts between its pieces."""
     played_in: str = ""
-    """Module and name of its `Serving` below `loop_core.wire`; empty where it is `SERVING` of its package's own."""
+    """The module below `loop_core.wire` and the name of the format's `Serving` in it (`module:NAME`); empty if it is
+    `SERVING` in the format's own package."""
 
     def __repr__(self) -> str:
         return f"Format({self.id!r})"  # its tables would fill the screen of whoever sees a traceback
@@ -205,7 +216,7 @@ class Format(NamedTuple):
 
     @property
     def stop_reasons(self) -> Mapping[str, StopRow]:
-        """Native word -> mapped reason."""
+        """Native word -> the mapped reason, by this format's table."""
         return self.decoder.stop_reasons
 
     @property

@@ -23,7 +23,8 @@ from loop_core.json_parser import from_json
 # event.
 
 Frame = tuple[bytes, str | None, int, int]
-"""Payload, event name (None where unnamed), first byte and end of the frame in the body."""
+"""Payload, event name (None if the frame has no name), and the positions of the frame's first byte and of its end in
+the body."""
 
 # Two line breaks in a row, of any kind: `\r\n` alone is one break, `\n\r` and `\r\r` are two (HTML standard, 9.2).
 _BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")
@@ -32,7 +33,7 @@ _BOM = b"\xef\xbb\xbf"
 _LINE = re.compile(rb"[^\r\n]+")
 _DONE = b"[DONE]"
 _ERROR = "error"
-"""The name of an event whose payload is the error, whatever it is: gateways send plain text."""
+"""The name of an event whose payload is an error in any form; gateways send plain text."""
 
 
 class SSE:
@@ -45,7 +46,7 @@ class SSE:
 
     def __init__(self) -> None:
         self.single: tuple[int, int] | None = None
-        """The first place where events stood on lines that follow each other, without a blank line between."""
+        """The first place where single line breaks, instead of blank lines, separate events; None if there is none."""
         self._pending = bytearray()
         self._offset = 0  # of the first pending byte in the body
         self._scanned = 0  # no blank line begins in the pending bytes before this
@@ -54,7 +55,7 @@ class SSE:
         self._names: dict[bytes, str] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Reads bytes; returns the events that they completed."""
+        """Reads bytes; returns the events that they complete."""
         pending = self._pending
         if pending:
             pending += data
@@ -240,7 +241,7 @@ def text_sequence(messages: list[bytes]) -> bytes:
 
 
 class TextSequence:
-    """An incremental splitter of such a body; a text is complete where the next one begins."""
+    """An incremental splitter of a JSON text sequence. A text is complete where the next one begins."""
 
     __slots__ = ("_held", "_offset")
 
@@ -249,7 +250,7 @@ class TextSequence:
         self._offset = 0  # of its first byte in the body
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Reads bytes; returns the texts that they completed."""
+        """Reads bytes; returns the texts that they complete."""
         if SEPARATOR not in data:
             self._held.append(data)
             return []

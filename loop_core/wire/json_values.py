@@ -18,7 +18,7 @@ from loop_core.json_parser import from_json
 from loop_core.wire.framing import Frame
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_PARTED = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
+_SEPARATOR = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
 # Numbers are skipped and never read: one of 5,000 digits is still a value.
 _SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str).raw_decode
 _BOM = b"\xef\xbb\xbf"
@@ -50,7 +50,7 @@ def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | Non
     """
     if body.startswith(_BOM):
         body, base = body[len(_BOM) :], base + len(_BOM)
-    begun, path = _nearest(body, path)
+    begun, path = _search_start(body, path)
     if not path:
         short = _SHORT.match(body, begun)
         if short is not None:
@@ -75,30 +75,30 @@ def _text_of(body: bytes) -> str:
 _SHORT = re.compile(rb'(?:"[^"\\]*"|-?[0-9]+|null|true|false)(?=\s*[,}\]])')
 
 
-def _nearest(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str | int, ...]]:
-    """Where the search for `path` can begin, and the rest of the path: at the value of its last key, if that key occurs
-    once.
+def _search_start(body: bytes, path: tuple[str | int, ...]) -> tuple[int, tuple[str | int, ...]]:
+    """Where the search for `path` can begin, and the rest of the path: the search begins at the value of the last key
+    that occurs once.
 
     A key inside a string would have its quotation marks escaped, so it is not mistaken for a key.
     """
     for number in range(len(path) - 1, -1, -1):
         key = path[number]
         if isinstance(key, str) and key.isidentifier():  # nothing in it has a meaning in a pattern
-            begun = _once(body, key)
+            begun = _only_value(body, key)
             return (0, path) if begun is None else (begun, path[number + 1 :])
     return 0, path
 
 
 @lru_cache(maxsize=32)
-def _once(body: bytes, key: str) -> int | None:
+def _only_value(body: bytes, key: str) -> int | None:
     """Where the value of a key begins, if the key occurs exactly once in the body; else None."""
-    search = _as_key(key).search
+    search = _key_pattern(key).search
     found = search(body)
     return found.end() if found is not None and search(body, found.end()) is None else None
 
 
 @lru_cache(maxsize=256)
-def _as_key(key: str) -> re.Pattern[bytes]:
+def _key_pattern(key: str) -> re.Pattern[bytes]:
     return re.compile(rb'"%s"\s*:\s*' % key.encode())
 
 
@@ -114,13 +114,12 @@ def path_of(text: str) -> tuple[str | int, ...]:
     return tuple(int(key) if _INDEX.fullmatch(key) else key for key in keys)
 
 
-_MANY = 16
-"""From this index on, the places of all items of an array are cached, because neighbouring items are usually looked up
-next."""
+_FIRST_CACHED = 16
+"""From this array index on, the places of all items are cached: neighbouring items are usually looked up next."""
 
 
 @lru_cache(maxsize=4)
-def _starts(text: str, position: int) -> tuple[int, ...]:
+def _item_starts(text: str, position: int) -> tuple[int, ...]:
     """Where the items of the array at `position` begin."""
     found: list[int] = []
     at = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
@@ -137,8 +136,8 @@ def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] 
         return _members(text, position).get(str(key))
     if opening != "[" or isinstance(key, str):
         return None
-    if key >= _MANY:
-        starts = _starts(text, position)
+    if key >= _FIRST_CACHED:
+        starts = _item_starts(text, position)
         return (starts[key], None) if key < len(starts) else None
     position = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
     for _ in range(key):
@@ -167,8 +166,9 @@ def _members(text: str, position: int) -> dict[str, tuple[int, int]]:
 
 
 def _next(text: str, end: int) -> int:
-    """Where the next value or key begins behind a value that ends there, or what closes their holder."""
-    return _PARTED.match(text, end).end()  # type: ignore[union-attr]
+    """Where the next value or key begins after a value that ends at `end`, or where the bracket is that closes their
+    holder."""
+    return _SEPARATOR.match(text, end).end()  # type: ignore[union-attr]
 
 
 # -- Values one after another: bytes in any chunks -> one frame a value ----------------------------------------------
@@ -183,15 +183,16 @@ def _next(text: str, end: int) -> int:
 # it ends.
 
 
-_NEXT = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+(["{}\[\]])', re.DOTALL)
-"""Up to the next bracket outside strings, or up to a string that does not end in these bytes."""
+_NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+(["{}\[\]])', re.DOTALL)
+"""It matches up to the next bracket outside of strings, or up to the quotation mark that opens an incomplete string."""
 _IN_STRING = re.compile(rb'["\\]')
 _FIRST_KEY = re.compile(rb'\{\s*"[^"\\]*"')
 _BETWEEN = b" \t\r\n,"
-_GUESSES = 16
-"""Wrong ones in a body before all of it is walked over: each may cost as much as all bytes that are there."""
-_AGAIN = 8
-"""A value that is cut is parsed again while it is at most this many times longer than the bytes that came."""
+_MOST_GUESSES = 16
+"""The number of wrong guesses in a body after which its values are found by their brackets alone. Each wrong guess may
+cost as much as parsing all bytes that have arrived."""
+_REPARSE_FACTOR = 8
+"""An incomplete value is parsed again only while it is at most this many times as long as the newest bytes."""
 
 
 class JSONArray:
@@ -200,7 +201,7 @@ class JSONArray:
     __slots__ = ("_buffer", "_depth", "_guesses", "_in_string", "_offset", "_scan", "_start", "_waits", "closed")
 
     level = 1
-    """How deep the values stand: 1 inside an array, 0 on their own."""
+    """The number of brackets that are open around each value: 1 in an array, 0 for values on their own."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -209,7 +210,7 @@ class JSONArray:
         self._depth = 0
         self._in_string = False
         self._start = -1  # of the value that is open, in the buffer
-        self._guesses = _GUESSES
+        self._guesses = _MOST_GUESSES
         self._waits = False  # it is JSON so far, and its end has not come
         self.closed = False
 
@@ -218,14 +219,15 @@ class JSONArray:
         return [(payload, None, start, end) for payload, _, start, end in self.values(data)]
 
     def values(self, data: bytes) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
-        """The values of `feed` one by one; with the option to parse, the parsed value is in the place of the name.
+        """The values of `feed` one by one. The second item is the parsed value, or None if the value was found by its
+        brackets and was not parsed.
 
         All values must be taken before the next bytes are fed.
         """
         self._buffer += data
         while not self.closed and (self._start >= 0 or self._begin()):
             wrong = False
-            if self._scan == self._start + 1 and self._guesses > 0 and len(self._buffer) <= _AGAIN * len(data):
+            if self._scan == self._start + 1 and self._guesses > 0 and len(self._buffer) <= _REPARSE_FACTOR * len(data):
                 yield from self._guess_values()
                 if self._start < 0:
                     continue
@@ -294,7 +296,7 @@ class JSONArray:
     def _bracket(self) -> bytes:
         """Walks over the next bracket outside strings; empty if there is none in these bytes."""
         buffer = self._buffer
-        while mark := (_IN_STRING.search if self._in_string else _NEXT.match)(buffer, self._scan):
+        while mark := (_IN_STRING.search if self._in_string else _NEXT_BRACKET.match)(buffer, self._scan):
             found, self._scan = mark.group()[-1:], mark.end()
             if found == b'"':
                 self._in_string = not self._in_string

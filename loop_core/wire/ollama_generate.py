@@ -35,7 +35,7 @@ STREAM_READS: tuple[FactRow, ...] = (
     FactRow("text", "/response"),
     FactRow("reasoning", "/thinking"),
 )
-"""What a stream adds piece by piece; a call comes whole."""
+"""The rows for values that a stream delivers piece by piece. A call arrives in one piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("model", "/model"),
     FactRow("usage.input_tokens", "/prompt_eval_count"),
@@ -65,7 +65,7 @@ class Decoder(ChatDecoder):
 
 
 def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
-    """The line with its output in a message. `context` (the ids of all tokens) is dropped, because it is not used."""
+    """The line as a line of the chat, with its output in a message. `context` (the ids of all tokens) is ignored."""
     return {**line, "message": non_null(role="assistant", content=line.get("response"), thinking=line.get("thinking"),
                                         tool_calls=line.get("tool_calls"))}
 
@@ -79,13 +79,13 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
         raise EncodeError(why, api=API, what=what)
     if stream:
         for line in lines_of(response, max(1, chunk)):
-            yield dump(_flat(line)).encode() + b"\n"
+            yield dump(_generate_line(line)).encode() + b"\n"
     else:
-        yield dump(_flat(body_of(response))).encode()
+        yield dump(_generate_line(body_of(response))).encode()
 
 
-def _flat(line: dict[str, Any]) -> dict[str, Any]:
-    """A line of a chat as one of generate."""
+def _generate_line(line: dict[str, Any]) -> dict[str, Any]:
+    """The line of a generate stream for this line of a chat."""
     message = line.get("message")
     if message is None:
         return line  # an error

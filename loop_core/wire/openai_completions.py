@@ -64,7 +64,8 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 _TEXT = FactRow("text", "/choices/*/text", ("/choices/*/index",))
 
 STREAM_READS: tuple[FactRow, ...] = (*CHAT_STREAM_READS, _TEXT)
-"""What a stream adds piece by piece: Mistral's fill-in-the-middle and Portkey's prompts answer with messages."""
+"""The rows for values that a stream delivers piece by piece. Mistral's fill-in-the-middle and Portkey's prompts answer
+with messages, so the rows of Chat Completions are among them."""
 READS: tuple[FactRow, ...] = (*CHAT_READS, _TEXT)
 
 
@@ -101,7 +102,7 @@ def _as_chat(body: Mapping[str, Any], field: str) -> Mapping[str, Any]:
 # -- `ChatResponse` -> the bytes that a completions server would send for it -----------------------------------------
 
 _NATIVE = ("stop_reason",)
-"""Words beside the finish reason of a choice (vLLM)."""
+"""The fields of a choice with words about the end beside the finish reason (vLLM)."""
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:

@@ -26,16 +26,16 @@ __all__ = ["GENERIC", "PROFILES", "Prefill", "Profile", "ProfileChoice", "choose
            "native_word", "profile_named"]
 
 
-def _speaking(profile: Profile) -> Profile:
+def _with_registry_formats(profile: Profile) -> Profile:
     """The profile, completed with the formats whose registry rows name this server."""
     more = tuple(api for api, row in FORMATS.items() if profile.name in row.servers)
     return profile._replace(apis=(*profile.apis, *more)) if more else profile
 
 
-PROFILES: Mapping[str, Profile] = {profile.name: _speaking(profile) for profile in (*SERVERS, GENERIC)}
+PROFILES: Mapping[str, Profile] = {profile.name: _with_registry_formats(profile) for profile in (*SERVERS, GENERIC)}
 
-UNSAID = frozenset({"none", "null"})
-"""A router's way to write that there was no native word."""
+NO_NATIVE_WORD = frozenset({"none", "null"})
+"""The texts by which a router says that there was no native word."""
 
 
 class ProfileChoice(NamedTuple):
@@ -107,7 +107,7 @@ def native_reading(response: ChatResponse, profile: Profile) -> StopReason | Non
     """The meaning of the word that a router passed on; None if there is none, or no table knows it."""
     for name in profile.native_fields:
         word = response.native.get(name)
-        if not word or word.casefold() in UNSAID:
+        if not word or word.casefold() in NO_NATIVE_WORD:
             continue
         row = native_word(word)
         if row is not None:

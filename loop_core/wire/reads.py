@@ -33,7 +33,7 @@ class Pieces(NamedTuple):
 
 
 See = Callable[[Any, str | None, int, int], None]
-"""Looks at one JSON value of a stream: the value, its event name, and its first and last byte."""
+"""A function that receives one JSON value of a stream: the value, its event name, and its first and last byte."""
 
 
 class FactRow(NamedTuple):
@@ -41,18 +41,20 @@ class FactRow(NamedTuple):
 
     fact: str
     pattern: str
-    keys: tuple[str, ...] = ()
-    """Values beside it that tell which pieces belong together; `*` is the same index as in `pattern`."""
+    siblings: tuple[str, ...] = ()
+    """JSON pointers of other values in the event that tell which pieces belong together; `*` is the same index as in
+    `pattern`."""
     when: str = ""
-    """Only in events of this type (the `type` of an event, or the name of its frame)."""
+    """The event type in which the row applies (the event's `type`, or the name of its frame); empty for any event."""
     group: str = ""
-    """Pieces of one group follow one another; the same words in another group are a repetition."""
+    """The group of the pieces. Pieces of one group follow one another; the same text in another group is a
+    repetition."""
     only: tuple[str, bool] | None = None
-    """A value beside it that has to be true, or must not be."""
+    """The JSON pointer of another value in the event, and whether that value must be true or must not be true."""
 
 
 class FactValue(NamedTuple):
-    """A value that a row matches: its text (a string's characters, the JSON of anything else) and its place."""
+    """A value that a row matches: its text (a string's characters, or the JSON of anything else) and its place."""
 
     row: FactRow
     text: str
@@ -91,14 +93,14 @@ def find(
     node, inner = _plan(rows, name or _type(event)), event
     if name is None and len(event) == 1:
         (only,) = event
-        if only in _whens(rows) and isinstance(event[only], Mapping):
+        if only in _event_types(rows) and isinstance(event[only], Mapping):
             node, inner = _Node(), event[only]
             node.members[only] = _plan(rows, only)
     text = payload.decode("latin-1")  # a character a byte: places in it are places in the payload
     hits: list[tuple[FactRow, tuple[str | int, ...], int, int]] = []
     try:
         # the three characters are a BOM read as Latin-1
-        _visit(text, _solid(text, 3 if text.startswith("\xef\xbb\xbf") else 0), node, (), hits)
+        _visit(text, _skip_space(text, 3 if text.startswith("\xef\xbb\xbf") else 0), node, (), hits)
     except (ValueError, RecursionError, IndexError, StopIteration):  # the C scanner's word for a value that is missing
         return []
     return [found for hit in hits if (found := _fact_value(payload, inner, base, *hit)) is not None]
@@ -117,7 +119,7 @@ def _plan(rows: tuple[FactRow, ...], when: str) -> _Node:
 
 
 @lru_cache(maxsize=16)
-def _whens(rows: tuple[FactRow, ...]) -> frozenset[str]:
+def _event_types(rows: tuple[FactRow, ...]) -> frozenset[str]:
     return frozenset(row.when for row in rows if row.when)
 
 
@@ -135,7 +137,7 @@ _Hits = list[tuple[FactRow, tuple[str | int, ...], int, int]]
 
 
 def _visit(text: str, start: int, node: _Node, path: tuple[str | int, ...], hits: _Hits) -> int:
-    """Collects what the rows below `node` name in the value at `start`; returns the end of the value."""
+    """Collects the values that the rows below `node` name in the value at `start`; returns the end of that value."""
     opening = text[start]
     if opening == "{" and node.members:
         end = _members(text, start + 1, node.members, path, hits)
@@ -150,10 +152,10 @@ def _visit(text: str, start: int, node: _Node, path: tuple[str | int, ...], hits
 
 def _members(text: str, at: int, nodes: Mapping[str, _Node], path: tuple[str | int, ...], hits: _Hits) -> int:
     begun: dict[str, int] = {}
-    at = _solid(text, at)
+    at = _skip_space(text, at)
     while text[at] != "}":
         key, at = scanstring(text, at + 1, False)
-        at = _solid(text, _solid(text, at) + 1)
+        at = _skip_space(text, _skip_space(text, at) + 1)
         node = nodes.get(key)
         if node is None:
             at = _scan(text, at)[1]
@@ -162,24 +164,24 @@ def _members(text: str, at: int, nodes: Mapping[str, _Node], path: tuple[str | i
                 hits[:] = [hit for hit in hits if hit[1][: len(path) + 1] != (*path, key) or hit[2] < begun[key]]
             begun[key] = at
             at = _visit(text, at, node, (*path, key), hits)
-        at = _solid(text, at)
+        at = _skip_space(text, at)
         if text[at] == ",":
-            at = _solid(text, at + 1)
+            at = _skip_space(text, at + 1)
     return at + 1
 
 
 def _items(text: str, at: int, node: _Node, path: tuple[str | int, ...], hits: _Hits) -> int:
     index = 0
-    at = _solid(text, at)
+    at = _skip_space(text, at)
     while text[at] != "]":
-        at = _solid(text, _visit(text, at, node, (*path, index), hits))
+        at = _skip_space(text, _visit(text, at, node, (*path, index), hits))
         if text[at] == ",":
-            at = _solid(text, at + 1)
+            at = _skip_space(text, at + 1)
         index += 1
     return at + 1
 
 
-def _solid(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     return _space(text, at).end() if text[at] in _BLANK else at  # type: ignore[union-attr]
 
 
@@ -189,10 +191,10 @@ def _fact_value(
     written = payload[start:end]
     if written == b"null":  # null is absent to every decoder
         return None
-    indices = [step for step in path if type(step) is int] if row.keys or row.only else []
-    if _left_out(row, event, indices):
+    indices = [step for step in path if type(step) is int] if row.siblings or row.only else []
+    if _is_left_out(row, event, indices):
         return None
-    key = tuple([_plain(_beside(event, beside, indices)) for beside in row.keys])
+    key = tuple([_hashable(_value_at(event, sibling, indices)) for sibling in row.siblings])
     return FactValue(row, text_of(written), written[:1] == b'"', base + start, base + end, _pointer(path), key)
 
 
@@ -211,12 +213,12 @@ def text_of(raw: bytes) -> str:
         return str(json.loads(raw.decode("utf-8", "replace"), strict=False))
 
 
-def _left_out(row: FactRow, event: Any, indices: Sequence[int]) -> bool:
-    """Whether the sibling value that the row's `only` names differs from the one that the row requires."""
-    return row.only is not None and (_beside(event, row.only[0], indices) is True) is not row.only[1]
+def _is_left_out(row: FactRow, event: Any, indices: Sequence[int]) -> bool:
+    """Whether the other value that the row's `only` names differs from the one that the row requires."""
+    return row.only is not None and (_value_at(event, row.only[0], indices) is True) is not row.only[1]
 
 
-def _beside(event: Any, pattern: str, indices: Sequence[int]) -> Any:
+def _value_at(event: Any, pattern: str, indices: Sequence[int]) -> Any:
     numbers = iter(indices)
     for step in _steps(pattern):
         if step == "*" and isinstance(event, list):
@@ -233,14 +235,14 @@ def _steps(pattern: str) -> tuple[str, ...]:
     return tuple(pattern.split("/")[1:])
 
 
-def _plain(value: Any) -> Any:
+def _hashable(value: Any) -> Any:
     return value if isinstance(value, (str, int, type(None))) else str(value)
 
 
 # -- what the events of a stream add to the output -------------------------------------------------------------------
 
 _PIECES: Mapping[str, str] = {"text": "text", "reasoning": "thinking", "call.arguments": "call"}
-"""Fact -> the field of `Pieces` that it is kept in."""
+"""Fact -> the field of `Pieces` that holds its texts."""
 
 
 def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
@@ -250,7 +252,7 @@ def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
     text. Empty texts are left out.
     """
     rows = tuple(row for row in rows if row.fact in _PIECES)
-    plain, plans = _plan(rows, ""), {when: _plan(rows, when) for when in _whens(rows)}
+    plain, plans = _plan(rows, ""), {when: _plan(rows, when) for when in _event_types(rows)}
     lists: Mapping[str, list[str]] = {fact: getattr(pieces, name) for fact, name in _PIECES.items()}
 
     def see(event: Any, name: str | None, start: int, end: int) -> None:
@@ -260,8 +262,10 @@ def watching(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
         groups: dict[str, str] = {}
         for row, text, indices in _texts(plans.get(when, plain), event, ()):
             # An index other than 0, or than none, is that of another answer.
-            other = indices and row.keys and "*" in row.keys[0] and _beside(event, row.keys[0], indices)
-            if not other and not _left_out(row, event, indices) and groups.setdefault(row.fact, row.group) == row.group:
+            other = indices and row.siblings and "*" in row.siblings[0] and _value_at(event, row.siblings[0], indices)
+            if other or _is_left_out(row, event, indices):
+                continue
+            if groups.setdefault(row.fact, row.group) == row.group:
                 lists[row.fact].append(text)
 
     return see

@@ -26,7 +26,7 @@ CLAUDE = (
     (r"(?i)claude-(?:instant|v?2|3(?:[.-][57])?-)", Prefill.PLAIN),
     (r"(?i)claude-(?:haiku|sonnet|opus)-4(?:[.-][015])?(?=$|[@:]|-\d{8}|-latest|-v\d)", Prefill.PLAIN),
 )
-"""Claude models that take a prefill (litellm's supports_assistant_prefill; claude-code#52433); all others refuse it."""
+"""Patterns of the Claude models that accept a prefill (litellm's supports_assistant_prefill; claude-code#52433)."""
 
 CLAUDE_CONTEXTS = ((r"claude-3(?:[.-][57])?-", 200_000),)
 
@@ -392,9 +392,9 @@ SERVERS: tuple[Profile, ...] = (
               "the id of a call is empty, or new in every piece (LM Studio#830)"),
     ),
 )
-"""In this order; of several rows that fit equally well the first one counts."""
+"""The profiles of all known servers. If several fit equally well, the first one in this order counts."""
 
 GENERIC = Profile(
     "generic", tuple(FORMATS), cap_source="an unknown server",
 )
-"""The profile of every server without a row."""
+"""The profile that is used for every server without a row."""

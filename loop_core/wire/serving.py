@@ -24,47 +24,47 @@ class Moment(StrEnum):
     """The way in which an answer really ended."""
 
     ENDED = "ended"
-    """All of it came, and it asks for nothing."""
+    """The whole answer came, and it asks for nothing."""
     CALLED = "called"
-    """All of it came, with its calls."""
+    """The whole answer came, with its calls."""
     CUT = "cut"
-    """The budget was spent in text or thinking, before any call."""
+    """The output budget was spent in text or thinking, before any call."""
     CUT_CALL = "cut_call"
-    """The budget was spent inside the first call."""
+    """The output budget was spent inside the first call."""
     CUT_BATCH = "cut_batch"
-    """The budget was spent inside a later call; those before it are complete."""
+    """The output budget was spent inside a later call; the calls before it are complete."""
     CUT_AFTER = "cut_after"
-    """The budget was spent outside of any call, after complete ones."""
+    """The output budget was spent outside of any call, after complete calls."""
     FULL = "full"
-    """The context is full."""
+    """The context window was full."""
     FILTERED = "filtered"
     PAUSED = "paused"
-    """The provider stopped on its own account and can go on."""
+    """The provider paused the answer for a reason of its own and can resume it."""
     MALFORMED = "malformed"
-    """The model wrote a call that is not a call."""
+    """The model wrote a call that cannot be read as a call."""
     FAILED = "failed"
-    """The server failed after it had begun to answer."""
+    """The server reported a failure after it had begun to answer."""
     BROKEN = "broken"
-    """The connection was lost before the end."""
+    """The connection was lost before the end of the answer."""
 
 
 class CutCallForm(StrEnum):
     """The part of a cut call that a server sends."""
 
     PREFIX = "prefix"
-    """Its characters, as far as they came; where calls are blocks or items, the block is ended."""
+    """The characters of the call as far as they came. In a format with blocks or items, the block is closed."""
     OPEN = "open"
-    """The same, and the end of the block never comes."""
+    """The characters of the call as far as they came, in a block that is never closed."""
     DROPPED = "dropped"
-    """Nothing."""
+    """Nothing of the call."""
     EMPTY_OBJECT = "empty_object"
     """The call with the arguments `{}`."""
     MEMBERS = "members"
-    """An object of the members that were complete."""
+    """The call with an object of those arguments that were complete."""
     MARKUP = "markup"
-    """The model's own text, as text of the answer."""
+    """The text by which the model itself writes the call, as text of the answer."""
     VALUES = "values"
-    """Its values one by one, the last one open (Vertex AI `partialArgs`)."""
+    """The values of the arguments one by one, the last one incomplete (Vertex AI `partialArgs`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +72,18 @@ class Spelling:
     """The words and fields that a server sends when an answer ends in one way."""
 
     raw: str | None
-    """The native stop word; None if none is sent."""
+    """The native stop word; None if the server sends none."""
     native: Mapping[str, str] = field(default_factory=dict)
-    """Other words about the end."""
+    """Name -> value of other fields that tell about the end."""
     error: ProviderError | None = None
     status: int = 200
     call_form: CutCallForm | None = None
-    """Where the call is carried otherwise than at the dialect's other moments."""
+    """The form of a cut call in this ending; None if it is the dialect's usual form."""
     token: str | None = None
-    """A continuation token."""
+    """A continuation token; None if the server sends none."""
     whole: bool = False
-    """Only a whole body says it: the answer is still being made, and is fetched later."""
+    """Whether only a whole body can say this: the answer is still being made in the background, and the client fetches
+    it later."""
 
 
 def say(raw: str | None, call_form: CutCallForm | None = None, **native: str) -> Spelling:
@@ -103,7 +104,7 @@ def budget_words(word: str, full: str | None = None) -> dict[Moment, Spelling]:
     return says if full is None else {**says, Moment.FULL: say(full)}
 
 
-_USUAL: Mapping[str, str] = {
+_USUAL_REASONS: Mapping[str, str] = {
     "context_full": "it has no word for a full context",
     "filtered": "it has no word for a filter",
     "paused": "it has no word for a pause",
@@ -117,37 +118,39 @@ _USUAL: Mapping[str, str] = {
     "wandering_index": "the later pieces of a call carry no id",
     "fresh_ids": "the later pieces of a call carry no id",
 }
-"""A fault that has no meaning in several formats -> why, where nothing else is to be said."""
+"""Fault that has no meaning in several formats -> the usual reason why."""
 
 
 def usual_reasons(*faults: str) -> dict[str, str]:
-    """Why each of these faults has no meaning in a format, as in others."""
-    return {fault: _USUAL[fault] for fault in faults}
+    """Fault -> the usual reason why it has no meaning in a format."""
+    return {fault: _USUAL_REASONS[fault] for fault in faults}
 
 
 WHOLE_CALLS: Mapping[str, str] = dict.fromkeys(("wandering_index", "fresh_ids"), "a call comes whole")
-"""Faults in the later pieces of a call that have no meaning in a format without such pieces -> why."""
+"""Fault in the later pieces of a call -> why it has no meaning in a format that sends a call in one piece."""
 ONLY_TEXT: Mapping[str, str] = {
     **dict.fromkeys(("malformed_call", "refused_repair", "leaked_call", "no_call", "no_index", "one_index",
                      "wandering_index", "fresh_ids"), "it has no calls"),
     **usual_reasons("paused", "fallback"),
     "commentary": "a completion has no phase",
 }
-"""The faults that have no meaning in a format whose answers are text alone -> why."""
+"""Fault -> why it has no meaning in a format whose answers hold nothing but text."""
 
 Says = Mapping[Moment, Spelling | None]
-"""The spelling of each ending; None if it is unknown."""
+"""Ending -> the words and fields that a server sends; None if they are unknown."""
 
 
 class CallFraming(StrEnum):
     """The form of a call in the frames of a stream."""
 
     PIECES = "pieces"
-    """Pieces of a string, or an object; nothing but the end of the answer ends it."""
+    """The arguments arrive as pieces of a string, or as an object. Only the end of the answer says that a call is
+    complete."""
     ITEMS = "items"
-    """An item with a status of its own."""
+    """A call is an item with a status that says whether it is complete."""
     BLOCKS = "blocks"
-    """A block that is ended by itself; a whole body closes the last one by the reason alone."""
+    """A call is a block with an end mark of its own. In a whole body only the stop reason says whether the last block
+    is complete."""
 
 
 class OwnServer(NamedTuple):
@@ -158,19 +161,20 @@ class OwnServer(NamedTuple):
     source: str
     title: str = ""
     whole: str = ""
-    """The source of what a whole body does to a cut call, where its arguments are an object: members are missing."""
+    """The source for what a whole body makes of a cut call: an object without the members that were not complete. Empty
+    if the arguments are not an object."""
 
 
 class StopPlace(NamedTuple):
-    """Where the stop reason is in a frame."""
+    """The place of the stop reason in a frame."""
 
     holders: Callable[[Event], Sequence[Event]]
-    """The objects that may hold it, in a body or an event."""
+    """Finds the objects in a body or an event that may hold the stop reason."""
     keys: tuple[str, ...]
     null: bool = False
-    """Whether an absent stop reason is null; else it is left out."""
+    """Whether an absent stop reason is written as null; otherwise its member is left out."""
     events: frozenset[str] = frozenset()
-    """Events that are themselves the reason: without it they do not come."""
+    """Names of events that are the stop reason themselves. A stream without a reason lacks them."""
 
 
 def itself(value: Event) -> Sequence[Event]:
@@ -184,16 +188,16 @@ def in_delta(value: Event) -> Sequence[Event]:
 
 
 Indexes = Callable[[Event], Sequence[tuple[Event, str]]]
-"""An event -> the objects in it that hold the index of their part, and the key that holds it."""
+"""A function from an event to the objects that hold the index of their part, each with the key of the index."""
 
 
 def index_under(key: str) -> Indexes:
-    """Events that have the index of their part themselves, under this key."""
+    """The function for events that hold the index of their part themselves, under this key."""
     return lambda value: [(value, key)] if key in value else []
 
 
 def text_in(event: str, *path: str) -> Callable[[str | None, Event], tuple[Event, str]]:
-    """Events of this name have their text at this path."""
+    """The function that finds the text of an event of this name: the object that holds the text, and its key."""
 
     def find(name: str | None, value: Event) -> tuple[Event, str]:
         for key in path[:-1] if name == event else ():
@@ -209,25 +213,25 @@ class RequestRefusal(NamedTuple):
     status: int
     message: str
     kind: str
-    """The type, as the format's server names it."""
+    """The type of the error, as the format's server names it."""
     code: str | None = None
     param: str | None = None
-    """The member that is at fault."""
+    """The path of the invalid member; None if no single member is wrong."""
 
 
 OPENAI_ERRORS: Mapping[int, str] = {
     400: "invalid_request_error", 404: "invalid_request_error", 429: "requests", 500: "server_error",
     503: "server_error", 529: "server_error",
 }
-"""HTTP status -> the type of an error, as OpenAI names it: also of a model and of a path that are not there; 429 names
-what there is too much of."""
+"""HTTP status -> the error type that OpenAI sends with it, also for a model or a path that does not exist. For 429 the
+type names the exceeded quantity."""
 OPENAI_CODES: Mapping[int, str] = {429: "rate_limit_exceeded"}
-"""HTTP status -> the code that goes with every error of it."""
+"""HTTP status -> the code that OpenAI sends with every error of this status."""
 GOOGLE_ERRORS: Mapping[int, str] = {
     400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE",
     529: "UNAVAILABLE",
 }
-"""The same of Google's servers (google.rpc.Code)."""
+"""HTTP status -> the status word that Google's servers send with it (google.rpc.Code)."""
 
 
 def openai_error(refused: RequestRefusal) -> Event:
@@ -246,11 +250,12 @@ def google_error(refused: RequestRefusal) -> Event:
 
 
 MADE, DATE = 1_700_000_000, "2023-11-14T22:13:20Z"
-"""When every scripted answer was made, in both spellings: the encoders have no clock and write zeros."""
+"""The time of every scripted answer, in two spellings. The encoders have no clock and write zeros."""
 
 
 def nanoseconds(counts: Any, read: str, written: str) -> tuple[int, int, int]:
-    """What loading a model took, reading so many tokens and writing so many, which are the members of these names.
+    """The nanoseconds for loading the model, reading the prompt and writing the answer. `read` and `written` name the
+    members with the token counts.
 
     The same request always gets the same bytes.
     """
@@ -263,9 +268,9 @@ class RequestId(NamedTuple):
 
     header: str
     spell: Callable[[str], str]
-    """32 hexadecimal digits -> the id."""
+    """Makes an id of 32 hexadecimal digits."""
     in_errors: bool = False
-    """The body of an error holds it too, as `request_id`."""
+    """Whether the body of an error also holds the id, as `request_id`."""
 
 
 class TokenCount(NamedTuple):
@@ -274,20 +279,20 @@ class TokenCount(NamedTuple):
     path: re.Pattern[str]
     answer: Callable[[int], Event]
     inner: Callable[[Body], Any] = lambda body: body
-    """The body -> the request that is counted."""
+    """Finds, in the body of a counting request, the request whose tokens are counted."""
     optional: frozenset[str] = frozenset()
     """The members that a request may lack if only its tokens are counted."""
 
 
 PeerWord = str | tuple[str, str]
-"""The words of other libraries for a native word, or without and with calls; empty if a library does not support this
-provider, or its word is unknown."""
+"""The word into which another library translates a native word, or two words: for answers without and with calls. Empty
+if the library does not support this provider, or its word is unknown."""
 PeerWords = tuple[PeerWord, ...]
-"""One for each library, in the order of `inspector.provider.dialects.PEERS`."""
+"""The words of all libraries, in the order of `inspector.provider.dialects.PEERS`."""
 PEER_ABSENT = "(absent)"
-"""The key of a stream that ended without a word."""
+"""The key for a stream that ended without a stop word."""
 PEER_FAILURE = "(error)"
-"""The key of an error that comes in the middle of an answer."""
+"""The key for an error in the middle of an answer."""
 PEER_STOP: PeerWords = ("stop", "stop", "stop", "stop")
 PEER_CALL: PeerWords = ("tool_calls", "tool-calls", "tool_call", "toolUse")
 PEER_LENGTH: PeerWords = ("length", "length", "length", "length")
@@ -297,82 +302,91 @@ PEER_FAILED: PeerWords = ("raises", "error", "raises", "error")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Serving:
-    """The facts of a format that only a played server needs."""
+    """The facts of a format that only a scripted server needs."""
 
     own: OwnServer
     base: str
-    """The path behind the address in the base URL of the official SDK."""
+    """The path in the base URL that the official SDK is given, behind scheme and host."""
     client: str
-    """Python that makes the client; `{base}` is the base URL."""
+    """The Python code that creates the SDK's client; `{base}` stands for the base URL."""
     says: Mapping[Moment, Spelling]
-    """The words for each ending; an ending that is not here cannot be expressed. A cut batch is spelled like its first
-    call."""
+    """Ending -> the words and fields for it. An ending without a row cannot be expressed. A cut batch uses the row of a
+    cut first call."""
     text: Callable[[str | None, Event], tuple[Event, str]]
-    """The object that holds the text of a delta, and under which key; it may raise what a lookup raises."""
+    """Finds the object that holds the text of a delta, and the key of the text. It may raise the errors of a
+    look-up."""
     stop_place: StopPlace
     call_form: CutCallForm = CutCallForm.PREFIX
-    """The part of a cut call that is sent."""
+    """The part of a cut call that the server sends."""
     calls: CallFraming = CallFraming.PIECES
     answer_id: str = ""
-    """How the id of an answer is spelled; empty if it has none."""
+    """The form of an answer's id, with `{}` for the number; empty if answers have no id."""
     call_id: str = ""
-    """The same of a call."""
+    """The form of a call's id; empty if calls have no id."""
     thought_id: str = ""
-    """The same of a thought."""
+    """The form of a thought's id; empty if thoughts have no id."""
     names_model: bool = True
-    """An answer names its model."""
+    """Whether an answer names its model."""
     calls_last: bool = False
-    """A whole body holds its calls behind its text."""
+    """Whether a whole body holds its calls after its text."""
     counts_early: bool = False
     """Whether a failed or lost stream has already reported the tokens of its request."""
     counts_all: bool = False
-    """Usage always counts thinking and the cache apart, were it none."""
+    """Whether usage always lists thinking and cached tokens separately, even if they are zero."""
     ends_without: bool = False
-    """A stream that is lost has an end, and no word why."""
+    """Whether a stream that was lost still has its end mark, without a stop word."""
     indexes: Indexes = lambda value: ()
     wrapped: str = ""
-    """The frame that holds an event of a stream as base64 under `bytes`; empty where events stand by themselves."""
+    """The name of the frame that holds an event of a stream as base64 under `bytes`; empty if events are not
+    wrapped."""
     frame_end: bytes = b"\n\n"
-    """What ends a server-sent event."""
+    """The bytes that end a server-sent event."""
     array_unless: str = ""
-    """A part of the query without which a stream comes as the elements of one array."""
+    """A part of the query. Without it, a stream is sent as the elements of one array. Empty if there is no such
+    part."""
     stops: tuple[str, ...] = ()
-    """Where in a request the strings stand that end an answer."""
+    """The path of the member of a request that holds the stop strings; empty if requests have none."""
     stop_string_word: str = ""
-    """The word for an answer that such a string ended; empty if it is that of any end."""
+    """The stop word of an answer that a stop string ended; empty if it is the usual word of an ended answer."""
     stopped_field: str = ""
-    """The field beside it that repeats the string."""
+    """The field beside the stop word that repeats the stop string; empty if there is none."""
     unknown: str = "{}"
-    """The spelling of an unknown stop word."""
+    """The form of an unknown stop word; `{}` stands for the word."""
     errors: Mapping[int, str] = field(default_factory=lambda: OPENAI_ERRORS)
-    """HTTP status -> the type of an error."""
+    """HTTP status -> the type of the error."""
     error_body: Callable[[RequestRefusal], Event] = openai_error
-    """The body of an error."""
+    """Makes the body of an error."""
     error_header: str = ""
-    """The header that names the error's type too."""
+    """The name of a header that repeats the error's type; empty if there is none."""
     poll: str = ""
-    """A pattern of the path under which a response is fetched that is still being made; `id` is its id."""
+    """A pattern of the path under which a client fetches an unfinished response; its group `id` is the response's id.
+    Empty if there is no such path."""
     cannot: Mapping[str, str] = field(default_factory=dict)
-    """Fault (or fault and `stream` or `whole`) that has no meaning -> why."""
+    """Fault (or a fault with `stream` or `whole`) that has no meaning in this format -> why."""
     ends: Mapping[str, str] = field(default_factory=dict)
-    """The same -> the end state that our own loop reaches, where that is not the usual one."""
+    """Fault (or a fault with `stream` or `whole`) -> the state in which our own loop ends, where it differs from the
+    usual one."""
     # -- requests -----------------------------------------------------------------------------------------------
     demands: Demands = field(default_factory=Demands)
     demands_of: tuple[tuple[re.Pattern[str], Demands], ...] = ()
-    """What the server demands where a path that fits asks for another maker's model; the first that fits."""
+    """Pattern of a path -> what the server demands there instead, for models of other makers. The first pattern that
+    fits counts."""
     json_shape: Callable[[Body], JSONShape | None] = lambda value: None
-    """A function from the other fields of a request (`Request.extra`) to the JSON that the answer's text must be."""
+    """Finds, in the other fields of a request (`Request.extra`), the JSON that the answer's text must be; None if any
+    text is accepted."""
     follows: Callable[[Body], str | None] = lambda value: None
-    """The answer that a request goes on from, where the server keeps it under another name than `previous_id`."""
+    """Finds, in the body of a request, the id of the answer that the request continues, if the body names it in another
+    member than `previous_id`."""
     count: TokenCount | None = None
     near: re.Pattern[str] | None = None
-    """Found in paths of the provider where nothing is served: they get its errors. Without one, those of the first
-    format."""
+    """A pattern of paths of this provider where nothing is served: they get errors in this format. A path that no
+    format claims gets those of the first format."""
     client_header: str = ""
-    """A header that only this provider's clients send, for paths that several providers have."""
+    """The name of a header that only this provider's clients send. It tells the provider where several have the path.
+    Empty if there is none."""
     # -- what encoders leave out --------------------------------------------------------------------------------
     request_id: RequestId | None = None
     set_times: Callable[[Event], bool] | None = None
-    """Sets the times of a body or an event, and says whether there are any; None if the format has none."""
+    """Sets the times in a body or an event, and returns whether it holds any; None if the format has no times."""
     peers: Mapping[str, PeerWords] = field(default_factory=dict)
-    """Native word -> what other libraries say of it."""
+    """Native word -> the words into which other libraries translate it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loop_core.client.address import Server, headers_of
-from loop_core.client.exchange import AT_ONCE, LINE_END, LONGEST_MARK, ResponseReader
+from loop_core.client.exchange import DECODE_SIZE, LINE_END, LONGEST_MARK, ResponseReader
 from loop_core.client.outgoing import http_request, live_request
 from loop_core.errors import CallerError
 from loop_core.turn.machine import begin
@@ -15,7 +15,7 @@ from tests.scenes.live import Told, answer, request
 from tests.scenes.provider import CALLING
 
 KEY = "sk-test-0123456789abcdef"
-LONG = ToolCall("c1", "note", '{"text": "' + "many words " * AT_ONCE + '"}', True)
+LONG = ToolCall("c1", "note", '{"text": "' + "many words " * DECODE_SIZE + '"}', True)
 SAYS_SO = "the last line is data: [DONE] and not message_stop"
 
 

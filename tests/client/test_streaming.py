@@ -101,6 +101,6 @@ def test_what_a_long_continuation_waits_for_is_not_asked_with_each_piece(monkeyp
     before, coming = (Segment(first),), Segment("", Method.ANCHOR, first[-40:])
     seam = PendingSeam(before, coming, SeamRule.CAREFUL)
     monkeypatch.setattr(seam, "_is_wrapped", lambda text: True)
-    asked = [size for size in range(1, 40_000, 10) if seam.settled_text("x" * size) is None and size > seam.enough]
+    asked = [size for size in range(1, 40_000, 10) if seam.settled_text("x" * size) is None and size > seam.threshold]
     assert not asked
-    assert seam.enough > 40_000
+    assert seam.threshold > 40_000

@@ -49,7 +49,7 @@ from loop_core.wire.json_values import slice_of
 
 BLOCK = "fallback"
 ITERATION = "fallback_message"
-"""The type of an entry of `usage.iterations` whose model made the answer (anthropic 2.12.0)."""
+"""The type of an entry of `usage.iterations` for the work of a fallback model (anthropic 2.12.0)."""
 
 Remark = tuple[str, str, At]
 
@@ -98,8 +98,8 @@ def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At]
 
 
 def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
-    """The handovers inside one answer: the index of the character at which another model goes on, and the two
-    models."""
+    """The handovers inside one answer: the index of the character from which another model goes on, and a text that
+    names both models."""
     found: list[tuple[int, str]] = []
     said = 0
     for part in parts:
@@ -151,7 +151,7 @@ def _describe_iterations(iterations: Any) -> str:
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens")
 _USAGE = ("input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens")
-"""In the order of `Usage`."""
+"""The names of the token counts, in the order of the fields of `Usage`."""
 _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
 
 
@@ -231,8 +231,8 @@ class Decoder(base.Decoder):
         return self.response(parts, self._stop(), refusal=self._refusal)
 
     def _stop(self) -> StopReason:
-        """The mapped reason; a stop sequence that is not named is none: translators write the word over filters,
-        failures and whatever they do not know."""
+        """The mapped reason. A `stop_sequence` whose sequence is not named becomes unknown: translators write this word
+        over filters, failures and whatever they do not know."""
         stop = self.map_word(self.raw, self.raw_at)
         if self.raw != "stop_sequence" or self.native.get("stop_sequence") or self.raw in self.words:
             return stop

@@ -43,7 +43,8 @@ from loop_core.wire.body import compact, integer, list_of, mapping_of, merge, no
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
-"""How the types of tools that the provider runs begin (anthropic 2.12.0 types/tool_union_param.py, and beta)."""
+"""The beginnings of the types of tools that the provider runs (anthropic 2.12.0 types/tool_union_param.py, and
+beta)."""
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:

@@ -82,7 +82,7 @@ ERRORS: Mapping[int, str] = {
 
 
 def anthropic_error(why: RequestRefusal) -> Event:
-    """The body of an error of Anthropic's."""
+    """The body of an error from Anthropic."""
     return {"type": "error", "error": {"type": why.kind, "message": why.message}}
 
 
@@ -102,7 +102,7 @@ KNOWN = (
     "stop_sequences", "stream", "system", "temperature", "thinking", "thread", "tool_choice", "tools", "top_k",
     "top_p", "user_profile_id", "workspace_id",
 )
-"""The members of a request, those of betas and of clouds too."""
+"""The names of all members that a request may have, including those of betas and of cloud services."""
 
 MEMBERS: tuple[Member, ...] = (
     Member("model", "string", required=True),
@@ -162,7 +162,7 @@ def _first_role(body: Body) -> RequestError | None:
 def _pairs(body: Body) -> RequestError | None:
     history = turns(body.get("messages"), joined=True)
     if inside(body, "thread", "type") == "continue":
-        history = history[1:]  # what it answers is the server's to know
+        history = history[1:]  # only the server knows the calls that it answers
     found = first_unpaired(history, _call, _result)
     if found is None:
         return None
@@ -183,7 +183,7 @@ def _result(block: Mapping[str, Any]) -> str | None:
 
 def _choice(body: Body) -> RequestError | None:
     if inside(body, "thread", "type") == "continue":
-        return None  # tools that were declared before hold on
+        return None  # tools that were declared before stay declared
     name = inside(body, "tool_choice", "name")
     if inside(body, "tool_choice", "type") in ("any", "tool") and not body.get("tools"):
         return RequestError("tool_choice: it may only be given together with tools")

@@ -49,7 +49,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     UNNAMED: StopRow(Stop.UNKNOWN, "unnamed", "musistudio/llms@ac0fafe anthropic.transformer.ts (a filter); lmdeploy "
                      "0.18.0 serve/anthropic/adapter.py (failure, abort); ollama anthropic/anthropic.go mapStopReason"),
 }
-"""Native word -> mapped reason; the last is a word that contradicts the field beside it."""
+"""Native word -> mapped reason. The last row is for a `stop_sequence` without the sequence that was hit."""
 
 LOSES: Mapping[str, str] = {
     "call.form": "a stream sends every input as text and a whole body as an object, whatever it was before",
@@ -84,7 +84,7 @@ KINDS: Mapping[str, BlockKind] = {
     "server_tool_use": BlockKind("input_json_delta", "partial_json", CallKind.SERVER),
     "mcp_tool_use": BlockKind("input_json_delta", "partial_json", CallKind.SERVER),
 }
-"""Blocks that are read; any other block is kept verbatim."""
+"""Block type -> how the block streams, for types that are read. A block of any other type is kept verbatim."""
 
 KNOWN: Mapping[str, frozenset[str]] = {
     "text": frozenset({"type", "text"}),
@@ -94,10 +94,12 @@ KNOWN: Mapping[str, frozenset[str]] = {
     "server_tool_use": frozenset({"type", "id", "name", "input"}),
     "mcp_tool_use": frozenset({"type", "id", "name", "input"}),
 }
-"""The fields that a part has a place for. Others (citations, server_name, caller) follow in a part of their own."""
+"""Block type -> the fields that its part stores. Other fields (citations, server_name, caller) go into an opaque part
+behind it."""
 
 FIELDS = ".fields"
-"""Ends the type of the opaque part that extends the block before it: `text.fields` holds `{"citations": [...]}`."""
+"""The end of the type of an opaque part that holds further fields of the block before it: `text.fields` holds
+`{"citations": [...]}`."""
 
 _MESSAGE_EVENTS = frozenset({
     "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
@@ -136,7 +138,8 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 # strings stay as they are, anything else becomes its JSON.
 
 _JSON = frozenset({"stop_details.fallback_has_prefill_claim", "container.skills", "context_management.applied_edits"})
-"""Words that are JSON and not strings (anthropic 2.12.0: RefusalStopDetails, Container, ContextManagementResponse)."""
+"""The paths of values that are JSON and not strings (anthropic 2.12.0: RefusalStopDetails, Container,
+ContextManagementResponse)."""
 
 
 def flatten(name: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -188,10 +191,10 @@ _DELTA: tuple[tuple[str, str], ...] = (
     ("call.arguments", "/partial_json"),
 )
 _HOLDERS: tuple[str, ...] = ("", "/message")
-"""Where a message stands: the whole body, or its beginning in `message_start`."""
+"""The JSON pointers of a message: the whole body, or the member of `message_start`."""
 
 STREAM_READS = tuple(FactRow(fact, f"/delta{place}", _INDEX) for fact, place in _DELTA)
-"""What a stream adds piece by piece."""
+"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("error", "/error"),
     FactRow("refusal", "/delta/stop_details/explanation"),

@@ -32,9 +32,9 @@ from loop_core.wire.failures import read_error
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 
 Event = tuple[str, dict[str, Any]]
-"""`:event-type` and the value of one frame."""
+"""One frame: its `:event-type` and its JSON value."""
 METRICS = {"metrics": {"latencyMs": 0}}
-"""A member that every answer has; nothing here has a clock."""
+"""A member of every answer. The latency is zero because the engine has no clock."""
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ from loop_core.wire.json_values import NDJSON, slice_of
 # the others with their first delta.
 
 _INNER = {"toolUse": "input", "reasoningContent": "text"}
-"""The member of a delta of this kind that holds the characters; a text delta is the characters themselves."""
+"""Kind of a delta -> its member that holds the characters. A text delta is itself a string, so it has no row."""
 
 
 class GrowingBlock:
@@ -158,7 +158,7 @@ def _call(fields: Mapping[str, Any], arguments: str | None, form: ArgsForm, clos
 
 _BLOCK_EVENTS = frozenset({"contentBlockStart", "contentBlockDelta", "contentBlockStop"})
 _LINES = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
-_ENOUGH = 64  # bytes in which the first key of a line, blanks included, is known
+_FIRST_KEY_BYTES = 64  # bytes in which the first key of a line, blanks included, is known
 _BROKEN = {
     "cut": "the last frame is cut",
     "prelude_crc": "a frame's prelude fails its checksum; nothing after it can be read",
@@ -249,7 +249,7 @@ class Decoder(base.Decoder):
     def _choose(self, final: bool = False) -> Framing | None:
         head = self._head.lstrip()
         if head.startswith(b"{"):
-            if len(head) < _ENOUGH and not final:
+            if len(head) < _FIRST_KEY_BYTES and not final:
                 return None
             if _LINES.match(head):  # a recorder wrote the events as lines of JSON, without Amazon's frames
                 self.streaming = True

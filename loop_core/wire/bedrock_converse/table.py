@@ -58,10 +58,10 @@ EVENTS = frozenset({
 })
 
 FIELDS = ".fields"
-"""Ends the type of the opaque part that extends the block before it: `citationsContent.fields`."""
+"""The end of the type of an opaque part that holds further fields of the block before it: `citationsContent.fields`."""
 
 SERVER_TOOL = "server_tool_use"
-"""`toolUse.type` of a call that the provider runs (botocore 1.44.5 ToolUseType)."""
+"""The value of `toolUse.type` in a call that the provider runs (botocore 1.44.5 ToolUseType)."""
 
 
 def completes(stop: StopReason) -> bool:
@@ -72,7 +72,8 @@ def completes(stop: StopReason) -> bool:
 
 
 def unwrap(event: Mapping[str, Any]) -> tuple[str | None, Any]:
-    """Name and content of an event written as one object, `{"messageStart": {...}}`; (None, event) of any other."""
+    """Name and content of an event written as one object, `{"messageStart": {...}}`; (None, event) for any other
+    value."""
     if len(event) == 1:  # proxies and logs write the event stream's frames so, without their headers
         ((name, content),) = event.items()
         if isinstance(content, dict) and (name in EVENTS or name.endswith("Exception")):
@@ -94,7 +95,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 
 _INDEX = ("/contentBlockIndex",)
 _MESSAGE = "/output/message/content/*"
-_BESIDE: tuple[tuple[str, str], ...] = (
+_METADATA: tuple[tuple[str, str], ...] = (
     ("usage.input_tokens", "/usage/inputTokens"),
     ("usage.output_tokens", "/usage/outputTokens"),
     ("usage.cached_tokens", "/usage/cacheReadInputTokens"),
@@ -116,13 +117,13 @@ _BLOCK: tuple[tuple[str, str], ...] = (
     ("call.arguments", "/toolUse/input"),
 )
 _HOLDERS: tuple[str, ...] = ("", "/metadata")
-"""Fields beside the message are in a whole body, in the frame of the event that has their name, or in a line's only
-member."""
+"""The JSON pointers of the object that holds usage and model: a whole body or the `metadata` frame, or the only member
+of a JSON line."""
 
 STREAM_READS = tuple(FactRow(fact, place, _INDEX, event) for event, fact, place in _EVENTS)
-"""What a stream adds piece by piece."""
+"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
-    *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _BESIDE),
+    *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _METADATA),
     *STREAM_READS,
     *(FactRow(fact, _MESSAGE + place) for fact, place in _BLOCK),
 )

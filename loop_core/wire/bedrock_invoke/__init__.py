@@ -71,32 +71,32 @@ MAKERS_WORDS: Mapping[str, StopRow] = {
     "ERROR_LIMIT": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _COHERE_R),
     "USER_CANCEL": StopRow(Stop.CANCELLED, None, _COHERE_R),
 }
-"""The words of Llama, Mistral, Titan and Cohere."""
+"""Native word -> mapped reason, for the models of Llama, Mistral, Titan and Cohere."""
 GUARDRAIL = "amazon-bedrock-guardrailAction"
-"""A field of a body, or of a chunk, of any maker."""
+"""The name of the field that says, in a body or a chunk of any maker, whether a guardrail intervened."""
 STOP_REASONS: Mapping[str, StopRow] = {
     **CONVERSE_WORDS, **rest(MESSAGES_WORDS, UNNAMED), **MAKERS_WORDS,
     GUARDRAIL: StopRow(Stop.SAFETY_BLOCKED, "guardrail", "AWS InvokeModel; langchain-aws 1.9.1 llms/bedrock.py"),
 }
-"""Native word -> mapped reason; the last is a field that outranks a clean word."""
+"""Native word -> mapped reason. The last key is the guardrail's field, whose value outranks a clean word."""
 INTERVENED = "INTERVENED"
 
 LOSES: Mapping[str, str] = MESSAGES_LOSES
 REASON = "stop_reason"
-"""Mistral's name for the finish reason of a choice."""
+"""The name of the finish reason in a choice of Mistral's chat."""
 
 
 class TextShape(NamedTuple):
     """A model maker's text answer: where its fields are in a body or in a chunk."""
 
     holder: str
-    """The list whose first item holds text and reason; empty if the body itself holds them."""
+    """The name of the list whose first item holds text and reason; empty if the body itself holds them."""
     text: str
     reason: str
     input_tokens: str = ""
     output_tokens: str = ""
     calls: str = ""
-    """The list of calls beside the text, if there can be one."""
+    """The name of the list of calls beside the text; empty if such answers hold no calls."""
 
 
 TEXTS: tuple[TextShape, ...] = (
@@ -110,9 +110,9 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("", "completion", "stop_reason"),  # Claude up to 2.1, without messages
     TextShape("", "text", "finish_reason", calls="tool_calls"),  # Cohere Command R, and chunks of Command
 )
-"""The first shape whose text and reason are there counts, else the first whose text is."""
+"""The known shapes. The first whose text and reason are both present counts, else the first whose text is present."""
 _COMMAND_R = TEXTS[-1]
-"""The shape whose chunks are events of Cohere's first version, of which not each holds a text."""
+"""The shape of chunks that are events of Cohere's first version. Not every such event holds a text."""
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
@@ -120,15 +120,17 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     return event == "chunk" and isinstance(value.get("bytes"), str)  # botocore's PayloadPart
 
 
-_NOVA = tuple(row._replace(pattern=f"/{row.when}{row.pattern}", keys=tuple(f"/{row.when}{key}" for key in row.keys),
-                           when="") for row in CONVERSE_STREAM_READS)
-"""Nova's events are wrapped by their names: read without them, a text delta looks like one of Claude."""
+_NOVA = tuple(
+    row._replace(pattern=f"/{row.when}{row.pattern}", when="",
+                 siblings=tuple(f"/{row.when}{sibling}" for sibling in row.siblings)) for row in CONVERSE_STREAM_READS)
+"""The rows of Converse for events of Nova, each of which is wrapped in an object under its name. Without that name a
+text delta would look like one of Claude's."""
 
 _TEXT_READS = tuple(
     FactRow("text", f"/{shape.holder}/*/{shape.text}" if shape.holder else f"/{shape.text}") for shape in TEXTS)
 
 STREAM_READS: tuple[FactRow, ...] = (*MESSAGES_STREAM_READS, *_NOVA, *_TEXT_READS)
-"""What the events inside the chunks add piece by piece."""
+"""The rows for values that the events inside the chunks deliver piece by piece."""
 READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
     *MESSAGES_READS, *CONVERSE_READS, *CHAT_READS, *_TEXT_READS,
     *(FactRow(f"usage.{fact}", f"/{name}") for shape in TEXTS
@@ -137,7 +139,7 @@ READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
     FactRow("call.name", "/tool_calls/*/name"),
     FactRow("call.arguments", "/tool_calls/*/parameters"),
 )))
-"""For whole bodies only: a chunk holds base64, in which no value has bytes of its own."""
+"""The rows for whole bodies. A chunk holds base64, so no value inside it has bytes of its own."""
 
 
 # -- Bytes -> `ChatResponse` -----------------------------------------------------------------------------------------
@@ -155,7 +157,7 @@ class _ChatDecoder(ChatDecoder):
             reason = choice[REASON]
             pointer = f"{(at.pointer or '').rpartition('/')[0]}/{REASON}"
             at = at._replace(pointer=pointer) if self.streaming else self.at(*path_of(pointer))
-        super()._ending(state, event, rest(choice, REASON), reason, at)  # else it were the string that ended the answer
+        super()._ending(state, event, rest(choice, REASON), reason, at)  # not as the stop string
 
 
 class Decoder(ConverseDecoder):
@@ -188,9 +190,9 @@ class Decoder(ConverseDecoder):
         elif self._maker is not None and self._maker.saw_done:
             self.after_end()
         elif "type" in inner:  # Claude
-            self._as(MessagesDecoder, text).on_event(inner, None)
+            self._maker_decoder(MessagesDecoder, text).on_event(inner, None)
         elif "choices" in inner:  # Mistral's chat; what is left is Nova
-            self._as(_ChatDecoder, text).on_event(_as_chunk(inner), None)
+            self._maker_decoder(_ChatDecoder, text).on_event(_as_chunk(inner), None)
         else:
             super().on_event(_counts_named(inner), None)
         if isinstance(metrics, dict) and self.usage is None:  # the maker's own counts come first
@@ -206,11 +208,12 @@ class Decoder(ConverseDecoder):
         elif shape is not None:
             self._text(shape, body, None, self.frame[0])
         else:
-            self._as(_ChatDecoder if "choices" in body else MessagesDecoder, self.frame[0]).on_body(body)
+            self._maker_decoder(_ChatDecoder if "choices" in body else MessagesDecoder, self.frame[0]).on_body(body)
 
     def build(self) -> ChatResponse:
-        """The response, as far as it arrived; a guardrail replaces the answer and leaves a clean word."""
-        made = self._made()
+        """The response, as far as it arrived. If a guardrail replaced the answer, the stop word may be clean, so its
+        field decides."""
+        made = self._assemble()
         stop = made.stop_reason
         if self._guarded_at is None or stop.normalized in (Stop.SAFETY_BLOCKED, Stop.ERROR):
             return made
@@ -219,7 +222,7 @@ class Decoder(ConverseDecoder):
         return replace(made, stop_reason=stop._replace(normalized=row.stop, detail=row.detail,
                                                        evidence=(*stop.evidence, seen)))
 
-    def _made(self) -> ChatResponse:
+    def _assemble(self) -> ChatResponse:
         if self._maker is None:
             response = super().build()
             if not self._read_text:
@@ -239,16 +242,16 @@ class Decoder(ConverseDecoder):
 
     def watch(self, body: bytes, see: See) -> None:
         """Passes the events inside the chunks to `see`."""
-        super().watch(body, _seen_inside(see))
+        super().watch(body, _look_inside(see))
 
     def seeing(self, see: See) -> None:
         """From this call on, the events inside the chunks go to `see`."""
-        super().seeing(_seen_inside(see))
+        super().seeing(_look_inside(see))
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _as(self, kind: type[base.Decoder], text: bytes) -> base.Decoder:
-        """The maker's decoder, about to read this JSON text, out of which verbatim values are cut."""
+    def _maker_decoder(self, kind: type[base.Decoder], text: bytes) -> base.Decoder:
+        """The maker's decoder, prepared to read this JSON text, out of which verbatim values are cut."""
         if self._maker is None:
             self._maker = kind(**self._maker_options)
         self._maker.frame, self._maker.streaming = (text, None, *self.frame[2:]), self.streaming
@@ -294,7 +297,7 @@ def _open_chunk(event: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
     return inner, text
 
 
-def _seen_inside(see: See) -> See:
+def _look_inside(see: See) -> See:
     def look(event: Any, name: str | None, start: int, end: int) -> None:
         if name != "chunk":
             return

@@ -40,17 +40,18 @@ LLAMA = re.compile(r"\bmeta\.llama")
 MISTRAL_CHAT = re.compile(r"\bmistral\.(?:mistral-large|pixtral|magistral|ministral|devstral|voxtral)")
 MISTRAL = re.compile(r"\bmistral\.")
 METRICS = "amazon-bedrock-invocationMetrics"
-"""The field of a stream's last chunk with Bedrock's own counts of tokens."""
+"""The name of the field in a stream's last chunk that holds Bedrock's own token counts."""
 NOVA_COUNTS: Mapping[str, str] = {"cacheReadInputTokenCount": "cacheReadInputTokens"}
-"""Nova's names of counts -> those of Converse."""
+"""Name of a token count in Nova's bodies -> its name in Converse."""
 WORDS: Mapping[str, str] = {
     "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
-"""Claude's words -> those of Llama and Mistral."""
+"""Stop word of Claude -> stop word of Llama and Mistral."""
 
 Write = Callable[[ChatResponse, bool, int], Iterable[bytes]]
-"""Writes a whole body, or the events of a stream, with so many characters of text in each."""
+"""A function that writes a response as one body, or as the events of a stream with this many characters of text in
+each."""
 
 
 def encode_claude(response: ChatResponse, stream: bool, chunk: int) -> Iterator[bytes]:
@@ -149,7 +150,7 @@ WRITERS: tuple[tuple[re.Pattern[str], Write], ...] = (
     (NOVA, encode_nova), (LLAMA, partial(encode_text, llama=True)), (MISTRAL_CHAT, encode_chat),
     (MISTRAL, partial(encode_text, llama=False)),
 )
-"""Pattern of models -> what writes their answers; the first that fits."""
+"""Pattern of model names -> the function that writes answers of these models. The first pattern that fits counts."""
 
 # -- A history as the prompt of a model, and back --------------------------------------------------------------------
 
@@ -195,7 +196,7 @@ PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/model/(?P<model>(?![^/?#]*embed)[^/?#]+)/invoke(?P<stream>-with-response-stream)?/?(?:$|[?#])"),
 )
 VERSION = "bedrock-2023-05-31"
-"""The value of `anthropic_version` that Bedrock asks of every body for Claude."""
+"""The value of `anthropic_version` that Bedrock requires in every body for Claude."""
 _PROMPTS = ("prompt", "inputText", "message")
 _CAPS = ("max_gen_len", "max_tokens", "max_tokens_to_sample")
 

@@ -56,7 +56,7 @@ MEMBERS: tuple[Member, ...] = (
     *(member for member in MESSAGES_MEMBERS if member.path not in ("model", "stream")),
 )
 ELSEWHERE = frozenset({"model", "stream"})
-"""Members of a Messages request that are in the URL here."""
+"""The members of a Messages request that InvokeModel has in the URL instead."""
 
 NOVA_MEMBERS: tuple[Member, ...] = (
     Member("schemaVersion", "string", among=("messages-v1",)),

@@ -68,9 +68,9 @@ FIRST_EVENTS = frozenset({
     "stream-start", "search-queries-generation", "search-results", "text-generation", "citation-generation",
     "tool-calls-chunk", "tool-calls-generation", "debug", "stream-end",
 })
-"""The events of `/v1/chat`, named by `event_type`; `debug` comes in both versions."""
+"""The values of `event_type` in the events of `/v1/chat`. Both versions have `debug`."""
 LAST_EVENTS = frozenset({"message-end", "stream-end"})
-"""The end marks of both versions. A second one is read too, since its reason may be the stricter one."""
+"""The events that end a stream, in both versions. A second one is read too, since its reason may be stricter."""
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
@@ -105,7 +105,8 @@ STREAM_READS: tuple[FactRow, ...] = (
     FactRow("call.arguments", f"{_CALL}/function/arguments", _INDEX, "tool-call-delta"),
     FactRow("text", "/text"),
 )
-"""What a stream adds piece by piece; the last row is the first version's, whole too."""
+"""The rows for values that a stream delivers piece by piece. The last row is for version 1, including its whole
+bodies."""
 READS: tuple[FactRow, ...] = (
     FactRow("id", "/id"),
     FactRow("id", "/generation_id"),
@@ -131,8 +132,8 @@ READS: tuple[FactRow, ...] = (
 # model writes about the calls that it is about to make, is thinking.
 
 _LINES = re.compile(rb'\{\s*"(?:is_finished|event_type)"\s*:')
-_ENOUGH = 24
-"""Bytes in which the first key of a line of the first version is known."""
+_FIRST_KEY_BYTES = 24
+"""The number of bytes of a version 1 line that always contain its first key."""
 _KINDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"text": TextPart, "thinking": ReasoningPart}
 
 
@@ -236,7 +237,7 @@ class Decoder(base.Decoder):
     def _choose(self, final: bool = False) -> Framing | None:
         head = self._head.lstrip()
         if head.startswith(b"{"):
-            if len(head) < _ENOUGH and not final:
+            if len(head) < _FIRST_KEY_BYTES and not final:
                 return None
             if _LINES.match(head):
                 self.streaming = True

@@ -32,7 +32,7 @@ _PLAIN_CANDIDATE = frozenset({
     "content", "index", "safetyRatings", "groundingMetadata", "citationMetadata", "avgLogprobs", "logprobsResult",
     "tokenCount", "urlContextMetadata",
 })
-"""Fields that bring no end with them."""
+"""The fields of a candidate that say nothing about its end."""
 _COUNTS = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
 _COUNTED = frozenset(_COUNTS) | {SNAKE[name] for name in _COUNTS}
 

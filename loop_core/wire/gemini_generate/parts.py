@@ -52,7 +52,7 @@ class PartialArgs:
         self._where: str | None = None  # the path of the string that grew last
         self._text = _Text(False)
         self.broken = ""
-        """Why the values make no object; such arguments never count as whole."""
+        """The reason why the values make no object; empty if they do. Broken arguments never count as whole."""
 
     @property
     def whole(self) -> bool:
@@ -199,19 +199,18 @@ def _render(value: Any, last: bool) -> str:
     return json.dumps(value)
 
 
-_BESIDE = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
-"""Fields that say nothing about what else a part holds."""
+_TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
+"""The fields of a text or a thought. Parts of other kinds may have them too, so they do not tell the kind."""
 
 
 class PartSource(Protocol):
-    """The source of parts: gives values of the answer that is being read with their places, and takes reports of
-    quirks."""
+    """The source of parts. It gives verbatim values of the answer and their places, and takes reports of quirks."""
 
     def verbatim(self, *path: str | int) -> str | None:
-        """The JSON text of a value in it."""
+        """The JSON text of a value in the answer."""
 
     def at(self, *path: str | int) -> At:
-        """The place of a value in it."""
+        """The place of a value in the answer."""
 
     def find(self, rule: str, message: str, at: At | None = None, severity: Severity = Severity.WARNING) -> None:
         """Reports a quirk."""
@@ -273,37 +272,39 @@ class Parts:
         self._calls: list[_Call] = []
         self._open: _Call | None = None  # the call that waits for more of its values
         self.append: Callable[[str], None] | None = None
-        """Takes the next piece of text, while the last part is text, a thought, or a call with an open string."""
+        """Takes the next piece of text. None unless the last part is a text, a thought, or a call with an open
+        string."""
         self.width = 1
-        """How many fields a part with such a piece has: a thought says that it is one."""
+        """The number of fields of a part that holds such a piece; a thought has one more, which says that it is a
+        thought."""
         self.path: str | None = None
-        """Which string of a call it goes to; None for text and thoughts."""
+        """The path of the open string in the arguments of a call; None for texts and thoughts."""
 
-    def read(self, wire_call: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    def read(self, part: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
         """Reads one element of `content.parts`."""
-        signature = get(wire_call, "thoughtSignature")
+        signature = get(part, "thoughtSignature")
         signature = signature if isinstance(signature, str) and signature else None
-        call = get(wire_call, "functionCall")
+        call = get(part, "functionCall")
         if isinstance(call, dict):
             self.append = None
-            self._call(call, signature, (*path, key_of(wire_call, "functionCall")))
-        elif wire_call.keys() <= _BESIDE:  # a part is a union: these never stand for a kind
-            text = wire_call.get("text")
-            self._run(text if isinstance(text, str) else "", wire_call.get("thought") is True, signature)
-        elif isinstance(wire_call.get("text"), str):
-            self._run(wire_call["text"], wire_call.get("thought") is True, signature)  # metadata of the text beside it
+            self._call(call, signature, (*path, key_of(part, "functionCall")))
+        elif part.keys() <= _TEXT_FIELDS:  # a part is a union: these never stand for a kind
+            text = part.get("text")
+            self._run(text if isinstance(text, str) else "", part.get("thought") is True, signature)
+        elif isinstance(part.get("text"), str):
+            self._run(part["text"], part.get("thought") is True, signature)  # metadata of the text beside it
         else:
             self.append = None
-            kind = next(key for key in wire_call if key not in _BESIDE)
+            kind = next(key for key in part if key not in _TEXT_FIELDS)
             source = self._source.verbatim(*path)
-            self._items.append(OpaquePart(kind, json.dumps(wire_call) if source is None else source))
+            self._items.append(OpaquePart(kind, json.dumps(part) if source is None else source))
 
     def end_calls(self) -> None:
         """Notes that a finish reason arrived: calls that began before it and announce no further piece are complete."""
         for call in self._calls:
             call.ended = True
         if self.path is not None:
-            self.append = None  # a piece that comes all the same opens its call again
+            self.append = None  # a piece that comes nevertheless opens its call again
 
     def build(self) -> tuple[ResponsePart, ...]:
         """The parts of the response."""

@@ -49,26 +49,26 @@ from loop_core.wire.body import (
     string,
     word,
 )
-from loop_core.wire.gemini_generate.table import API, ASKED_IN, PATHS, SNAKE, get, problems
+from loop_core.wire.gemini_generate.table import API, PATHS, REQUEST_WRAPPER, SNAKE, get, problems
 
 _ROLES: Mapping[str, Role] = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL, "system": Role.SYSTEM}
 # VALIDATED lets the model choose too
 _MODES: Mapping[str, str] = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}
 
 
-_TAKEN = tuple(
+_READ_FIELDS = tuple(
     spelled
     for name in ("model", "contents", "config", "systemInstruction", "tools", "continuationToken", "maxOutputTokens",
                  "candidateCount", "generationConfig.maxOutputTokens", "generationConfig.candidateCount",
                  "toolConfig.functionCallingConfig")
     for spelled in (name, ".".join(SNAKE.get(key, key) for key in name.split(".")))
 )
-"""The fields that are read, in both spellings."""
+"""The fields of a body that are read into the `Request`, in both spellings."""
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; the model and whether it streams are in `url`."""
-    served, wrapped = PATHS[0].search(url), body.get(ASKED_IN)
+    served, wrapped = PATHS[0].search(url), body.get(REQUEST_WRAPPER)
     if isinstance(wrapped, dict) and "contents" not in body:
         served, body = None, {**wrapped, "model": body.get("model")}
     inner = body.get("config")
@@ -90,7 +90,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         stream="streamGenerateContent" in url or "generate_content_stream" in url,
         n=integer(get(settings, "candidateCount")) or 1,
         continuation_token=word(get(body, "continuationToken")),
-        extra=rest(body, *_TAKEN),
+        extra=rest(body, *_READ_FIELDS),
     )
 
 
@@ -198,8 +198,9 @@ ASKING_LOSES: Mapping[str, str] = {
     "background": "there are no background responses",
 }
 _ROLE_WORDS: Mapping[Role, str] = {Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "user", Role.SYSTEM: "user"}
-DECLARED_AS: Mapping[str, str] = {"json_schema": "parametersJsonSchema", "openapi": "parameters"}
-"""Dialect of a schema -> the field that takes it; the two exclude each other (google-genai 3.4.0 types.py)."""
+SCHEMA_FIELDS: Mapping[str, str] = {"json_schema": "parametersJsonSchema", "openapi": "parameters"}
+"""Dialect of a schema -> the field that takes it. A declaration may have only one of them (google-genai 3.4.0
+types.py)."""
 
 
 def path(request: Request) -> str:
@@ -260,8 +261,8 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
 
 
 def _answer(part: ToolResultPart) -> dict[str, Any]:
-    """The object for a tool result. A text that is itself a JSON object with other fields than these is sent as that
-    object."""
+    """The object for a tool result. A text that is a JSON object is sent as that object, unless it would say the
+    contrary about failure."""
     value = json_value(part.text)
     if isinstance(value, dict) and value and ("error" in value) is part.is_error:  # else it would say the contrary
         return value
@@ -290,7 +291,7 @@ def _function(tool: Tool) -> Mapping[str, Any]:
         return tool.declaration
     if tool.kind is not CallKind.FUNCTION:
         raise EncodeError(f"{tool.name}: there are no free-form tools", api=API, what="custom tool")
-    return {"name": tool.name, **describe(tool), **({DECLARED_AS[tool.dialect]: tool.schema} if tool.schema else {})}
+    return {"name": tool.name, **describe(tool), **({SCHEMA_FIELDS[tool.dialect]: tool.schema} if tool.schema else {})}
 
 
 def _write_choice(choice: str | None) -> dict[str, Any] | None:

@@ -128,7 +128,7 @@ MEMBERS: tuple[Member, ...] = (
 
 
 member = partial(inside, spellings=spellings)
-"""The member at the end of these names, in either spelling."""
+"""Finds the value at the end of a path of names, each in either spelling."""
 
 
 def _pairs(body: Body) -> RequestError | None:

@@ -69,10 +69,10 @@ NUMBERS: Mapping[int, str] = {
     15: "UNEXPECTED_TOOL_CALL",
     16: "NO_IMAGE",
 }
-"""Vertex AI's numbering of the words, which REST clients see with `enum-encoding=int`.
+"""Number -> stop word, in the numbering of Vertex AI, which REST clients see with `enum-encoding=int`.
 
-The Gemini API numbers some of them otherwise (6 is LANGUAGE there, 10 MALFORMED_FUNCTION_CALL); 0 to 5 are the same,
-and no number beyond 2 ends a turn or lets one continue in either.
+The Gemini API numbers some words differently (6 is LANGUAGE there, 10 MALFORMED_FUNCTION_CALL). 0 to 5 are the same,
+and in both numberings no number above 2 ends a turn or lets it continue.
 """
 
 STOP_REASONS: Mapping[str, StopRow] = {
@@ -90,15 +90,15 @@ BLOCK_REASONS: Mapping[str, StopRow] = {
     "MODEL_ARMOR": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
     "JAILBREAK": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
 }
-"""`promptFeedback.blockReason`: the prompt was refused and there is no candidate. A word that is not here is no less a
-refusal, but its evidence says that it is unknown."""
+"""Word of `promptFeedback.blockReason` -> mapped reason. The prompt was refused, and there is no candidate. A word
+without a row is a refusal too, but its evidence says that it is unknown."""
 
 NATIVE: Mapping[str, str] = {
     "finishMessage": "candidates",
     "blockReason": "promptFeedback",
     "blockReasonMessage": "promptFeedback",
 }
-"""Words about the end that are kept, and where they stand."""
+"""Field with a word about the end -> the object that holds it."""
 
 SNAKE: Mapping[str, str] = {
     name: re.sub(r"[A-Z]", lambda capital: "_" + capital.group().lower(), name)
@@ -111,7 +111,7 @@ SNAKE: Mapping[str, str] = {
         "usageMetadata", "willContinue",
     )
 }
-"""The spelling of the protocol buffers, which SDK recordings and proxies send."""
+"""JSON name of a field -> its name in protocol buffers, which SDK recordings and proxies send."""
 
 LOSES: Mapping[str, str] = {
     "call.form": "arguments are sent as an object, also those that were put together from partialArgs",
@@ -120,9 +120,9 @@ LOSES: Mapping[str, str] = {
     "reasoning.item_id": "a part has no id",
 }
 
-WRAPPER, ASKED_IN = "response", "request"
-"""Where Code Assist, to which Gemini CLI speaks after a Google login, puts the answer and the request; the model stands
-beside the latter (gemini-cli 0.61.0 code_assist/converter.ts)."""
+WRAPPER, REQUEST_WRAPPER = "response", "request"
+"""The fields in which Code Assist (the server of Gemini CLI after a Google login) wraps the answer and the request. The
+model is a field beside the request (gemini-cli 0.61.0 code_assist/converter.ts)."""
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/(?P<model>[^/:?#]+):(?:generateContent|streamGenerateContent)(?=$|[?#])"),
@@ -206,7 +206,7 @@ def _inside(holder: str) -> tuple[FactRow, ...]:
 
 _HOLDERS: tuple[str, ...] = ("", f"/{WRAPPER}")
 STREAM_READS: tuple[FactRow, ...] = tuple(row for holder in _HOLDERS for row in _inside(holder))
-"""What a stream adds piece by piece; a call comes whole."""
+"""The rows for values that a stream delivers piece by piece. A call arrives in one piece."""
 READS: tuple[FactRow, ...] = (
     *(FactRow(fact, holder + way) for holder in _HOLDERS for fact, place in _ONE for way in _spellings(place)),
     *STREAM_READS,
@@ -231,14 +231,14 @@ TAKES: Mapping[str, frozenset[str]] = {
     # google-genai 3.4.0 types.py JSONSchema; parametersJsonSchema documents additionalProperties and propertyOrdering.
     "json_schema": _COMMON | {"additionalProperties", "anyOf", "oneOf", "uniqueItems", "$ref", "$defs"},
 }
-"""Dialect -> the keywords that it has."""
+"""Dialect -> the schema keywords that Gemini accepts in it."""
 _SNAKE: Mapping[str, str] = {
     "min_items": "minItems", "max_items": "maxItems", "min_properties": "minProperties", "min_length": "minLength",
     "max_properties": "maxProperties", "max_length": "maxLength", "property_ordering": "propertyOrdering",
     "additional_properties": "additionalProperties", "any_of": "anyOf", "one_of": "oneOf",
     "unique_items": "uniqueItems",
 }
-"""The spelling of the protocol buffers."""
+"""Keyword in the spelling of protocol buffers -> its JSON name."""
 _NAMED = ("properties", "$defs")
 _SEVERAL = ("anyOf", "oneOf", "allOf")
 

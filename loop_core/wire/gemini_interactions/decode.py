@@ -48,7 +48,7 @@ from loop_core.wire.gemini_interactions.table import (
 from loop_core.wire.json_values import slice_of
 
 Slice = Callable[..., str | None]
-"""The verbatim JSON at a path inside a step."""
+"""A function that returns the verbatim JSON at a path inside a step; None if there is none."""
 
 
 class GrowingStep:
@@ -66,7 +66,7 @@ class GrowingStep:
         self.signature = word(fields.get("signature"))
         self.closed = self.grown = False
         self.orphan = orphan
-        """Whether its beginning is missing."""
+        """Whether the event that begins the step is missing."""
         self.start = start
         self.end: int | None = None
 
@@ -188,10 +188,10 @@ def _summary(fields: Mapping[str, Any]) -> str:
 
 
 # Such a step stays open: nothing told its name or id.
-IMPLIED: Mapping[str, str] = {
+STEP_OF_DELTA: Mapping[str, str] = {
     "text": OUTPUT, "arguments_delta": CALL, "thought_signature": THOUGHT, "thought_summary": THOUGHT,
 }
-"""Delta of a step that never began -> what it must have been."""
+"""Type of a delta without a step -> the type that its step must have."""
 
 
 class Decoder(base.Decoder):
@@ -254,7 +254,7 @@ class Decoder(base.Decoder):
 
     def _stray(self, index: Any, delta: Mapping[str, Any]) -> None:
         self._quirk("delta_without_start", "a delta belongs to a step that never began")
-        implied = IMPLIED.get(str(delta.get("type")))
+        implied = STEP_OF_DELTA.get(str(delta.get("type")))
         if implied is not None:
             self._keep(index, GrowingStep({"type": implied}, "{}", "step", self.frame[2], orphan=True)).extend(delta)
 

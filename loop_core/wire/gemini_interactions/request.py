@@ -57,7 +57,7 @@ from loop_core.wire.gemini_interactions.table import API, CALL, CONTENTS, INSIDE
 USER, RESULT = "user_input", "function_result"
 _MODES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none", "validated": "auto"}
 _ROLES: Mapping[str, Role] = {"user": Role.USER, "model": Role.ASSISTANT}
-_TAKEN = (
+_READ_FIELDS = (
     "model", "input", "system_instruction", "tools", "stream", "previous_interaction_id", "continuation_token",
     "background", "generation_config.max_output_tokens", "generation_config.tool_choice",
 )
@@ -79,7 +79,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         previous_id=word(body.get("previous_interaction_id")),
         continuation_token=word(body.get("continuation_token")),
         background=body.get("background") is True,
-        extra=rest(body, *_TAKEN),
+        extra=rest(body, *_READ_FIELDS),
     )
 
 

@@ -32,28 +32,28 @@ STOP_REASONS: Mapping[str, StopRow] = {
 }
 
 PENDING = frozenset({"queued", "in_progress"})
-"""Statuses of an interaction that is being made; in the events before the last they say nothing of its end."""
+"""The statuses of an interaction that is still being made. Before the last event they say nothing about its end."""
 FINISHED = frozenset({"completed", "requires_action"})
-"""Statuses under which every call of a whole body is complete."""
+"""The statuses under which every call of a whole body is complete."""
 
 BEGINS = frozenset({"interaction.created", "interaction.start"})
 UPDATE = "interaction.status_update"
 LAST_EVENTS = frozenset({"interaction.completed", "interaction.complete"})
-"""Events that bring the last interaction object; `status` says how it ended."""
+"""The events that hold the last interaction object, whose `status` says how it ended."""
 STARTS: Mapping[str, str] = {"step.start": "step", "content.start": "content"}
-"""Event that begins a step -> the member that holds it."""
+"""Event that begins a step -> the member that holds the step."""
 DELTAS = frozenset({"step.delta", "content.delta"})
 STOPS = frozenset({"step.stop", "content.stop"})
 
 CONTENTS = frozenset({"text", "image", "audio", "video", "document", "file"})
-"""Kinds of content, which are in steps of output or input."""
+"""The types of content in steps of output or input."""
 OUTPUT = "model_output"
 CALL = "function_call"
 THOUGHT = "thought"
 NOTES = "text.annotations"
-"""Our name for the annotations of the text before it."""
+"""The type of an opaque part that holds the annotations of the text before it."""
 INSIDE = f"{OUTPUT}."
-"""The prefix of our type name for a content that is not text."""
+"""The beginning of the type of an opaque part for a content of the model's output that is not text."""
 
 LOSES: Mapping[str, str] = {
     "call.form": "a stream sends arguments as text and a whole body as an object, whatever they were before",
@@ -115,7 +115,7 @@ _HOLDERS: tuple[str, ...] = ("", "/interaction")
 _LISTS: tuple[str, ...] = ("/steps/*", "/outputs/*", "/interaction/steps/*")
 
 STREAM_READS = tuple(FactRow(fact, place, _INDEX) for fact, place in _DELTA)
-"""What a stream adds piece by piece."""
+"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("id", "/interaction_id"),
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _ONE),

@@ -61,7 +61,7 @@ from loop_core.wire.ollama_chat.decode import API, DURATIONS, LOSES, PATHS, READ
 
 _CREATED = "1970-01-01T00:00:00Z"  # the engine has no clock
 _ORDER = (ReasoningPart, TextPart, ToolCall)
-"""How the fields of one message stand: thinking, content, tool_calls."""
+"""The order of the fields of one message: thinking, content, tool_calls."""
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:

@@ -40,7 +40,8 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "load": StopRow(Stop.UNKNOWN, "load", _SERVER),
     "unload": StopRow(Stop.UNKNOWN, "unload", _SERVER),
 }
-"""`length` says num_predict or num_ctx alike; `load` and `unload` answer a request without messages."""
+"""Native word -> mapped reason. `length` stands for num_predict and num_ctx alike; `load` and `unload` answer a request
+without messages."""
 
 LOSES: Mapping[str, str] = {
     "id": "a response has no id",
@@ -55,7 +56,7 @@ LOSES: Mapping[str, str] = {
 }
 
 DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
-"""What the last line says of its times: all of it, and its parts in order."""
+"""The fields of the last line that hold durations: the total, then its parts in the order of time."""
 
 PATHS: tuple[re.Pattern[str], ...] = (re.compile(r"/api/chat/?(?=$|[?#])"),)
 
@@ -74,7 +75,7 @@ STREAM_READS: tuple[FactRow, ...] = (
     FactRow("text", "/message/content"),
     FactRow("reasoning", "/message/thinking"),
 )
-"""What a stream adds piece by piece; a call comes whole."""
+"""The rows for values that a stream delivers piece by piece. A call arrives in one piece."""
 READS: tuple[FactRow, ...] = (
     FactRow("model", "/model"),
     FactRow("usage.input_tokens", "/prompt_eval_count"),
@@ -93,10 +94,10 @@ READS: tuple[FactRow, ...] = (
 
 _FIELDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"thinking": ReasoningPart, "content": TextPart}
 _Run = tuple[type[TextPart] | type[ReasoningPart], list[str]]
-"""Text, or thinking, that came in pieces."""
+"""A text or a thinking part that arrives in pieces: its type and the pieces."""
 
 
-def _nowhere(_: str) -> None: ...
+def _discard(_: str) -> None: ...
 
 
 class Decoder(base.Decoder):
@@ -106,13 +107,13 @@ class Decoder(base.Decoder):
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     object_framing = NDJSON  # a whole answer is a stream of one line
     calls_at: ClassVar[tuple[str, ...]] = ("message", "tool_calls")
-    """Where the calls of a line stand."""
+    """The path of the calls in a line."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._items: list[_Run | ToolCall] = []
         self._kind: str | None = None  # the field whose pieces make the last part; None where that is a call
-        self._append: Callable[[str], None] = _nowhere  # takes the next piece of it
+        self._append: Callable[[str], None] = _discard  # takes the next piece of it
         self._ended = 0  # so many items were there when the last reason arrived
         self._first: Frame | None = None  # the first line
         self._done_at: At | None = None
@@ -224,6 +225,6 @@ class Decoder(base.Decoder):
             return kind("".join(piece for piece in pieces if isinstance(piece, str)))
 
     def _exact(self, at: At | None) -> At | None:
-        """The place of the value alone, if the body is one object; else that of its line."""
+        """The place of the value alone if the body is one object; otherwise the place of its line."""
         span = None if at is None else byte_span(self.frame[0], self.frame[2], *path_of(at.pointer or ""))
         return at if at is None or span is None else at._replace(start=span[0], end=span[1])

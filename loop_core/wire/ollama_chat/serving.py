@@ -52,7 +52,7 @@ ENDS: Mapping[str, str] = {"context_full": "completed", "refused_repair": "compl
 
 
 def ollama_error(why: RequestRefusal) -> Event:
-    """The body of an error of Ollama's."""
+    """The body of an error from Ollama."""
     return {"error": why.message}
 
 

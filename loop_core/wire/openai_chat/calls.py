@@ -35,7 +35,7 @@ class QuirkNote(Protocol):
     """Reports a quirk of the bytes."""
 
     def __call__(self, rule: str, message: str, at: At | None = None) -> None:
-        """Notes it, once."""
+        """Reports the quirk; the same report counts once."""
 
 
 class GrowingCall:
@@ -52,9 +52,9 @@ class GrowingCall:
         self.signature: str | None = None
         self.at = at
         self.late = False
-        """Something of it came after the stop reason."""
+        """Whether a piece of the call came after the stop reason."""
         self.wanders = False
-        """Its id changes from delta to delta, so that a new id alone means nothing."""
+        """Whether the call's id changes from delta to delta, so that a new id alone does not begin another call."""
 
     @property
     def arguments(self) -> str | None:
@@ -86,7 +86,7 @@ class GrowingCall:
 
 
 Slice = Callable[[str, str], str | None]
-"""Gives the verbatim JSON of a delta's arguments by holder and key; called only where they are not a string."""
+"""Returns the verbatim JSON of a delta's arguments, by holder and key. It is called only if they are not a string."""
 Text = Callable[[], str | None]
 
 
@@ -99,7 +99,8 @@ class CallAssembly:
         self.opened: list[GrowingCall] = []
         self._by_index: dict[Any, GrowingCall] = {}
         self._growing: dict[Any, list[str]] = {}
-        """By index, the pieces of the calls that a delta with nothing but a piece of arguments may be added to."""
+        """Index -> the pieces of the call to which a delta that holds only a piece of arguments can be added
+        directly."""
         self._last: GrowingCall | None = None
         self._note = note
         self._sealed = False

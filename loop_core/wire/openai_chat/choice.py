@@ -55,15 +55,15 @@ class GrowingChoice:
         self.raw: str | None = None
         self.raw_at: At | None = None
         self.earlier: list[tuple[str, At]] = []
-        """Other reasons that came before the last one."""
+        """Other stop words that came before the last one."""
         self.words: dict[str, str] = {}
         self.filtered: set[str] = set()
         self.filtered_at: At | None = None
         self.refusal_at: At | None = None
         self.whole = False
-        """Its message came in one piece, in a stream as well."""
+        """Whether the message came in one piece, in a stream as well."""
         self.deprecated_call = False
-        """It holds a `function_call`."""
+        """Whether the message holds a `function_call`."""
         self.note = note
         self._length = 0
 

@@ -38,8 +38,8 @@ from loop_core.wire.openai_chat.table import (
     FILTERS,
     FOREIGN_REASONS,
     NO_REASON,
-    PASSED_ON,
     PROMPT_FILTERS,
+    PROVIDER_FIELDS,
     REFUSAL,
     STOP_REASONS,
     read_usage,
@@ -144,7 +144,7 @@ _QUIRKS: Mapping[str, Severity] = {
     f"{API}.phantom_call": Severity.INFO,
     f"{API}.unknown_field": Severity.INFO,
 }
-"""Quirks that lose nothing; all others are warnings."""
+"""Rule of a quirk that loses nothing -> the severity of its finding. All other quirks are warnings."""
 
 
 class Decoder(Base):
@@ -258,7 +258,7 @@ class Decoder(Base):
         if word is not None and word not in NO_REASON:
             self.raw = word
             state.stop(word, at)
-        for holder in (choice.get(PASSED_ON), choice):  # the choice's own word last: it counts
+        for holder in (choice.get(PROVIDER_FIELDS), choice):  # the choice's own word last: it counts
             for name in CHOICE_WORDS if type(holder) is dict else ():
                 if holder.get(name) is not None:
                     state.words[name] = _word(holder[name])

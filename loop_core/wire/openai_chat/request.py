@@ -36,7 +36,7 @@ ROLES: Mapping[str, Role] = {
     "tool": Role.TOOL,
     "function": Role.TOOL,  # deprecated with function_call (API reference)
 }
-"""Any other role is the user's."""
+"""Role of a message -> our role. Any other role is read as the user's."""
 # OpenAI deprecates max_tokens, so the newer name counts; the third is that of Responses.
 CAPS: tuple[str, ...] = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any", "any": "any"}

@@ -101,7 +101,7 @@ SAMPLING: tuple[Member, ...] = (
     Member("n", "integer", least=1, only=(1,), code="unsupported_value",
           hint="one answer is given, and several are asked for"),
 )
-"""The members that legacy completions have too."""
+"""The members that chat completions and legacy completions have in common."""
 
 MEMBERS: tuple[Member, ...] = (
     Member("messages", "array", required=True, least=1),

@@ -48,7 +48,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     REFUSAL: StopRow(Stop.SAFETY_BLOCKED, "refusal", "openai 3.54.0 types/chat/chat_completion_message.py"),
     FILTERED: StopRow(Stop.SAFETY_BLOCKED, FILTERS, "Azure: choices[].content_filter_results.*.filtered"),
 }
-"""Native word -> mapped reason; the last two are fields that outrank a clean word."""
+"""Native word -> mapped reason. The last two keys are fields whose content outranks a clean word."""
 
 _COMPATIBLE = "Gemini behind its OpenAI-compatible endpoint"
 
@@ -56,37 +56,38 @@ FOREIGN_REASONS: Mapping[str, ForeignWord] = {
     "function_call_filter": ForeignWord("gemini_generate", StopRow(Stop.MALFORMED_TOOL_CALL, None, _COMPATIBLE)),
     "content_filter": ForeignWord("gemini_generate", StopRow(Stop.SAFETY_BLOCKED, None, _COMPATIBLE)),
 }
-"""Words before a colon: `function_call_filter: MALFORMED_FUNCTION_CALL`, `content_filter: PROHIBITED_CONTENT`."""
+"""Word before a colon -> how to read the word behind it: `function_call_filter: MALFORMED_FUNCTION_CALL`."""
 
 NO_REASON: frozenset[str] = frozenset({"null"})
-"""Finish reasons that are none: KoboldCpp streams the text (LostRuins/koboldcpp@2da346a koboldcpp.py)."""
+"""Finish reasons that say nothing. KoboldCpp streams this text (LostRuins/koboldcpp@2da346a koboldcpp.py)."""
 
 CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched_stop", "eos_reason")
-"""Fields of a choice that say more about the end: OpenRouter and routers; vLLM; SGLang; TabbyAPI."""
+"""Fields of a choice with further words about the end: OpenRouter and routers; vLLM; SGLang; TabbyAPI."""
 
-PASSED_ON = "provider_specific_fields"
+PROVIDER_FIELDS = "provider_specific_fields"
 """The object of a choice in which LiteLLM keeps such fields of the provider behind it (litellm 1.110.2, `Choices`)."""
 
 BODY_WORDS: tuple[str, ...] = ("truncated",)
-"""The same beside the choices (llama.cpp: `truncated` says that the context was full)."""
+"""Fields beside the choices with words about the end (llama.cpp: `truncated` says that the context was full)."""
 
 ERROR_WORDS: tuple[str, ...] = ("failed_generation",)
-"""The same inside an error (Groq: the model's raw text that was not a valid call)."""
+"""Fields of an error with words about the end (Groq: the model's raw text that was not a valid call)."""
 
 EARLIER = "earlier_finish_reason"
-"""Our name, in `native`, for a finish reason that a later one replaced."""
+"""The name, in `native`, under which a finish reason is kept that a later one replaced."""
 
 REASONING_FIELDS: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text")
-"""Where compatible servers put thinking; some fill two with the same text, so the first that is not empty counts."""
+"""Fields in which compatible servers send thinking. Some send the same text in two, so the first non-empty one
+counts."""
 
 MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_tools")
 """Fields of a message that are kept verbatim (citations, sound, pictures, Groq's own tools)."""
 
 BESIDE: frozenset[str] = frozenset({
-    "role", "name", "id", "model", "object", "logprobs", "token_ids", PASSED_ON, "extra_content",
+    "role", "name", "id", "model", "object", "logprobs", "token_ids", PROVIDER_FIELDS, "extra_content",
     "metadata", "provider_metadata", "padding", "channel",
 })
-"""Fields of a message that hold no part of the answer; any other unread text, list or object may be the answer."""
+"""Fields of a message that hold no part of the answer. Any other field that is not read may be the answer."""
 
 LOSES: Mapping[str, str] = {
     "server": "Chat Completions does not show the calls that a provider runs itself",
@@ -174,13 +175,13 @@ def _count(counts: Mapping[str, Any], place: tuple[str, ...]) -> int | None:
 # -- Which values of a Chat Completions body or chunk become which facts ---------------------------------------------
 
 _CHOICE = ("/choices/*/index",)
-_BESIDE: tuple[FactRow, ...] = (
+_BODY: tuple[FactRow, ...] = (
     FactRow("id", "/id"),
     FactRow("model", "/model"),
     FactRow("error", "/error"),
     FactRow("error", "/choices/*/error"),
     *(FactRow(f"native.{name}", f"/choices/*/{name}") for name in CHOICE_WORDS),
-    *(FactRow(f"native.{name}", f"/choices/*/{PASSED_ON}/{name}") for name in CHOICE_WORDS),
+    *(FactRow(f"native.{name}", f"/choices/*/{PROVIDER_FIELDS}/{name}") for name in CHOICE_WORDS),
     *(FactRow(f"native.{name}", f"/{name}") for name in BODY_WORDS),
 )
 _COUNTS: tuple[tuple[str, str], ...] = (
@@ -197,7 +198,7 @@ _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.cached_tokens", "/cache_read_input_tokens"),
 )
 _USAGES: tuple[str, ...] = ("/usage", "/x_groq/usage", "/choices/*/usage")
-_SAID: tuple[tuple[str, str, str], ...] = (
+_MESSAGE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("text", "/content", ""),
     ("text", "/content/*", ""),
     ("text", "/content/*/text", ""),
@@ -210,10 +211,11 @@ _SAID: tuple[tuple[str, str, str], ...] = (
     ("refusal", "/refusal", ""),
     ("refusal", "/content/*/refusal", ""),
 )
-"""Fact, place in a message, group: servers write the same thinking into several fields."""
+"""Fact, place in a message, and group. The groups are needed because servers send the same thinking in several
+fields."""
 _DETAILS: tuple[str, ...] = ("text", "summary")
-"""Fields of a block of `reasoning_details`."""
-_CALLED: tuple[tuple[str, str], ...] = (
+"""The fields of a block of `reasoning_details` that hold its text."""
+_CALL_FIELDS: tuple[tuple[str, str], ...] = (
     ("call.id", "/id"),
     ("call.name", "/function/name"),
     ("call.arguments", "/function/arguments"),
@@ -230,20 +232,20 @@ def _holder_reads(holder: str) -> tuple[FactRow, ...]:
     at = f"/choices/*/{holder}"
     block = f"{at}/reasoning_details/*"
     return (
-        *(FactRow(fact, at + place, _CHOICE, "", holder + group) for fact, place, group in _SAID),
+        *(FactRow(fact, at + place, _CHOICE, "", holder + group) for fact, place, group in _MESSAGE_FIELDS),
         *(FactRow("reasoning", f"{block}/{field}", (*_CHOICE, f"{block}/index"), "", f"{holder} blocks")
           for field in _DETAILS),
         *(FactRow(fact, f"{at}/tool_calls/*{place}", (*_CHOICE, f"{at}/tool_calls/*/index"), "", holder)
-          for fact, place in _CALLED),
-        *(FactRow(fact, f"{at}/tool_calls{place}", _CHOICE, "", f"{holder} object") for fact, place in _CALLED),
+          for fact, place in _CALL_FIELDS),
+        *(FactRow(fact, f"{at}/tool_calls{place}", _CHOICE, "", f"{holder} object") for fact, place in _CALL_FIELDS),
         *(FactRow(fact, at + place, _CHOICE, "", f"{holder} legacy") for fact, place in _LEGACY),
     )
 
 
 STREAM_READS = _holder_reads("delta")
-"""What a stream adds piece by piece."""
+"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
-    *_BESIDE,
+    *_BODY,
     *(FactRow(fact, usage + place) for usage in _USAGES for fact, place in _COUNTS),
     *STREAM_READS,
     *_holder_reads("message"),

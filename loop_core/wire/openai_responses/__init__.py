@@ -42,9 +42,9 @@ from loop_core.wire.openai_responses.table import (
 )
 
 Piece = ResponsePart | str
-"""A part of a response; a bare string is its refusal."""
+"""A part of a response, or its refusal as a bare string."""
 JSONItem = dict[str, Any] | RawJSON
-"""One output item as it is written."""
+"""One output item in the form in which it is written."""
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
@@ -70,7 +70,7 @@ class _Stream:
         self.number = 0
 
     def events(self, items: list[tuple[Piece, JSONItem, bool]]) -> Iterator[bytes]:
-        """All of them; `items` are (part, its JSON, whether it is ended)."""
+        """All events of the response; each of `items` is a part, its JSON, and whether it has ended."""
         response, status = self.response, self.status
         terminal = status is not None and status not in PENDING
         early = "in_progress" if terminal else status
@@ -96,7 +96,7 @@ class _Stream:
         return f"event: {kind}\n{lines}\n".encode()
 
     def item(self, index: int, part: Piece, whole: JSONItem, done: bool) -> Iterator[bytes]:
-        """The events of one item: announced, its pieces, ended."""
+        """The events of one item: its announcement, its pieces, and its end."""
         announced: JSONItem = whole
         steps: list[tuple[str, str, str, str]] = []
         if isinstance(whole, dict):

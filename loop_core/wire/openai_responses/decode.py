@@ -51,12 +51,12 @@ class Decoder(BaseDecoder):
         self._last: Mapping[str, Any] = {}
         """The latest `response` object."""
         self._ended = False
-        """A terminal event came, or the whole body."""
+        """Whether a terminal event or a whole body was read."""
         self._status: str | None = None
         self._reason: str | None = None
-        """`incomplete_details.reason` of the end."""
+        """The `incomplete_details.reason` of the last response object; None if it has none."""
         self._cut_item: At | None = None
-        """Where an item of a completed response says that it is incomplete."""
+        """The place where an item of a completed response says that it is incomplete; None if none does."""
         self._holder: tuple[str, ...] = ()
         """The path of the last `response` object in its event; empty in a whole body."""
 

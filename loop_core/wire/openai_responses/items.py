@@ -25,8 +25,8 @@ from loop_core.wire.body import string
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
 
-_SHOWN = 80
-"""Characters of a text that a finding names."""
+_MOST_CHARS = 80
+"""The largest number of characters of a text that a finding shows."""
 
 
 class GrowingItem:
@@ -41,7 +41,7 @@ class GrowingItem:
         self.path = path
         self.at = at
         self.done = done
-        """The provider ended the item, or listed it in its final response."""
+        """Whether the provider ended the item or listed it in its final response."""
         self.pieces: dict[tuple[str, int], list[str]] = {}
         self.finals: dict[tuple[str, int], str] = {}
 
@@ -73,7 +73,7 @@ class ItemReading(NamedTuple):
     parts: Sequence[ResponsePart] = ()
     refusal: str = ""
     quirk: tuple[str, str, Severity] | None = None
-    """A finding: rule, message, severity."""
+    """A finding about the item, as rule, message and severity; None if there is none."""
 
 
 def closes(value: Mapping[str, Any], ended: bool) -> bool:
@@ -195,7 +195,7 @@ def _differ(
     """The finding that names both texts of a payload; None if there is one."""
     if other is None:
         return None
-    one, two = (text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…" for text in (word or "", other))
+    one, two = (text if len(text) <= _MOST_CHARS else f"{text[: _MOST_CHARS - 1]}…" for text in (word or "", other))
     name = string(value.get("name")) or "a call"
     return (f"openai_responses.{field}_differ" if field == "arguments" else "openai_responses.input_differs",
             f"the provider sent two texts of the {field} of {name}: {one!r}, and elsewhere {two!r}", Severity.ERROR)

@@ -43,7 +43,7 @@ from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, SERVER_ITEM
 ROLES: Mapping[str, Role] = {
     "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL,
 }
-"""Role of a message -> ours; any other is the user's."""
+"""Role of a message -> our role. Any other role is read as the user's."""
 RESULTS: Mapping[str, str] = {
     "function_call_output": "call_id",
     "custom_tool_call_output": "call_id",
@@ -54,13 +54,13 @@ RESULTS: Mapping[str, str] = {
     "local_shell_call_output": "id",  # it has no call_id (openai types/responses/response_input_item.py)
     "mcp_approval_response": "approval_request_id",
 }
-"""Items that answer a call -> the field that names it."""
+"""Type of an item that answers a call -> the field that names the call."""
 
 CLIENT_TOOLS: Mapping[str, str] = {
     "computer": "computer", "computer_use_preview": "computer", "local_shell": "local_shell", "shell": "shell",
     "apply_patch": "apply_patch",
 }
-"""Tools of the provider that the client runs -> the name that their calls have."""
+"""Type of a provider's tool that the client runs -> the name that its calls have."""
 
 CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 CAPS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
@@ -225,7 +225,7 @@ ASKING_LOSES: Mapping[str, str] = {
 _OUTPUTS: Mapping[str, str] = {
     "mcp_approval_request": "mcp_approval_response", "tool_search_call": "tool_search_output",
 }
-"""Items of the client whose answer is not called `..._output`."""
+"""Type of a client's item -> type of the item that answers it, where the latter is not the former with `_output`."""
 _IDS: Mapping[str, str] = {"mcp_approval_response": "approval_request_id", "local_shell_call_output": "id"}
 
 

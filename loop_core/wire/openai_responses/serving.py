@@ -74,12 +74,13 @@ INCLUDES = (
     "message.input_image.image_url", "computer_call_output.output.image_url", "code_interpreter_call.outputs",
     "reasoning.encrypted_content",
 )
-"""`message.output_text.logprobs` is refused: a scripted answer has no probabilities."""
+"""The accepted values of `include`. `message.output_text.logprobs` is refused because a scripted answer has no
+probabilities."""
 ELSEWHERE = {
     "response_format": "text.format", "max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens",
     "messages": "input", "functions": "tools",
 }
-"""Members of Chat Completions -> what they are called here; the server names it."""
+"""Member of Chat Completions -> the member of Responses with the same purpose, which the error message names."""
 
 MEMBERS: tuple[Member, ...] = (
     *(Member(old, only=(), hint=f"in the Responses API it is {new}") for old, new in ELSEWHERE.items()),
@@ -123,13 +124,13 @@ MEMBERS: tuple[Member, ...] = (
 )
 
 CALLS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
-"""Calls -> what answers them."""
-KEPT = ("previous_response_id", "conversation", "prompt")
-"""Members behind which the provider keeps more of the history."""
+"""Type of a call -> type of the item that answers it."""
+STORED_HISTORY = ("previous_response_id", "conversation", "prompt")
+"""The members of a request that refer to a part of the history that the provider stores."""
 
 
-def _something(body: Body) -> RequestError | None:
-    if any(body.get(name) is not None for name in ("input", *KEPT)):
+def _some_input(body: Body) -> RequestError | None:
+    if any(body.get(name) is not None for name in ("input", *STORED_HISTORY)):
         return None
     return RequestError("one of 'input', 'previous_response_id', 'conversation' and 'prompt' is expected",
                         code="missing_required_parameter", param="input")
@@ -137,7 +138,8 @@ def _something(body: Body) -> RequestError | None:
 
 def _pairs(body: Body) -> RequestError | None:
     found = [(str(item.get("type")), str(item.get("call_id"))[:80]) for _, item in items(body.get("input"))]
-    whole = all(body.get(name) is None for name in KEPT) and not any(kind == "item_reference" for kind, _ in found)
+    stored = any(body.get(name) is not None for name in STORED_HISTORY)
+    whole = not stored and not any(kind == "item_reference" for kind, _ in found)
     waiting, called = dict[tuple[str, str], None](), set[tuple[str, str]]()
     for kind, ident in found:
         if kind in CALLS:
@@ -166,7 +168,7 @@ def _choice(body: Body) -> RequestError | None:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("something", _something, "API reference: input, a previous response, a conversation or a prompt"),
+    Rule("something", _some_input, "API reference: input, a previous response, a conversation or a prompt"),
     # These two sentences are what clients look for in the message; there is no code to go by.
     Rule("pairs", _pairs, "copilot-cli#4572 and many clients' tests: the two messages, param input, no code"),
     Rule("choice", _choice, "vercel/ai and codex threads: param tool_choice, no code"),

@@ -34,15 +34,15 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "refusal": StopRow(Stop.SAFETY_BLOCKED, "refusal", "openai types/responses/response_output_refusal.py"),
     "content_filters.blocked": StopRow(Stop.SAFETY_BLOCKED, "content_filters", "Azure: content_filters[].blocked"),
 }
-"""Native word -> mapped reason; the last three are contents that outrank `completed`."""
+"""Native word -> mapped reason. The last three keys are contents that outrank `completed`."""
 
 BACKGROUND: Mapping[str, StopRow] = {
     "in_progress": StopRow(Stop.PAUSED, "poll", f"{_STATUS}: a background response is still being made"),
 }
-"""Words that mean something else when the response was asked for in the background."""
+"""Native word -> mapped reason, for words with another meaning in a response that was requested in the background."""
 
 PENDING = frozenset({"queued", "in_progress"})
-"""Statuses that a response has before its end; no event but the last may say another."""
+"""The statuses of a response before its end. No event except the last may have any other status."""
 
 TERMINAL_EVENTS: Mapping[str, str] = {
     "response.completed": "completed",
@@ -51,7 +51,7 @@ TERMINAL_EVENTS: Mapping[str, str] = {
     "response.cancelled": "cancelled",
     "response.done": "",  # of gateways (oh-my-pi PR#4692)
 }
-"""Events that end a response -> the status that each stands for; empty: what its response says."""
+"""Event that ends a response -> the status that it stands for; empty if only the response object says it."""
 
 CLIENT_ITEMS: Mapping[str, str] = {
     "computer_call": "computer",
@@ -61,9 +61,10 @@ CLIENT_ITEMS: Mapping[str, str] = {
     "tool_search_call": "tool_search",
     "mcp_approval_request": "mcp_approval_request",
 }
-"""Items that wait for the client -> the tool's name (openai types/responses/response_output_item.py).
+"""Type of an item that waits for the client -> the tool's name (openai types/responses/response_output_item.py).
 
-Their whole JSON is the payload. `shell_call` and `tool_search_call` can also be run by the provider: see `runs_itself`.
+The whole JSON of such an item is the payload. `shell_call` and `tool_search_call` can also be run by the provider: see
+`runs_itself`.
 """
 
 SERVER_ITEMS: Mapping[str, str] = {
@@ -75,14 +76,14 @@ SERVER_ITEMS: Mapping[str, str] = {
     "program": "program",
     "x_search_call": "x_search",
 }
-"""Items that the provider runs itself -> the tool's name; `x_search_call` is xAI's."""
+"""Type of an item that the provider runs itself -> the tool's name; `x_search_call` is xAI's."""
 
 KNOWN_RESULTS = frozenset({
     "compaction", "mcp_list_tools", "tool_search_output", "program_output", "shell_call_output",
     "local_shell_call_output", "computer_call_output", "apply_patch_call_output", "function_call_output",
     "custom_tool_call_output", "additional_tools", "mcp_approval_response",
 })
-"""Items that are not calls and are only kept."""
+"""The types of items that are no calls; they are kept verbatim."""
 
 DELTAS: Mapping[str, tuple[str, str]] = {
     "response.output_text.delta": ("text", "content_index"),
@@ -92,7 +93,7 @@ DELTAS: Mapping[str, tuple[str, str]] = {
     "response.reasoning_summary_text.delta": ("summary", "summary_index"),
     "response.reasoning_text.delta": ("reasoning", "content_index"),
 }
-"""Event that carries a piece -> the field that it adds to, and which index says to which part of it."""
+"""Event that carries a piece -> the field that the piece belongs to, and the member with the index of the part."""
 
 DONES: Mapping[str, tuple[str, str, str]] = {
     "response.output_text.done": ("text", "content_index", "text"),
@@ -102,20 +103,21 @@ DONES: Mapping[str, tuple[str, str, str]] = {
     "response.reasoning_summary_text.done": ("summary", "summary_index", "text"),
     "response.reasoning_text.done": ("reasoning", "content_index", "text"),
 }
-"""Event that repeats a whole field -> the field, its index, and the key that holds it."""
+"""Event that repeats a whole field -> the field, the member with the index of the part, and the member that holds the
+value."""
 
 ITEM_OF_FIELD: Mapping[str, str] = {
     "text": "message", "refusal": "message", "arguments": "function_call", "input": "custom_tool_call",
     "summary": "reasoning", "reasoning": "reasoning",
 }
-"""The item that a field belongs to, for servers that send pieces of an item that they never announced."""
+"""Field -> the type of the item that has it, for servers that send pieces of an item without announcing it."""
 
 LOSES: Mapping[str, str] = {
     "reasoning.signature": "reasoning is given back by its id and encrypted content",
     "call.signature": "a call is given back by its id",
     "continuation_token": "a response is continued by its id",
 }
-"""What the format has no place for."""
+"""Part of a response that the format cannot carry -> why."""
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/responses/?(?:$|[?#])"),
@@ -161,9 +163,9 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 
 _FACTS = {"text": "text", "refusal": "refusal", "summary": "reasoning", "reasoning": "reasoning",
           "arguments": "call.arguments", "input": "call.arguments"}
-"""Field of an item -> the fact it becomes."""
+"""Field of an item -> the fact that it becomes."""
 _HOLDERS: tuple[str, ...] = ("", "/response")
-"""Where a response stands: the whole body, or an event."""
+"""The JSON pointers of a response: the whole body, or the member of an event."""
 _RESPONSE: tuple[tuple[str, str], ...] = (
     ("id", "/id"),
     ("model", "/model"),
@@ -192,7 +194,7 @@ _ITEM: tuple[tuple[str, str], ...] = (
     ("call.arguments", "/input"),
     ("call.arguments", ""),
 )
-"""The last row: the tools that a provider names by the type of their item have all of it as their payload."""
+"""Fact -> its place in an item. The last row is for items of a provider's tool, whose payload is the whole item."""
 
 
 def _index(field: str, name: str) -> tuple[str, ...]:
@@ -203,7 +205,7 @@ def _index(field: str, name: str) -> tuple[str, ...]:
 
 STREAM_READS = tuple(FactRow(_FACTS[field], "/delta", _index(field, name), kind, field)
                      for kind, (field, name) in DELTAS.items())
-"""What a stream adds piece by piece."""
+"""The rows for values that a stream delivers piece by piece."""
 READS: tuple[FactRow, ...] = (
     *STREAM_READS,
     *(FactRow(_FACTS[field], f"/{value}", _index(field, name), kind, f"{field} done")
