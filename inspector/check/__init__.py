@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["FileProblems", "Problem", "Report", "check_file", "check_paths", "merge"]
 
 LONGEST = 400
-"""Characters of a message."""
+"""The largest number of characters of a message."""
 
 
 class Problem(NamedTuple):
@@ -47,20 +47,21 @@ class Problem(NamedTuple):
     message: str
     file: str
     turn: int
-    """Its place among the turns of the file, from 1."""
+    """The number of the turn in its file, from 1."""
     record: int | None = None
-    """The entry of the file, from 0; None if it is about the whole turn."""
+    """The index of the file's entry with the response, from 0; None if the turn has no response. For a problem of the
+    whole turn it is the response that decided the verdict."""
     line: int | None = None
-    """The first line of the file that holds it, from 1; None where entries are not lines."""
+    """The first line of the file with the response, from 1; None if the file's entries are not lines."""
     start: int | None = None
-    """The first byte that shows it, in the body of the response."""
+    """The offset of the first byte that shows the problem, in the body of the response."""
     end: int | None = None
     pointer: str = ""
-    """The JSON pointer to it, in that body."""
+    """The JSON pointer to the value that shows the problem, in the body of the response."""
     model: str = ""
     agent: str = ""
     fingerprint: str = ""
-    """The same for the same problem, wherever in the file, and in whatever file, the answer stands."""
+    """A hash that identifies the problem; it does not change if the answer moves within its file or to another file."""
 
 
 class TurnEnd(NamedTuple):
@@ -72,12 +73,12 @@ class TurnEnd(NamedTuple):
     model: str
     agent: str
     day: str
-    """`2026-11-23` in UTC; empty if no time was recorded."""
+    """The date on which the turn began, in UTC, such as `2026-11-23`; empty if no time was recorded."""
     reason: str
     output: int
-    """Output tokens of all its answers, as far as they were counted."""
+    """The output tokens of the turn's answers, without those of uncounted answers."""
     uncounted: int
-    """Answers without a count of tokens."""
+    """The number of answers without a token count."""
 
     @property
     def is_lost(self) -> bool:
@@ -92,9 +93,9 @@ class FileProblems(NamedTuple):
     problems: tuple[Problem, ...] = ()
     turns: tuple[TurnEnd, ...] = ()
     error: str = ""
-    """Why it, or a part of it, could not be read; empty if it could."""
+    """Why the file, or a part of it, could not be read; empty if all of it was read."""
     unread: tuple[tuple[str, int], ...] = ()
-    """Formats that are known and not read, and how many exchanges of the file are in each."""
+    """The known formats that this program cannot read, each with the number of the file's exchanges in it."""
 
 
 class Report(NamedTuple):
@@ -102,9 +103,9 @@ class Report(NamedTuple):
 
     files: tuple[FileProblems, ...] = ()
     skipped: int = 0
-    """Files of folders that are not sessions."""
+    """The number of files in the given folders that are not sessions."""
     spread: bool = False
-    """Whether it is of a single exchange of a logger, which may belong to a conversation over several files."""
+    """Whether the report covers a single exchange of a logger, whose conversation may extend over several files."""
 
     @property
     def problems(self) -> list[Problem]:
@@ -118,7 +119,7 @@ class Report(NamedTuple):
 
     @property
     def unread(self) -> Counter[str]:
-        """Known formats that cannot be read -> number of exchanges in them."""
+        """Name of a known format that cannot be read -> the number of exchanges in it."""
         return sum((Counter(dict(file.unread)) for file in self.files), Counter())
 
     @property
@@ -168,7 +169,7 @@ def check_paths_together(
 ) -> Report:
     """Checks several files as one session. A file `from_folder` that is no session is counted, not reported."""
     if filter_text:
-        from inspector.report import filters  # its words are made into a table, which most runs do not need
+        from inspector.report import filters  # most runs need no filter, and the import builds a table of its words
 
         expression = filters.parse(filter_text)
     if from_folder and not any(map(is_session, paths)):
@@ -210,7 +211,7 @@ def _problems(view: View, turn: TurnFacts, ids: Sequence[str], file: str, number
         try:
             hits = list(dict.fromkeys(rule.find(view, turn)))  # two sources of a rule may report the same thing
         except ODD:
-            continue  # an odd value in one request hides no other rule's finding
+            continue  # an odd value in a request must not hide the findings of other rules
         for hit in hits:
             yield _problem(view, turn, hit, name, rule.severity, file, number, seen)
 
@@ -223,7 +224,7 @@ def _problem(
     severity = Severity.WARNING if severity is Severity.ERROR and not hit.sure else severity
     message = one_line(redact.text(hit.message), LONGEST)  # half of a credential is not recognized
     if facts is None:
-        return Problem(name, severity.value, message, file, number, fingerprint=_print(name, turn.id.encode(), 0))
+        return Problem(name, severity.value, message, file, number, fingerprint=_fingerprint(name, turn.id.encode(), 0))
     exchange = facts.exchange
     key = (name, sha256(exchange.body).hexdigest())  # counted by body: two answers with equal bytes stay two problems
     counts[key] += 1
@@ -232,12 +233,12 @@ def _problem(
     return Problem(
         name, severity.value, message, file, number, exchange.entry, exchange.lines[0] if exchange.lines else None,
         at.start if in_body else None, at.end if in_body else None, redact.text(at.pointer or ""),
-        exchange.model or "", facts.agent, _print(name, exchange.body, counts[key]),
+        exchange.model or "", facts.agent, _fingerprint(name, exchange.body, counts[key]),
     )
 
 
-def _print(rule: str, body: bytes, count: int) -> str:
-    """A fingerprint of the rule and the bytes of the answer: the same if lines move and files are renamed."""
+def _fingerprint(rule: str, body: bytes, count: int) -> str:
+    """A fingerprint of the rule and the bytes of the answer. It stays the same if lines move or files are renamed."""
     return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
 
 
@@ -265,15 +266,17 @@ def _day(nanoseconds: float | None) -> str:
 
 
 # -- Many files on all cores: a pool of processes examines them, and the reports are merged ---------------------------
-# A file that belongs to another one's session (the transcript of a subagent) is examined with it. Exchanges that a
-# logger spread over the files of a folder are examined together, in the end.
+# A file that belongs to the session of another file (the transcript of a subagent) is examined together with that file.
+# Exchanges that a logger spread over the files of a folder are examined together at the end.
 
 FEW = 4
-"""Files below which the start of a second process takes longer than it saves (0.1 s each)."""
+"""The number of files below which no second process is started, because the start (0.1 s each) takes longer than it
+saves."""
 SMALL = 24_000_000
-"""Bytes below which one process looks at all files: about 3 s; several spend 0.3 s more on what each imports."""
+"""The number of bytes below which one process checks all files, which takes about 3 s. Several processes spend 0.3 s
+more, because each imports the modules."""
 AHEAD = 4
-"""Files for each process that are handed out at a time, so that finished reports do not pile up."""
+"""The number of files for each process that are submitted at a time, so that finished reports do not pile up."""
 
 
 class FileTask(NamedTuple):
@@ -285,9 +288,10 @@ class FileTask(NamedTuple):
     profile: str | None
     expression: str
     listed: bool
-    """Whether a folder listed it: a file that is not a session is then counted and not complained of."""
+    """Whether the files come from the listing of a folder: a file that is not a session is then counted and not
+    reported."""
     most: int
-    """Bytes that are read at most."""
+    """The largest number of bytes that is read from one input."""
 
 
 def check_paths(
@@ -332,7 +336,7 @@ def _jobs(tasks: Sequence[FileTask]) -> int:
 
 def examine(task: FileTask) -> Report:
     """Checks the files of one task; it runs in a worker process."""
-    intake.set_maximum(task.most)  # a spawned process does not inherit what the command line set
+    intake.set_maximum(task.most)  # a spawned process does not inherit the maximum from the command line
     return check_paths_together(task.paths, task.ids, api=task.api, profile=task.profile, filter_text=task.expression,
                                 from_folder=task.listed)
 
@@ -345,13 +349,14 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, R
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
-    # The first is looked at here: what it imports and compiles, the processes that are forked then have (0.2 s less).
+    # The first file is checked in this process, so that the forked processes inherit what it imports and compiles (this
+    # saves 0.2 s).
     yield tasks[0], examine(tasks[0])
-    left = list(reversed(tasks[1:]))  # taken from the end, which is cheap for a list
+    left = list(reversed(tasks[1:]))  # tasks are taken from the end, which is cheap for a list
     running: dict[Future[Report], FileTask] = {}
     done = {tasks[0]}
     try:
-        # Forked from a process that only reads: what it has imported need not be imported again.
+        # The processes are forked from one that only reads, so that they inherit its imported modules.
         with ProcessPoolExecutor(jobs, get_context("fork" if hasattr(os, "fork") else "spawn")) as pool:
             while left or running:
                 while left and len(running) < jobs * AHEAD:
@@ -362,7 +367,7 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, R
                     report = future.result()
                     done.add(task)
                     yield task, report
-    except BrokenProcessPool:  # one was killed, for its memory perhaps: what is left is done here
+    except BrokenProcessPool:  # a process was killed, perhaps for its memory use: this process does the rest
         yield from ((task, examine(task)) for task in tasks if task not in done)
 
 
@@ -370,7 +375,7 @@ _FOLDERS = frozenset(row.beside.rpartition("/")[0] for row in IMPORTERS.values()
 
 
 def _beside(path: str, every: set[str]) -> bool:
-    """Whether a file is in the folder that belongs to one of these sessions, and so is read together with it."""
+    """Whether a file is in the folder of one of these sessions, and is therefore read together with that session."""
     folder = os.path.dirname(path)
     stems = [folder.removesuffix(f"{os.sep}{name}") for name in _FOLDERS if folder.endswith(f"{os.sep}{name}")]
     return any(f"{stem}{suffix}" in every for stem in stems for suffix in (".jsonl", ".json"))

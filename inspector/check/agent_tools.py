@@ -35,17 +35,17 @@ from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
 
 MOST_TEXT = 4_000
-"""Characters of a text that are given, unless the caller asks for another number."""
+"""The number of characters of a text that an answer gives, unless the caller asks for another number."""
 LONGEST_TEXT = 20_000
-"""Characters of a text that a caller may ask for at once."""
+"""The largest number of characters of a text that a caller may ask for."""
 MOST_ARGUMENTS = 40_000
-"""Characters of the arguments of all calls together; further calls are only counted."""
+"""The largest number of characters of the arguments of all calls in an answer; further calls are only counted."""
 MOST_ROWS = 200
-"""Sessions, turns, problems or calls that are given."""
+"""The largest number of sessions, turns, problems or calls in an answer."""
 MOST_NOTES = 50
-"""Pieces of evidence, and stop reasons of one turn, that are given."""
+"""The largest number of pieces of evidence, and of stop reasons of one turn, in an answer."""
 LONGEST_LINE = 400
-"""Characters of a sentence or a name."""
+"""The largest number of characters of a sentence or a name."""
 _WORDS = {True: "yes", False: "no"}
 
 
@@ -112,7 +112,7 @@ def why_did_it_stop(path: SessionPath, most: RowCount = MOST_ROWS) -> dict[str, 
         CallerError: the file cannot be read.
     """
     shown = _view(path)
-    # The worst first: a long session is cut, and what matters must be in it.
+    # The worst turn comes first, because the list of a long session is cut.
     order = sorted(range(len(shown.turns)), key=lambda at: shown.turns[at].verdict.rank)
     return _mask_texts({"headline": _line(shown.headline()),
                     "turns": [_turn(shown, at) for at in order[:most]], "more": max(0, len(order) - most)})
@@ -177,7 +177,7 @@ def response(
     for at, verdict in enumerate(facts.verdicts[call : call + MOST_ROWS], start=call):
         arguments, whole = _part(verdict.call.arguments or "", offset, characters)
         size += len(arguments)
-        if calls and size > MOST_ARGUMENTS:  # the first call is always given, however long
+        if calls and size > MOST_ARGUMENTS:  # the first call is always included, however long it is
             break
         calls.append({"call": at, "name": _line(verdict.call.name or ""), "admission": verdict.admission.value,
                       "why": _line(verdict.why), "arguments": arguments, "arguments_characters": whole})
@@ -209,7 +209,7 @@ def what_if(
         CallerError: the file cannot be read, or there is no such limit or turn.
     """
     before = _view(path)
-    # as the command line spells them
+    # the command line writes them as yes and no
     assignments = {name: _WORDS[value] if isinstance(value, bool) else str(value) for name, value in limits.items()}
     settings = settings_of(assignments, Settings())
     if settings.live is not None:
@@ -247,7 +247,7 @@ def _outcome(branch: Branch, at: int) -> dict[str, Any]:
 
 TOOLS: Mapping[str, Any] = {
     tool.__name__: tool for tool in (list_sessions, why_did_it_stop, findings, response, what_if)}
-"""What can be asked; arguments and descriptions are the functions' own."""
+"""Name of a tool -> its function, whose signature and docstring give the arguments and the description."""
 
 
 def tool_descriptions() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -278,7 +278,7 @@ def answer_of(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(path: str) -> None:
     """Refuses a path that is neither a regular file nor a folder, or that may not be read."""
-    if path == STDIN:  # the client's own words come through it
+    if path == STDIN:  # standard input carries the protocol's messages
         raise CallerError("-: expected a file")
     try:
         check_bounds(path)

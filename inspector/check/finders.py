@@ -26,10 +26,10 @@ class RuleHit(NamedTuple):
 
     message: str
     response: int | None = None
-    """Index among the responses of the view; None if it is about the turn."""
+    """The index of the response in the view; None if the match concerns the whole turn."""
     at: At | None = None
     sure: bool = True
-    """False if it is inferred, or nothing was lost by it: an error is then a warning."""
+    """Whether the match is certain and something was lost. Otherwise an error of the rule is reported as a warning."""
 
 
 Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
@@ -37,7 +37,7 @@ Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
 
 def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
     """A finder for findings of these rules; a name that ends in a dot stands for all warnings and errors whose rules
-    begin with it. A rule is never worse than the finding it takes over."""
+    begin with it. A rule that is an error counts as a warning if the finding is not an error."""
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         for noted in turn.findings:
@@ -62,7 +62,8 @@ def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
 
 
 _OWN_LIMIT = re.compile(r"(?:^|; )this loop's limit \w+ \([\d,]+(?: of [\d,]+)?\) ended the turn(?:$|: )")
-"""The part of a verdict's sentence about a limit of our own machine, which the recorded agent did not have."""
+"""Matches the part of a verdict's sentence about a limit of this program's engine, which the recorded agent did not
+have."""
 
 
 def from_verdict(*words: str) -> Finder:
@@ -107,10 +108,11 @@ def _cut(facts: ResponseFacts) -> bool:
     return facts.judgement.stop.normalized in CUT_WORDS or facts.judgement.cap_reached
 
 
-# -- What no single answer shows ---------------------------------------------------------------------------------------
+# -- Problems that only several answers show ---------------------------------------------------------------------------
 
 SAME = 20
-"""Characters of arguments that must be equal before two cut calls are the same one."""
+"""The number of characters at the beginning of the arguments that must be equal if two cut calls are to count as the
+same call."""
 
 
 def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -131,8 +133,8 @@ def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 _OPEN_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>(?!.*</\1>)", re.DOTALL)
-"""A text that is reasoning to its end: DeepSeek R1, QwQ and others write it so, and a server without a parser for it
-leaves it there."""
+"""Matches a text that consists of reasoning to its end. DeepSeek R1, QwQ and others write reasoning in such tags, and a
+server without a parser for them leaves it in the text."""
 
 
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -174,8 +176,8 @@ DEFAULT_CAPS: Mapping[tuple[str, int], str] = {
     ("anthropic_messages", 1_024): "that of LangChain's ChatAnthropic, and of many examples",
     ("anthropic_messages", 4_096): "that of the AI SDK, and of many examples",
 }
-"""Wire format and output cap -> the owner of this default. The cap of an answer that is cut there was perhaps not
-chosen on purpose. Sources: OpenAI's API reference; the classes' own signatures."""
+"""Wire format and output cap -> the library that has this cap as its default. If an answer is cut at such a cap, the
+cap was perhaps not chosen on purpose. Sources: OpenAI's API reference; the classes' own signatures."""
 
 
 def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -223,8 +225,8 @@ def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         before = facts
 
 
-CACHED = 1_024
-"""Tokens from the cache below which losing them is not worth a word: providers cache no shorter prefix."""
+LEAST_CACHED = 1_024
+"""The number of tokens from the cache below which their loss is not reported. Providers cache no shorter prefix."""
 
 
 def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -237,7 +239,8 @@ def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         cached, now = (each.exchange.response.usage and each.exchange.response.usage.cached_tokens
                        for each in (before, facts))
         changed = changed_at(before.exchange.request_json, facts.exchange.request_json)
-        if cached is not None and now is not None and cached >= CACHED and now * 2 < cached and changed is not None:
+        if (cached is not None and now is not None and cached >= LEAST_CACHED and now * 2 < cached
+                and changed is not None):
             yield RuleHit(f"{changed} differs from the request before: {cached:,} tokens came from the cache, and now "
                           f"{now:,}", facts.index)
 
@@ -247,11 +250,11 @@ def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     for facts in used_responses(view, turn):
         exchange = facts.exchange
         if exchange.profile.name in OWN_SERVERS:
-            continue  # the strict server itself took it
+            continue  # the strict server itself accepted it
         why = refusal(exchange.api, exchange.request_json)
         if why is not None:
             yield RuleHit(why, facts.index)
-            return  # the next request holds the same history
+            return  # the next request repeats this history
 
 
 def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -265,7 +268,7 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         if begins_anew(first, second):
             yield RuleHit("the continuation begins the answer anew instead of going on", after.index)
     cut = [facts for facts, after in pairwise(pieces) if after.link.place is TurnPlace.CONTINUATION]
-    # Looking through all later turns is for the few that were continued: 3,000 turns of one file took 4.8 s.
+    # All later turns are searched only for a continued answer: a search for each of 3,000 turns of one file took 4.8 s.
     taken = text_after(view, turn) if cut or turn.joined_text.seams else None
     if taken is None:
         return
@@ -280,16 +283,18 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
                           pieces[-1].index if pieces else None)
 
 
-# -- What an agent's history changed, lost or repeated: requests compared ----------------------------------------------
+# -- Comparing requests: what an agent's history changed, lost or repeated ---------------------------------------------
 
 LISTS = ("system", "tools", "messages", "contents", "input")
-"""The members of a request that a provider's cache goes by, in the order in which they are read."""
+"""The members of a request that form the prefix which a provider caches, in the order in which the provider reads
+them."""
 OF_HISTORY = frozenset({"pairs", "first_role", "alternation", "undeclared", "empty_text", "last_blank"})
-"""Rules of the scripted provider (`Demands.rules`) that speak of the history and of nothing else."""
+"""The names of the scripted provider's rules (`Demands.rules`) that concern only the history."""
 OWN_SERVERS = frozenset({"openai", "azure_openai", "anthropic", "gemini", "vertex", "bedrock", "ollama"})
-"""Profiles of the servers that made the formats: what they took, they do not refuse."""
-TELLING = 40
-"""Characters that two texts must share before that is no accident."""
+"""The profiles of the servers whose makers defined the formats. A history that such a server accepted is not one that
+it refuses."""
+SHARED_LENGTH = 40
+"""The number of characters that two texts must share if the match is not to be an accident."""
 
 
 def changed_at(before: Any, after: Any) -> str | None:
@@ -304,7 +309,8 @@ def changed_at(before: Any, after: Any) -> str | None:
         elif isinstance(old, list) and isinstance(new, list):
             differs = (at for at, item in enumerate(old) if at >= len(new) or _plain(item) != _plain(new[at]))
             first = next(differs, None)
-            # The last message before may carry the mark of the cache, or be a prefill that is sent whole now.
+            # The last message of the earlier request may have had the cache mark, or have been a prefill that is now
+            # sent whole.
             if first is not None and first < len(old) - 1:
                 return f"{name}[{first}]"
     return None
@@ -329,7 +335,7 @@ def refusal(api: str, body: Any) -> str | None:
         try:
             error = rule.find(body)
         except (TypeError, ValueError, AttributeError, LookupError):
-            continue  # a body of an unexpected shape is another rule's affair
+            continue  # another rule reports a body of an unexpected shape
         if error is not None:
             return " ".join(str(error).split())
     return None
@@ -337,8 +343,8 @@ def refusal(api: str, body: Any) -> str | None:
 
 def begins_anew(first: str, second: str) -> bool:
     """Whether a second text repeats the beginning of the first instead of continuing its end."""
-    start = second.lstrip()[:TELLING]
-    return len(start) == TELLING and first.lstrip().startswith(start) and not first.rstrip().endswith(start)
+    start = second.lstrip()[:SHARED_LENGTH]
+    return len(start) == SHARED_LENGTH and first.lstrip().startswith(start) and not first.rstrip().endswith(start)
 
 
 def text_after(view: View, turn: TurnFacts) -> str | None:
@@ -369,14 +375,14 @@ def text_after(view: View, turn: TurnFacts) -> str | None:
 
 def is_lost(text: str, kept_text: str) -> bool:
     """Whether a text of some length is missing from the answer in the history."""
-    begins = text.strip()[:TELLING]
-    return len(begins) == TELLING and bool(kept_text.strip()) and begins not in kept_text
+    begins = text.strip()[:SHARED_LENGTH]
+    return len(begins) == SHARED_LENGTH and bool(kept_text.strip()) and begins not in kept_text
 
 
 def doubled_text(overlap: str, kept_text: str) -> str | None:
     """The text that two segments share, if the history holds it twice in a row; None if it does not."""
     text = overlap.strip()
-    if len(text) < TELLING // 2:
+    if len(text) < SHARED_LENGTH // 2:
         return None
     at = kept_text.find(text)
     again = kept_text.find(text, at + len(text)) if at >= 0 else -1

@@ -1,8 +1,8 @@
 """A check report as text, JSON, JUnit, SARIF, GitHub annotations, Markdown, and as a baseline of known problems.
 
 Sources: SARIF 2.1.0 (OASIS standard); JUnit as Jenkins and GitLab read it; GitHub's workflow commands. All texts of a
-report are already masked. What programs read is ASCII with the escapes of its syntax: it is the same in a terminal or
-log of any encoding, and no text in it is a command to one.
+report are already masked. The forms for programs are ASCII with the escapes of their syntax, so that they are the same
+in a terminal or log of any encoding, and no text in them acts as a command.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from loop_core.errors import CallerError
 SCHEMA = "loop-inspector/check/1"
 GLYPHS: Mapping[str, str] = {"error": "✖", "warning": "▲", "info": "·"}
 _LEVELS: Mapping[str, str] = {"error": "error", "warning": "warning", "info": "note"}
-"""Our severities -> SARIF's levels."""
+"""Severity of a problem -> SARIF's level."""
 _COMMANDS: Mapping[str, str] = {"error": "error", "warning": "warning", "info": "notice"}
-"""Our severities -> GitHub's workflow commands."""
+"""Severity of a problem -> GitHub's workflow command."""
 
 
 def place(problem: Problem) -> str:
@@ -60,7 +60,7 @@ def unread(report: Report) -> str:
 
 
 COLUMNS = 80
-"""Columns of the text report; a place is never broken, so that it can be copied."""
+"""The width of the text report in columns. A place is never broken, so that it can be copied."""
 
 
 def _wrap(line: str, indent: int) -> str:
@@ -109,7 +109,7 @@ def junit(report: Report) -> str:
         for number in range(1, max([len(file.turns), *found]) + 1):
             failures = "".join(
                 f"<failure type={_attribute(problem.rule)} message={_attribute(problem.message)}>"
-                # Jenkins reads the first alone; `system-out` has all
+                # Jenkins reads only the first failure; `system-out` has all of them
                 f"{_escape_xml(place(problem))}</failure>" for problem in found.get(number, ())[:1])
             more = "\n".join(f"{problem.severity} {problem.rule}: {problem.message} ({place(problem)})"
                              for problem in found.get(number, ()))
@@ -128,7 +128,7 @@ def junit(report: Report) -> str:
 
 def _escape_xml(value: str) -> str:
     """A text escaped for XML, without characters that XML 1.0 cannot represent."""
-    from html import escape  # JUnit alone needs it, and its table of entities takes 2 ms to load
+    from html import escape  # only JUnit needs this module, and its table of entities takes 2 ms to load
 
     return escape("".join(char if char in "\t\n\r" or (char >= " " and not "\ud800" <= char <= "\udfff"
                                                        and char not in "\ufffe\uffff") else "\ufffd" for char in value))
@@ -157,7 +157,7 @@ def sarif(report: Report) -> str:
             "logicalLocations": [{"fullyQualifiedName": f"turn {problem.turn}" + (
                 "" if problem.record is None else f" / record {problem.record}"), "kind": "element"}],
         }],
-        # by these, code scanning knows a result again
+        # code scanning recognises a result again by its fingerprint
         "partialFingerprints": {"loopInspector/v1": problem.fingerprint},
         "properties": {name: value for name, value in problem._asdict().items()
                        if name in ("record", "turn", "start", "end", "pointer", "model", "agent")
@@ -175,7 +175,7 @@ def sarif(report: Report) -> str:
                       indent=1) + "\n"
 
 
-def _inside(path: str) -> str:
+def _relative_path(path: str) -> str:
     try:
         return os.path.relpath(path)
     except OSError:  # the working directory was removed
@@ -184,7 +184,7 @@ def _inside(path: str) -> str:
 
 def _uri(path: str) -> str:
     """A path as a relative URI reference if it is below the working directory; else as a `file:` URI."""
-    inside = _inside(path)
+    inside = _relative_path(path)
     if not inside.startswith((os.pardir, os.sep)):
         return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes: a name need not be UTF-8
     return "file://" + quote(os.fsencode(os.path.abspath(path).replace(os.sep, "/")))
@@ -194,7 +194,7 @@ def github(report: Report) -> str:
     """GitHub workflow commands, one line each: annotations of a run."""
     lines = []
     for problem in report.problems:
-        inside = inert(_inside(problem.file))
+        inside = inert(_relative_path(problem.file))
         place_of = f"file={_property(inside)},line={problem.line or 1},title={_property(problem.rule)}"
         record = "" if problem.record is None or problem.line is not None else f", record {problem.record}"
         lines.append(f"::{_COMMANDS[problem.severity]} {place_of}::"
@@ -215,7 +215,8 @@ def _property(value: str) -> str:
 
 
 MOST_ROWS = 500
-"""Rows of the table in Markdown: GitHub refuses a step's summary of more than 1 MiB, and a row may take 2 KB of it."""
+"""The largest number of rows of the table in Markdown. GitHub refuses a step's summary of more than 1 MiB, and a row
+may take 2 KB."""
 
 
 def markdown(report: Report) -> str:
@@ -245,7 +246,7 @@ FORMS: Mapping[str, Callable[[Report], str]] = {
     "text": text, "json": as_json, "junit": junit, "sarif": sarif, "github": github, "md": markdown,
 }
 ORDER: Sequence[str] = ("info", "warning", "error")
-"""Severities, the least first."""
+"""The severities, the least severe first."""
 
 
 # -- Baselines: the known problems as fingerprints, which stay the same if lines move or files are renamed -----------
@@ -273,7 +274,7 @@ def read_baseline(path: str) -> frozenset[str]:
 
 
 def check_baseline_file(path: str) -> None:
-    """Checks that a baseline may be written to a file: nothing else than an older one is overwritten.
+    """Checks that a baseline may be written to a file: only an older baseline is overwritten.
 
     Raises:
         CallerError: it is another file, such as a session.

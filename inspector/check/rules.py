@@ -21,7 +21,7 @@ class CheckRule(NamedTuple):
     title: str
     about: str
     example: str
-    """A session on which it fires, in a sentence."""
+    """One sentence about a session that breaks the rule."""
     fix: str
     find: Finder
 
@@ -284,5 +284,5 @@ def _matching(patterns: Iterable[str]) -> Iterable[str]:
     for pattern in patterns:
         found = [name for name in RULES if fnmatchcase(name, pattern)]  # `fnmatch` would ignore case on Windows
         if not found:
-            rule_named(pattern)  # raises, and names the nearest rule
+            rule_named(pattern)  # raises an error that names the nearest rule
         yield from found

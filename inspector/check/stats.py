@@ -21,7 +21,7 @@ from inspector.report.table import Column, Table
 SCHEMA = "loop-inspector/stats/1"
 UNKNOWN = "not recorded"
 BAR = 30
-"""Columns of the longest bar in a terminal."""
+"""The width of the longest bar in a terminal, in columns."""
 
 
 class GroupRow(NamedTuple):
@@ -32,10 +32,10 @@ class GroupRow(NamedTuple):
     complete: int
     lost: int
     output: int
-    """Output tokens of its turns, as far as they were counted."""
+    """The output tokens of the group's turns, without those of uncounted answers."""
     lost_output: int
     endings: Mapping[str, int]
-    """Verdict -> turns, the most frequent first."""
+    """Verdict -> number of turns, the most frequent verdict first."""
 
 
 DIMENSIONS: Mapping[str, Callable[[TurnEnd], str]] = {
@@ -47,12 +47,13 @@ COUNTS: Table[GroupRow] = Table((
     Column("lost", lambda row: row.lost), Column("output_tokens", lambda row: row.output),
     Column("lost_tokens", lambda row: row.lost_output),
 ))
-"""The counts that JSON has for all turns, and CSV for each group."""
+"""The columns with counts: JSON has them for all turns, CSV for each group."""
 CSV: Table[tuple[str, str, GroupRow]] = Table((
     Column("by", lambda row: row[0]), Column("name", lambda row: row[1]), Column("ending", lambda row: row[2].name),
     *(column.of(lambda row: row[2]) for column in COUNTS.columns),
 ))
-"""The columns of CSV: the dimension, the group, an ending, and the counts of the group's turns with this ending."""
+"""The columns of the CSV file: the dimension, the group, an ending, and the counts of the group's turns with this
+ending."""
 
 
 def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
@@ -134,7 +135,8 @@ def _bars(title: str, rows: Sequence[tuple[str, int, str]]) -> list[str]:
 
 
 _COLOURS = ("#2f855a", "#c53030", "#b7791f", "#6b46c1", "#2b6cb0", "#718096")
-"""Complete, then the most frequent other endings, then the rest; 3 : 1 or more on white and on each other's border."""
+"""The colours of complete turns, of the most frequent other endings, and of the rest. Each has a contrast of at least
+3:1 to white and to the next colour."""
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a202c;"
     "background:#fff}h2{margin-top:2.5rem}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;"

@@ -16,7 +16,8 @@ from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 
 PREFIX = "LOOP_INSPECTOR_"
-"""The prefix of every variable: LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS=5, LOOP_INSPECTOR_THEME=inspector-light."""
+"""The prefix of every variable, as in LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS=5 or
+LOOP_INSPECTOR_THEME=inspector-light."""
 AGENT = "agent"
 """The table of a configuration that holds the limits, by the names of ZeroClaw RFI 2309."""
 KEYS = "keys"
@@ -30,7 +31,7 @@ NAMES: Mapping[str, str] = {
     "ascii": "draw with ASCII characters only",
     "currency": "the text after an amount of money",
 }
-"""The values beside the limits and the keys."""
+"""Name of a configured value other than a limit, a key or a price -> what it sets."""
 DEFAULT = "default"
 
 

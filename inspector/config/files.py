@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER, FILE = 0o700, 0o600
-"""Permissions of stored folders and files: only the owner has access."""
+"""The permissions of stored folders and of stored files: only the owner has access."""
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
@@ -35,7 +35,7 @@ def private_folder(path: Path) -> None:
         OSError: it cannot be made.
     """
     new_folder(path)
-    with suppress(OSError):  # one that belongs to somebody else is as it is
+    with suppress(OSError):  # a folder of another owner stays as it is
         if path.stat().st_mode & 0o077:
             path.chmod(FOLDER)
 
@@ -89,17 +89,17 @@ def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
         OSError: one cannot be written; no file is new then, unless a rename failed between two others.
     """
     made: list[tuple[Path, Path]] = []
-    import secrets  # 7 ms of hashes, which a program that only reads does without
+    import secrets  # the import takes 7 ms, which a program that only reads saves
     from pathlib import Path
 
     try:
         for path, data in files.items():
             if path.exists() and not path.is_file():
-                # A FIFO or a device: there is nothing to leave whole. Of `/dev/stdout` at a pipe, and of `>(command)`,
-                # only this name can be opened, not the one that it leads to.
+                # A FIFO or a device is written in place, since it has no content to preserve. For `/dev/stdout` at a
+                # pipe, and for `>(command)`, only this name can be opened, not the one that the link leads to.
                 path.write_bytes(data)
                 continue
-            target = Path(os.path.realpath(path))  # a link stays one
+            target = Path(os.path.realpath(path))  # a link stays a link
             beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
             made.append((beside, target))
             _write(beside, data, stat.S_IMODE(target.stat().st_mode) if target.exists() else None, mode)
@@ -128,16 +128,18 @@ def _write(path: Path, data: bytes, former_mode: int | None, mode: int) -> None:
 APP = "loop-inspector"
 PROJECT_FILE = "loop-inspector.toml"
 CONFIG_VARIABLE = "LOOP_INSPECTOR_CONFIG"
-"""A file in place of the operator's own; empty for none at all."""
+"""The environment variable with the path of a configuration file that replaces the operator's own; empty: no such file
+is read."""
 DATA_VARIABLE = "LOOP_INSPECTOR_DATA"
-"""A folder in place of our data folder."""
+"""The environment variable with the path of a folder that replaces the default data folder."""
 CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
-"""A folder in place of our cache folder; empty for no index of transcripts."""
+"""The environment variable with the path of a folder that replaces the default cache folder; empty: there is no index
+of transcripts."""
 
 
 def home_of_user() -> str:
     """The user's home by the system's list of users; `/`, as containers have it, for a user who is not in it."""
-    import pwd  # which Windows lacks
+    import pwd  # Windows has no such module
 
     found = ""
     with suppress(KeyError):
@@ -169,7 +171,7 @@ def project_file() -> str | None:
     """The project's configuration file: the nearest one in or above the working directory, within its repository."""
     try:
         folder, below = os.getcwd(), ""
-    except OSError:  # it was removed
+    except OSError:  # the working directory was removed
         return None
     while folder != below:
         found = os.path.join(folder, PROJECT_FILE)
@@ -234,9 +236,9 @@ class Bounds(NamedTuple):
     anything: bool = True
     files: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()
-    """Folders that may be opened, with the files directly in them."""
+    """Folders that may be opened, together with the files directly in them."""
     trees: frozenset[str] = frozenset()
-    """Folders that may be opened, with everything below them."""
+    """Folders that may be opened, together with everything below them."""
     tools: bool = True
 
     def holds(self, path: str) -> bool:

@@ -25,7 +25,7 @@ _LIMITS: dict[str, Any] = {
 }
 _LIMITS["attempts_scope"] = (Annotated[str, Field(pattern=f"^({'|'.join(SCOPES)})$")] | None, None)
 Agent = create_model("Agent", __base__=Strict, **_LIMITS)
-"""`[agent]`: the limits by their names."""
+"""The table `[agent]` of a configuration file: the limits by their names."""
 
 
 Amount = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
@@ -51,14 +51,14 @@ class ConfigFile(Strict):
     theme: str | None = None
     ascii: bool | None = None
     keys: dict[str, str] = Field(default_factory=dict)
-    """Binding -> keys: `"step.forward" = "space,right"`."""
+    """Id of a binding -> its keys, as in `"step.forward" = "space,right"`."""
     currency: Annotated[str, Field(max_length=12)] | None = None
     prices: dict[str, PriceModel] = Field(default_factory=dict)
-    """Model -> what its tokens cost."""
+    """Name of a model -> the prices of its tokens."""
 
 
 MOST_BYTES = 1 << 20
-"""The most bytes of a configuration file."""
+"""The largest size of a configuration file in bytes."""
 
 
 def read(path: str) -> dict[str, object]:
@@ -90,7 +90,7 @@ def _bytes(path: str) -> bytes:
 
     Raises:
         OSError: it cannot be read.
-        CallerError: it is none, such as a FIFO, which is waited for, or it is too large.
+        CallerError: it is not a regular file (reading a FIFO would wait), or it is too large.
     """
     if path != os.devnull and not os.path.isdir(path) and not stat.S_ISREG(os.stat(path).st_mode):
         raise CallerError(f"{path}: a FIFO or a device: expected a regular file")

@@ -18,22 +18,22 @@ from loop_core.turn.presets import preset
 from loop_core.wire.profiles import PROFILES
 
 INITIAL = "max_tokens"
-"""The setting beside the limits that is asked for most: the initial output cap."""
+"""The name of the setting for the initial output cap."""
 SHORT_NAMES = dict(zip(CONTINUATION_LIMITS, ("attempts", "cont_tokens", "cont_chars", "repairs"), strict=True))
-"""Limit -> its short name: in the names of runs, in the grid of limits and in the form."""
+"""Name of a continuation limit -> its short name, which the names of runs, the grid of limits and the form use."""
 FULL_NAMES = {short: name for name, short in SHORT_NAMES.items()}
-"""Short name -> the limit; both may be typed."""
+"""Short name -> name of the continuation limit; an operator may type either."""
 EDIT = "edit."
-"""What the name of an edited input begins with among the settings: `edit.2.3` is input 3 of turn 2."""
+"""The prefix of a setting that edits an input: `edit.2.3` is input 3 of turn 2."""
 
 
 class TurnEdit(NamedTuple):
     """Another text for one input of a turn: a message of its first request, or the result of a tool."""
 
     turn: int
-    """From 1."""
+    """The number of the turn, from 1."""
     input: int
-    """From 1, in the order in which the turn was given them."""
+    """The number of the input, from 1, in the order in which the turn received its inputs."""
     text: str
 
     @property
@@ -53,21 +53,21 @@ class Price(NamedTuple):
     input: float
     output: float
     cached_input: float | None = None
-    """The price of input from the provider's cache; None: unknown, so a response with such input has no cost."""
+    """The price of input from the provider's cache; None: unknown, and so is the cost of a response with such input."""
     cache_write: float | None = None
     """The price of input that was written to the cache, if the provider counts it separately."""
     reasoning: float | None = None
-    """The price of reasoning; None: that of all other output."""
+    """The price of reasoning; None: reasoning costs as much as other output."""
 
 
 class PriceTable(NamedTuple):
     """The configured prices; none are built in."""
 
     models: tuple[tuple[str, Price], ...] = ()
-    """Name -> price; pairs, so that settings which hold it can be compared and kept. A name that ends in `*` applies to
-    every model that begins with the rest; an exact name takes precedence, then the longest such name."""
+    """Pairs of a model's name and its price. A name that ends in `*` applies to every model whose name begins with the
+    text before the `*`. An exact name takes precedence, then the longest such name."""
     currency: str = ""
-    """The text after an amount; empty if none is configured."""
+    """The text after an amount of money; empty if none is configured."""
 
     def of(self, model: str | None) -> Price | None:
         """The price of a model; None if the table does not name it."""
@@ -85,7 +85,7 @@ NO_PRICES = PriceTable()
 
 
 REPLAYED = Limits(max_empty_retries=0)
-"""The limits of a replay: what was not recorded is not asked for once more."""
+"""The default limits of a replay. An empty answer is not requested again, because nobody would answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +95,27 @@ class Settings:
     limits: Limits = field(default_factory=lambda: REPLAYED)
     policy: Policy = STRICT
     max_tokens: int | None = None
-    """Another initial max_tokens: only a simulation or a live run can answer at it, a recording was made at its own."""
+    """An initial max_tokens in place of the recorded one, which only a simulation or a live run can answer."""
     explicit: frozenset[str] = frozenset()
-    """The limits that the operator set; they go before those that a session file brings."""
+    """The names of the limits that the operator set. They take precedence over limits in a session file."""
     configured: frozenset[str] = frozenset()
-    """The limits that a configuration set; those that a session file brings go before them."""
+    """The names of the limits that a configuration set. Limits in a session file take precedence over them."""
     seam: SeamRule | None = None
-    """How seams are decided; None: as the policy says."""
+    """The rule by which segments are joined; None: that of the policy."""
     method: Method | None = None
-    """How text is continued; None: the first of the policy's methods that the server allows."""
+    """The method by which a cut text is continued; None: the first of the policy's methods that the server allows."""
     profile: str | None = None
-    """Who is taken to speak in every exchange; None: who was found to when it was read."""
+    """The server profile assumed for every exchange; None: the one that was recognised when the exchange was read."""
     simulate: bool = False
-    """Whether what the recording does not hold is simulated from the output known so far."""
+    """Whether answers that the recording lacks are simulated from the output known so far."""
     allow_silence: bool | None = None
-    """Whether an answer with nothing visible is one that was asked for; None: as the policy says."""
+    """Whether an answer without visible content counts as intended; None: as the policy says."""
     live: str | None = None
-    """The live run that answered from here on, by its name."""
+    """The name of the live run whose answers are used from the step on at which these settings begin."""
     edits: tuple[TurnEdit, ...] = ()
     """The edited inputs of turns."""
     prices: PriceTable = field(default=NO_PRICES, compare=False)
-    """What the operator pays for tokens; it changes no run."""
+    """The prices that the operator pays for tokens; they change no run."""
 
     @property
     def belief(self) -> Policy:
@@ -139,7 +139,7 @@ def _cap(text: str) -> int | None:
     return int(plain)
 
 
-def _yes(text: str) -> bool:
+def _flag(text: str) -> bool:
     plain = text.strip().lower()
     if plain not in ("yes", "no", "default", ""):
         raise CallerError(f"simulate: {text!r} is neither yes nor no")
@@ -147,7 +147,7 @@ def _yes(text: str) -> bool:
 
 
 STAND_IN = "-stand-in"
-"""The end of the name of a run that a stand-in of this program answered, and no provider."""
+"""The end of the name of a live run that was answered by this program's stand-in and not by a provider."""
 _RUN = rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{STAND_IN})?"
 
 
@@ -180,7 +180,7 @@ def _one_of(name: str, words: Mapping[str, Any], text: str) -> Any:
 
 SEAMS: Mapping[str, SeamRule] = {rule.value: rule for rule in SeamRule}
 METHODS: Mapping[str, Method] = {each.value: each for each in (Method.PREFILL, Method.ANCHOR, Method.HINT)}
-"""The ways of continuing that a loop can choose; the others follow from what the provider sent."""
+"""Name -> a continuation method that a loop can choose; the other methods follow from what the provider sent."""
 ANSWERS: Mapping[str, bool] = {"yes": True, "no": False}
 SPEAKERS: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
 
@@ -189,7 +189,7 @@ class SettingChoice(NamedTuple):
     """A setting other than a limit: how typed text is parsed, and how a value is written."""
 
     parse: Callable[[str], Any]
-    """Raises CallerError for what it does not take."""
+    """Converts typed text to the value; raises CallerError if the text is not valid."""
     write: Callable[[Any], str] = str
     words: tuple[str, ...] = ()
     """The allowed words, if the value is one of a closed list."""
@@ -210,12 +210,12 @@ CHOICES: Mapping[str, SettingChoice] = {
     "seam": SettingChoice(lambda text: _one_of("seam", SEAMS, text), lambda rule: rule.value, tuple(SEAMS)),
     "method": SettingChoice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
     "profile": SettingChoice(lambda text: _one_of("profile", SPEAKERS, text), str, tuple(SPEAKERS)),
-    "simulate": SettingChoice(_yes, lambda on: "yes" if on else "no"),
+    "simulate": SettingChoice(_flag, lambda on: "yes" if on else "no"),
     "allow_silence": SettingChoice(lambda text: _one_of("allow_silence", ANSWERS, text),
                                    lambda on: "yes" if on else "no", tuple(ANSWERS)),
     "live": SettingChoice(live_run),
 }
-"""Field of `Settings` -> how it is read and written."""
+"""Field of `Settings` -> how its value is parsed and written."""
 
 
 def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
@@ -310,7 +310,7 @@ def assignments(settings: Settings, before: Settings | None = None) -> dict[str,
     found |= {name: _write(name, settings) for name in CHOICES if getattr(settings, name) != getattr(before, name)}
     found |= {edit.name: edit.text for edit in settings.edits if edit not in before.edits}
     if INITIAL in found and settings.max_tokens is not None and "live" not in found:
-        found.pop("simulate", None)  # which another max_tokens brings along
+        found.pop("simulate", None)  # another max_tokens implies it
         return found if settings.simulate else {**found, "simulate": "no"}
     return found
 
@@ -328,7 +328,7 @@ def command(
         words += [option, given] if given is not None else []
     before = Settings()
     stretches = [*earlier, (since, settings)]
-    alone = len(stretches) == 2 and not assignments(stretches[0][1])  # else each setting says from where it holds
+    alone = len(stretches) == 2 and not assignments(stretches[0][1])  # otherwise each names its step
     for first, held in stretches:
         for name, value in assignments(held, before).items():
             if name == "policy" and (first == 0 or alone):

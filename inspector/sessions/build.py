@@ -2,9 +2,9 @@
 
 An exchange that is not LLM traffic, or whose format is not supported, gives a result that says so.
 
-The first half masks credentials that are spread over several places: a server sent one in several events, or an answer
-continues one from the answer before. They are found in the joined text, and each piece is masked at its place in the
-body, so that neither a view nor an exported session shows them.
+The first half masks credentials that are spread over several places: over several events of a stream, or over an answer
+and its continuation. They are found in the joined text, and each piece is masked at its place in the body, so that
+neither a view nor an exported session shows them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from loop_core.wire.format import Profile
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 EDGE = 400
-"""Bytes on each side of a seam between two answers in which a credential is looked for."""
-FEW = 1024
-"""A request's JSON of so many characters is kept as its bytes; the texts of a longer one are also in the request, and
-would be kept twice."""
-HALF = 8
-"""A shorter piece of a credential may be an ordinary word, so it is masked only at the place where it was found."""
+"""The number of bytes on each side of a seam between two answers that are searched for a credential across the seam."""
+MOST_BYTES_KEPT = 1024
+"""The largest number of characters of a request's JSON that is stored as bytes. The parsed JSON of a longer one shares
+its texts with the decoded request, while its bytes would hold them twice."""
+LEAST_PIECE = 8
+"""The smallest number of bytes of a credential's piece that is masked in requests too. A shorter piece may be an
+ordinary word, so it is masked only where it was found."""
 
 
 class SpelledPiece(NamedTuple):
@@ -40,7 +41,7 @@ class SpelledPiece(NamedTuple):
     first: int
     plain: bytes
     places: list[int]
-    """The offset in the body of each byte of `plain`, and of its end."""
+    """The offset in the body of each byte of `plain`, and of the end of `plain`."""
 
 
 def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None) -> bytes:
@@ -106,14 +107,14 @@ def mask_seams(
     made, said = list(exchanges), dict[str, str]()
     for turn in turns:
         for before, after in pairwise([link.index for link in turn.links]):
-            said |= _mend(made, before, after, counts.get(made[before].path))
+            said |= _mask_seam(made, before, after, counts.get(made[before].path))
     if not said:
         return made
     pieces = re.compile("|".join(re.escape(piece) for piece in sorted(said, key=len, reverse=True)))
-    return [_unsaid(exchange, pieces, said) for exchange in made]
+    return [_mask_in_request(exchange, pieces, said) for exchange in made]
 
 
-def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
+def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
     """Masks credentials across one seam; returns each piece with its mask."""
     said: dict[str, str] = {}
     first, second = _raw(exchanges[before].response.text or ""), _raw(exchanges[after].response.text or "")
@@ -122,30 +123,31 @@ def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Cou
     tail, head = first[-EDGE:], second[:EDGE]
     for start, end, name in detection.spans(tail + head):
         if end <= len(tail):
-            continue  # it is entirely in the first answer, which was searched already
+            continue  # it is entirely in the first answer, which has been searched
         redact.count(counts, name)
         # If the seam is between a name and its value, the whole credential is in the second answer.
         since, until = max(start - len(tail), 0), end - len(tail)
         halves = (tail[start:], head[since:until])
         if halves[0]:
             seam = detection.CredentialSpan(len(first) - len(halves[0]), len(first), name)
-            exchanges[before] = _without(exchanges[before], seam)
-        exchanges[after] = _without(exchanges[after], detection.CredentialSpan(since, until, name))
-        # Requests repeat the answer so far. They get exactly the same masks, or threading could not match them.
+            exchanges[before] = _mask_in_text(exchanges[before], seam)
+        exchanges[after] = _mask_in_text(exchanges[after], detection.CredentialSpan(since, until, name))
+        # Requests repeat the answer so far. They get exactly the same masks, or threading could not match them with the
+        # answer.
         shown = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
                  _raw(exchanges[after].response.text or "")[since:until])
         said |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
-                 for half, mask in zip(halves, shown, strict=True) if len(half) >= HALF}
+                 for half, mask in zip(halves, shown, strict=True) if len(half) >= LEAST_PIECE}
     return said
 
 
-def _without(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
-    """The exchange with a span of its text masked."""
+def _mask_in_text(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
+    """The exchange with a span of its response's text masked."""
     pieces = fact_pieces(exchange.body, exchange.api, exchange.response).get("text", [])
     return with_body(exchange, redact.mask_spans(exchange.body, sorted(piece_spans(pieces, span))))
 
 
-def _unsaid(exchange: Exchange, pieces: re.Pattern[str], names: Mapping[str, str]) -> Exchange:
+def _mask_in_request(exchange: Exchange, pieces: re.Pattern[str], names: Mapping[str, str]) -> Exchange:
     """The exchange with the pieces of credentials masked in its request."""
 
     def clean(value: Any) -> Any:
@@ -172,7 +174,7 @@ def with_body(exchange: Exchange, body: bytes) -> Exchange:
 
 def _reseal(body: bytes, received: bytes) -> bytes:
     if body == received:
-        return body  # as nearly always; not importing `struct` and `binascii` saves 1 ms of the start
+        return body  # the usual case; not importing `struct` and `binascii` saves 1 ms of the start
     from loop_core.wire.eventstream import reseal
 
     return reseal(body, received)
@@ -198,7 +200,7 @@ def _raw(text: str) -> bytes:
 # -- Building an exchange ---------------------------------------------------------------------------------------------
 
 _NO_ANSWER = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE", "DELETE"})
-"""Methods that never ask a model. The answer to a DELETE of a stored response looks like a response."""
+"""The HTTP methods that never ask a model. The answer to a DELETE of a stored response looks like a response."""
 
 
 class UnbuiltExchange(NamedTuple):
@@ -207,7 +209,7 @@ class UnbuiltExchange(NamedTuple):
     why: str
     other: str | None = None
     undecodable: bool = False
-    """The bytes are not a body of the API."""
+    """Whether the bytes are not a body of the API."""
 
 
 def build(
@@ -234,7 +236,7 @@ def build(
             response = unreadable_response(raw, api, body, problem)
         else:
             return UnbuiltExchange(problem, undecodable=True)
-    silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
+    silent = raw.recorded and _says_nothing(response, request) and _is_uncertain(raw, response, options)
     if silent and not traffic.by_content(body):
         what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
         return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
@@ -287,7 +289,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
     found = raw.api or (traffic.by_path(url) if url else None)
     if raw.api is None and url and traffic.EMBEDDINGS.match(raw.body):
         return UnbuiltExchange(f"embeddings{NOT_READ}")
-    # The path (Cohere's) is common on other servers too, so the content decides if it can.
+    # Other servers also use this path (Cohere's), so the content decides if it can.
     if found is not None and raw.api is None and FORMATS[found].common_path:
         found = traffic.by_content(raw.body) or found
     if found is None and url and (name := traffic.unread(url)) is not None:
@@ -298,7 +300,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
         return UnbuiltExchange(f"{found}, where --api {options.api} was given", found)
     if found is not None:
         return found
-    # `--api` speaks for a server with paths of its own, but not for every other request in a HAR file.
+    # `--api` names the API of a server with its own paths, but not of every other request in a HAR file.
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
     unknown = f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}"
@@ -306,7 +308,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
 
 
 def _asks(raw: RawExchange) -> bool:
-    """Whether the request looks like one to a model, whatever its path."""
+    """Whether the request looks like a request to a model, whatever its path is."""
     text = raw.request_text or ""  # chat formats, Gemini, Responses
     return raw.method == "POST" and any(f'"{name}"' in text for name in ("messages", "contents", "input"))
 
@@ -326,7 +328,7 @@ def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None)
         # The text alone is not enough: a value under a credential's name need not look random.
         value = redact.request(value, text, counts)
     request = wire(api).read_request(value, url) if isinstance(value, dict) else None
-    return (text.encode() if value is read and len(text) <= FEW and text.isascii() else value), request
+    return (text.encode() if value is read and len(text) <= MOST_BYTES_KEPT and text.isascii() else value), request
 
 
 def _profile(
@@ -353,7 +355,7 @@ def _asks_a_model(raw: RawExchange, api: str, request: Request | None) -> bool:
     return bool(own) and request is not None and bool(request.model) and bool(request.messages)
 
 
-def _may_be_other(raw: RawExchange, response: ChatResponse, options: Options) -> bool:
+def _is_uncertain(raw: RawExchange, response: ChatResponse, options: Options) -> bool:
     """Whether the API is uncertain: known only by the path, or by `--api` for a lone whole JSON body."""
     if raw.url:
         return raw.api is None and options.api is None

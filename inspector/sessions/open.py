@@ -36,17 +36,18 @@ from inspector.sessions.thread import thread
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
-_LONG = 24
-"""Longer file names, which are mostly ids, are shown by their beginning."""
+_LONGEST_NAME = 24
+"""The largest length of a file name that is shown whole. Longer ones, which are mostly ids, are shown by their
+beginning."""
 
 
 class FileGroup(NamedTuple):
-    """Files of one session, or one unreadable file; opened together they give the same result again."""
+    """The files of one session, or one unreadable file. Opened together they give the same recording again."""
 
     paths: tuple[str, ...]
     recording: Recording
     done: int
-    """The number of files that were examined so far, of `total`."""
+    """The number of files out of `total` that have been examined so far."""
     total: int
 
 
@@ -112,7 +113,7 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
             yield unread(name, skipped, done)
             continue
         beside.update(source.path for source, _ in found[1:])
-        if _spread(found[0]):
+        if _is_spread(found[0]):
             spread.setdefault(os.path.dirname(name), []).extend(found)
         else:
             yield FileGroup((name,), join_files(found), done, len(every))
@@ -133,8 +134,9 @@ def options_of(api: str | None, profile: str | None) -> Options:
     return Options(api, profile, intake.Room())
 
 
-def _spread(one: OpenedFile) -> bool:
-    """Whether a logger wrote one pair per file, so that a conversation extends over the files of its folder."""
+def _is_spread(one: OpenedFile) -> bool:
+    """Whether a logger wrote one pair of request and response per file, so that a conversation extends over the files
+    of its folder."""
     source, found = one
     return source.format == "pairs" and len(found) == 1
 
@@ -154,7 +156,7 @@ def join_files(
         exchanges.extend(found)
         inputs.append(source)
         if found:
-            spread = _spread((source, found))
+            spread = _is_spread((source, found))
             group = f"folder {os.path.dirname(source.path)}" if spread else f"file {len(inputs)}"
             groups.setdefault(group, []).extend(range(start, len(exchanges)))
     if any(exchange.recorder is not None for exchange in exchanges):
@@ -207,7 +209,7 @@ def files_beside(
         return
     from glob import escape, glob
 
-    stem = escape(os.path.splitext(source.path)[0])  # a project's folder may contain brackets
+    stem = escape(os.path.splitext(source.path)[0])  # the path may contain brackets
     if pattern.startswith("../"):
         stem, pattern = os.path.dirname(stem), pattern[3:]
     for name in sorted(glob(os.path.join(stem, pattern))):
@@ -224,7 +226,7 @@ def _name(source: Input) -> str:
     """The name of a session within the name of its child: its title, else the beginning of its file name."""
     title = source.about.title if source.about is not None else ""
     stem = os.path.basename(source.path).split(".")[0]
-    return title or (stem[:8] if len(stem) > _LONG else stem)
+    return title or (stem[:8] if len(stem) > _LONGEST_NAME else stem)
 
 
 Build = Callable[[RawExchange, str, Options, redact.Counts | None], Exchange | UnbuiltExchange]
@@ -347,7 +349,7 @@ def decode_reading(
     refused: list[tuple[RawExchange, UnbuiltExchange]] = []
     reading.raws.reverse()
     while reading.raws:
-        raw = reading.raws.pop()  # freed once it is decoded: it takes as much room as what it becomes
+        raw = reading.raws.pop()  # freed once it is decoded, since it takes as much memory as the result
         try:
             built = (build_one or build)(raw, path, options, reading.masked)
         except ODD as why:
@@ -360,7 +362,7 @@ def decode_reading(
     skipped = sorted([*reading.skipped, *unbuilt], key=lambda each: each.entry)
     error, notices = reading.error, list(reading.notices)
     if not exchanges and error is None:
-        error, notice = _nothing(format_name, refused, skipped, options)
+        error, notice = _why_empty(format_name, refused, skipped, options)
         notices.extend(notice)
     if format_name == "pairs" and not exchanges and error is None and not skipped and reading.notices:
         error = reading.notices[0]  # the only content is damaged
@@ -379,7 +381,7 @@ def decode_reading(
     return source, exchanges
 
 
-def _nothing(
+def _why_empty(
     format_name: str, refused: list[tuple[RawExchange, UnbuiltExchange]], skips: list[Skipped], options: Options
 ) -> tuple[str | None, list[str]]:
     """The error of a file without exchanges, or a notice if the file is readable and has none."""

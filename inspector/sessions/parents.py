@@ -21,9 +21,10 @@ from loop_core.values import ReasoningPart, ToolCall
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
-_TELLING_TEXT = 16  # characters without white space by which one answer is told from others
+_IDENTIFYING = 16  # the number of characters without white space that identify an answer
 _END = 128
-"""Characters without white space that are compared at both ends of a long text whose middle was left out."""
+"""The number of characters without white space that are compared at each end of a long text whose middle was left
+out."""
 
 
 Key = TypeVar("Key")
@@ -50,7 +51,7 @@ def _tokens(parts: Iterable[object]) -> set[str]:
 
 _URL_SAFE = str.maketrans("-_", "+/")
 _MARK = 48
-"""Characters that identify a signature; a recorder may have left out the rest."""
+"""The number of characters that identify a signature. A recorder may have left out further ones."""
 
 
 def _mark(token: str) -> str:
@@ -78,7 +79,7 @@ class Index:
     def add(self, one: SeatedExchange) -> None:
         """Adds an exchange by its request, and by its id."""
         response = one.exchange.response
-        one.identity = self._identities.setdefault(one.identity, one.identity)  # one object for equal ones
+        one.identity = self._identities.setdefault(one.identity, one.identity)  # equal identities share one object
         _put(self._requests, (one.node, one.identity), one)
         if response.id and self.by_id:
             _put(self._ids, response.id, one)
@@ -100,7 +101,7 @@ class Index:
                 self._chains[one.base].append(one)
         if one.calls:
             names = tuple([call.id for call in one.calls])
-            if _telling(names):
+            if _are_distinctive(names):
                 self._calls[names].append(one)
 
     def remove(self, one: SeatedExchange) -> None:
@@ -133,7 +134,7 @@ class Index:
                 held = keyed.setdefault(key, [])
                 if not held or held[-1] is not one:
                     held.append(one)
-            self._beginnings[node, squeeze(text)[:_TELLING_TEXT]].append(one)
+            self._beginnings[node, squeeze(text)[:_IDENTIFYING]].append(one)
         self._keyed[node] = (len(answers), keyed)
         return keyed
 
@@ -178,7 +179,7 @@ class Index:
         calls, text = item.calls, item.text
         found = [one for one in answers.get(self.tree.loose_answer_key(text, calls), ()) if _same_ids(one.calls, calls)]
         why = "the history repeats its request and its calls"
-        if len(found) > 1 and calls:  # a client that shortened the text may have kept the ids
+        if len(found) > 1 and calls:  # a client that shortened the text may have left the ids unchanged
             said = self.tree.loose_answer_key("", calls)
             named = [one for one in answers.get(self._named_key(calls), ())
                      if all(call.id for call in calls) and self.tree.loose_answer_key("", one.calls) == said]
@@ -187,7 +188,7 @@ class Index:
         if found:
             return found, "the history repeats its request and its answer, but for the ids of calls"
         if calls:
-            tell = _telling(tuple(call.id for call in calls))
+            tell = _are_distinctive(tuple(call.id for call in calls))
             found = [one for one in answers.get(self._named_key(calls), ()) if tell or one.cut]
             if not found and not text.strip():
                 found = [one for one in answers.get(self._alone_key(calls), ()) if _same_ids(one.calls, calls)]
@@ -197,7 +198,7 @@ class Index:
 
     def _by_ids(self, item: HistoryItem) -> tuple[list[SeatedExchange], str] | None:
         names = tuple(call.id for call in item.calls)
-        if not _telling(names):
+        if not _are_distinctive(names):
             return None
         said = self.tree.loose_answer_key("", item.calls)
         found = [one for one in self._calls.get(names, ()) if self.tree.loose_answer_key("", one.calls) == said]
@@ -210,13 +211,13 @@ class Index:
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
         said = squeeze(item.text)
-        if len(said) < _TELLING_TEXT or node not in self._answers:
+        if len(said) < _IDENTIFYING or node not in self._answers:
             return None
-        for one in reversed(self._chains.get(node, [])):  # joined by the client, its overlaps removed
+        for one in reversed(self._chains.get(node, [])):  # the client may have joined it without overlaps
             joined, last = squeeze(one.chain_text), squeeze(one.text)
-            if said.startswith(joined[:_TELLING_TEXT]) and said.endswith(last[-_TELLING_TEXT:]):
+            if said.startswith(joined[:_IDENTIFYING]) and said.endswith(last[-_IDENTIFYING:]):
                 return [one], "the history repeats its request, and the answers up to its own as one text"
-        for one in self._beginnings.get((node, said[:_TELLING_TEXT]), ()):
+        for one in self._beginnings.get((node, said[:_IDENTIFYING]), ()):
             text = squeeze(one.text)
             # A client appends to an answer that was cut, and may shorten one that was whole.
             if said.startswith(text) if one.cut else text.startswith(said):
@@ -244,13 +245,13 @@ def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bo
     """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but two distinctive ones must
     agree."""
     return all(
-        not (_telling((one.id,)) and _telling((other.id,))) or str(one.id) in str(other.id)
+        not (_are_distinctive((one.id,)) and _are_distinctive((other.id,))) or str(one.id) in str(other.id)
         or str(other.id) in str(one.id)
         for one, other in zip(calls, repeated, strict=True)
     )
 
 
-def _telling(names: tuple[str | None, ...]) -> bool:
+def _are_distinctive(names: tuple[str | None, ...]) -> bool:
     return bool(names) and all(name is not None and _is_distinctive(name) for name in names)
 
 
@@ -295,7 +296,7 @@ class PlaceEvidence(NamedTuple):
 
 
 def last_answer(history: History) -> int:
-    """The number of the last assistant item; -1 where there is none."""
+    """The index of the last assistant item; -1 if there is none."""
     return next((n for n in range(len(history.items) - 1, -1, -1) if history.items[n].kind is ItemKind.ASSISTANT), -1)
 
 
@@ -305,13 +306,13 @@ def tail_of(history: History) -> tuple[HistoryItem, ...]:
 
 
 def new_message(history: History) -> int:
-    """The number of the last user item after the last answer; -1 if there is none."""
+    """The index of the last user item after the last answer; -1 if there is none."""
     added = range(len(history.items) - 1, last_answer(history), -1)
     return next((n for n in added if history.items[n].kind is ItemKind.USER), -1)
 
 
 def opening(history: History) -> int:
-    """The number of the user item that began the current turn; -1 if there is none.
+    """The index of the user item that began the current turn; -1 if there is none.
 
     Neither a known hint nor a message that comes right after tool results (steering) opens a turn.
     """

@@ -49,7 +49,7 @@ def _records(turns: Sequence[_Turn]) -> tuple[TurnRecord, ...]:
 
 
 _SHOWN = 64
-"""The most equally good candidates that a link names."""
+"""The largest number of equally good candidates that a link names."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +57,7 @@ class _Turn:
     conversation: object
     user_text: str
     opening: int
-    """The node after the message that began it; -1 if there is none."""
+    """The node after the message that began the turn; -1 if there is none."""
     links: list[Link] = field(default_factory=list)
 
 
@@ -68,7 +68,7 @@ class _Step(NamedTuple):
     why: str
     parent: SeatedExchange | None = None
     direct: bool = True
-    """False if exchanges between the two were not recorded."""
+    """Whether no exchange between the parent and this one is missing from the recording."""
     ambiguous: tuple[int, ...] = ()
 
 
@@ -79,14 +79,14 @@ class _Threader:
         self.tree = HistoryTree(all(exchanges[index].recorder is not None for index in group))
         self.turns: list[_Turn] = []
         self.by_opening: dict[tuple[int, int], int] = {}
-        """Conversation and opening -> the first such turn, among the first `opened` turns."""
+        """Conversation and opening -> the first turn with both, among the first `opened` turns."""
         self.opened = 0
         self.seated: dict[tuple[str, int], SeatedExchange] = {}
-        """File and entry -> the exchange, if places are stated."""
+        """File and entry -> the exchange; filled only if a recorder states places."""
         self.seats: list[SeatedExchange] = []
         """The exchanges in the order in which they were assigned to turns."""
         self.unknown: set[str] = set()
-        """Ids of missing responses that requests refer to."""
+        """The ids of responses that requests refer to and that are not in the group."""
         self.alone = False
         """Whether an exchange has no request, or is part of a ring of references."""
         self.exchanges, self.group = exchanges, group
@@ -115,11 +115,11 @@ class _Threader:
             history = self.tree.history(request)
             one = seat(index, self.exchanges[index], history, when)
             self._seat(one, history, self._step(one, history))
-            self.index.add_answer(one, history)  # only those that come here look for their parents by what was answered
+            self.index.add_answer(one, history)  # only exchanges of this loop are searched for by their answers
         self._by_previous_id(waiting)
         for index in sorted(self.group, key=lambda each: (self._when(each), each)):
             if self.exchanges[index].request is None:
-                self._alone(index)
+                self._place_without_request(index)
         return self.turns
 
     def _when(self, index: int) -> float:
@@ -177,7 +177,7 @@ class _Threader:
         return self.index.with_id(exchange.request.previous_id if exchange.request is not None else None)
 
     def _step(self, one: SeatedExchange, history: History) -> _Step:
-        again = self._stated_place(one) or self._again(one)
+        again = self._stated_place(one) or self._repeated_request(one)
         if again is not None:
             return again
         found = self.index.find(history)
@@ -202,7 +202,7 @@ class _Threader:
             return None
         return _Step(exchange.recorded_place, "its recorder says so", before)
 
-    def _again(self, one: SeatedExchange) -> _Step | None:
+    def _repeated_request(self, one: SeatedExchange) -> _Step | None:
         """The step for a repeated request: a retry, a repair with a larger cap, or a resumption; None for any other."""
         node, identity = one.node, one.identity
         asked = self.index.same_requests(node, identity)
@@ -214,7 +214,7 @@ class _Threader:
             return _Step(TurnPlace.RESUME, "the same request with the continuation token of the answer", owners[0])
         last = asked[-1]
         if last.exchange.session != one.exchange.session:
-            return None  # sessions of one file may begin with the same request
+            return None  # sessions in one file may begin with the same request
         if last.failed and _repeats(last, one, self.ordered):
             return _Step(TurnPlace.RETRY, "the same request again after an error or an interruption", last)
         again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
@@ -227,7 +227,7 @@ class _Threader:
         return None
 
     def _after_failure(self, one: SeatedExchange, history: History) -> _Step | None:
-        """The step for a history that omits the cut answer and adds a hint to its request; None for any other
+        """The step for a history that leaves out the cut answer and adds a hint to its request; None for any other
         history."""
         items, nodes = history.items, history.nodes
         start = len(items)
@@ -252,7 +252,7 @@ class _Threader:
         if parent is None:
             turn = self._open(history, object(), new)
         elif not step.direct:
-            turn = self._beyond_gap(history, parent, new)
+            turn = self._turn_beyond_gap(history, parent, new)
         elif new:
             turn = self._open(history, self.turns[parent.turn].conversation, new)
         # Two requests continue one answer: a message was edited, or the session was forked.
@@ -282,7 +282,7 @@ class _Threader:
         self.turns.append(_Turn(conversation, *begun))
         return len(self.turns) - 1
 
-    def _beyond_gap(self, history: History, ancestor: SeatedExchange, new: bool) -> int:
+    def _turn_beyond_gap(self, history: History, ancestor: SeatedExchange, new: bool) -> int:
         """The turn of an exchange without its parent: the ancestor's, another with the same opening, or a new one."""
         number = new_message(history) if new else opening(history)
         if number < ancestor.length:
@@ -296,7 +296,7 @@ class _Threader:
         return self._open(history, conversation, new) if known is None or new else known
 
     def _by_previous_id(self, waiting: list[int]) -> None:
-        """Assigns requests that name the response they continue, each after the exchange with that response."""
+        """Assigns the requests that name the response they continue, each after the exchange with that response."""
         while waiting:
             later: list[int] = []
             for index in waiting:
@@ -307,7 +307,7 @@ class _Threader:
                     later.append(index)
             if len(later) == len(waiting):  # they refer to one another in a ring
                 for index in later:
-                    self._alone(index)
+                    self._place_without_request(index)
                 return
             waiting = later
 
@@ -324,14 +324,14 @@ class _Threader:
             ambiguous = tuple(each.index for each in parents)
             self._seat(one, history, _Step(place(history.items, None).place, why, ambiguous=ambiguous))
             return
-        step = self._stated_place(one, parent) or self._again(one)
+        step = self._stated_place(one, parent) or self._repeated_request(one)
         if step is None:
             placed = place(history.items, parent)
             step = _Step(placed.place, f"{placed.why}; it names the response that it goes on from", parent)
         self._seat(one, history, step)
 
-    def _alone(self, index: int) -> None:
-        """An exchange without a request: a poll of a response that is known, or a turn of its own."""
+    def _place_without_request(self, index: int) -> None:
+        """Assigns an exchange without a request: it polls a known response, or is a turn of its own."""
         self.alone, exchange = True, self.exchanges[index]
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
         one = seat(index, exchange, history, self._when(index))
@@ -348,7 +348,7 @@ class GrowingThread:
         self._threader: _Threader | None = None
 
     def turns(self, exchanges: Sequence[Exchange], same: int) -> tuple[TurnRecord, ...]:
-        """The same turns as `thread` finds; the first `same` exchanges are those of the previous call."""
+        """The turns that `thread` would find. The first `same` exchanges are those of the previous call."""
         if self._threader is None or not same or not self._threader.go_on(exchanges, same):
             self._threader = _Threader(exchanges, range(len(exchanges)))
             self._threader.run()

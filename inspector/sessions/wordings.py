@@ -22,7 +22,7 @@ class HintWording(NamedTuple):
     source: str
     pattern: str
     call: bool = False
-    """Whether it concerns a tool call, so that it counts only if a call was cut."""
+    """Whether the wording concerns a tool call, and therefore counts only if a call was cut."""
 
 
 HINTS: tuple[HintWording, ...] = (
@@ -69,10 +69,11 @@ RESULTS: tuple[HintWording, ...] = (
 )
 """Wordings with which agents tell a model in a tool result that its call was cut and did not run."""
 
-_LONG = 600
-"""The characters that are searched: a hint is short, or at the beginning of its message."""
+_SEARCHED_CHARACTERS = 600
+"""The number of characters at the beginning of a message that are searched, since a hint is short or comes first."""
 _QUOTE = 24
-"""Characters without white space at the end of a cut text that a message must repeat."""
+"""The number of characters without white space at the end of a cut text that a message must repeat to count as a
+continuation."""
 
 
 def known_hint(text: str, call: bool = True) -> str | None:
@@ -86,7 +87,8 @@ def cut_result(text: str) -> str | None:
 
 
 def _search(rows: tuple[HintWording, ...], text: str) -> str | None:
-    folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())  # a model may write either apostrophe
+    # a model may write either apostrophe
+    folded = " ".join(text[:_SEARCHED_CHARACTERS].lower().replace("\u2019", "'").split())
     return next((row.name for row in rows if re.search(row.pattern, folded)), None)
 
 
@@ -104,7 +106,8 @@ class NotRun(NamedTuple):
 
     name: str
     pattern: str
-    """Matched at the beginning of the result, after error marks: in any case, and a space is any white space."""
+    """The pattern at the beginning of the result, after error marks. It ignores case, and a space matches any white
+    space."""
     why: str
     source: str
 
@@ -151,21 +154,21 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("operation_cancelled", r"\[operation cancelled\] reason:", "the user cancelled it", "Gemini CLI"),
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
 )
-"""The first matching row names the refusal."""
+"""The wordings of results whose call did not run; the first row that matches names the refusal."""
 
 
 def _beginning(wording: str) -> str:
     """The regular expression for a result that begins with a wording. The text is not folded, because few results
     match."""
     spelled = wording.replace(" ", r"\s+").replace("'", "['\u2019]")
-    # possessive: white space is not tried in all ways
+    # possessive, so that white space causes no backtracking
     return rf"(?is)(?:</?(?:tool_use_error|error)>|error:|\s)*+(?:{spelled})"
 
 
 _ANY = _beginning("|".join(row.pattern for row in REFUSALS))
 
 STOPS = "stop what you are doing and wait for the user"
-"""Part of a refusal after which the agent does not continue by itself."""
+"""The part of a refusal after which the agent does not continue by itself."""
 _INTERRUPTION = re.compile(
     r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?user(?P<tool> for tool use)?[^\]\n]{0,80}\]"
 )
@@ -189,9 +192,9 @@ def refusal(part: ToolResultPart) -> NotRun | None:
     """The wording in a result that reports that its call did not run; None if there is none."""
     if _is_stored(part):
         return None
-    said = part.text[:_LONG].rstrip()
+    said = part.text[:_SEARCHED_CHARACTERS].rstrip()
     if re.match(_ANY, said) is None:
-        return None  # as nearly all results
+        return None  # the case of nearly all results
     return next((row for row in REFUSALS if re.match(_beginning(row.pattern), said)), None)
 
 
@@ -207,7 +210,7 @@ def why_refused(part: ToolResultPart, denied: bool) -> str | None:
 
 def stops(part: ToolResultPart) -> bool:
     """Whether the user told the agent to stop and wait, which ends the turn."""
-    return not _is_stored(part) and STOPS in part.text[:_LONG].lower() and refusal(part) is not None
+    return not _is_stored(part) and STOPS in part.text[:_SEARCHED_CHARACTERS].lower() and refusal(part) is not None
 
 
 def interruption(text: str) -> Interruption | None:
@@ -229,7 +232,7 @@ def placeholder(part: ToolResultPart) -> bool:
     return not _is_stored(part) and _PLACEHOLDER.match(part.text) is not None
 
 
-# -- Lost connections: such a request is sent again as it was --------------------------------------------------------
+# -- Lost connections, after which clients send a request again unchanged --------------------------------------------
 
 LOST: tuple[str, ...] = (
     r"terminated", r"fetch failed", r"failed to fetch", r"socket hang up", r"other side closed", r"premature close",
@@ -239,12 +242,12 @@ LOST: tuple[str, ...] = (
     r"e(?:connreset|pipe|timedout|hostunreach|ai_again)",
     r"und_err_\w+", r"incomplete chunked read", r"peer closed connection",
 )
-"""Wordings of undici, Node.js, Bun, httpx and the providers' SDKs."""
+"""Patterns of the messages by which undici, Node.js, Bun, httpx and the providers' SDKs report a lost connection."""
 _LOST = rf"\b(?:{'|'.join(LOST)})\b"
-_LONG_NOTE = 400
-"""Characters at the beginning of a message that are searched."""
+_SEARCHED_NOTE = 400
+"""The number of characters at the beginning of a message that are searched for a lost connection."""
 
 
 def connection_lost(message: str) -> bool:
     """Whether the message of a failed request reports a lost connection."""
-    return re.search(_LOST, message[:_LONG_NOTE], re.IGNORECASE) is not None
+    return re.search(_LOST, message[:_SEARCHED_NOTE], re.IGNORECASE) is not None

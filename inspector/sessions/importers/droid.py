@@ -29,13 +29,13 @@ from inspector.sessions.transcripts.member_values import counts_of, known_text, 
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
-"""The text that Droid puts before a message of the user."""
-PASSED = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
-"""Records that carry nothing of an exchange."""
+"""Matches the text that Droid puts before a message of the user."""
+NO_EXCHANGE = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
+"""The types of records that hold no part of an exchange."""
 FOLDER = ".factory"
-"""Droid's own folder."""
+"""The name of Droid's folder."""
 THOUGHT = "chatCompletionReasoningContent"
-"""The member with the reasoning of a Chat Completions model; it may repeat a block of the content."""
+"""The member with the reasoning of a Chat Completions model. The reasoning may also be a block of the content."""
 COUNTS = ("inputTokens", "outputTokens", "thinkingTokens", "cacheReadTokens")
 FIELDS: Fields = {
     "": {
@@ -69,7 +69,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _has_blocks(value: dict[str, Any]) -> bool:
-    """Whether it is a message with Anthropic's blocks, which other agents with such rows do not write."""
+    """Whether a value is a message with Anthropic's blocks, which other agents with such rows do not write."""
     content = object_of(value.get("message")).get("content")
     return value.get("type") == "message" and "id" in value and isinstance(content, list) and any(
         object_of(block).get("type") in ("tool_use", "tool_result") for block in content)
@@ -107,7 +107,7 @@ class _Session(ChatReader):
         return found or self.last
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The last place, and that of the row's name; calls of the stream are not named by it."""
+        """Stores the last place, and the place of a message or of the session under its id."""
         self.last = place
         key = line.value.get("id")
         if isinstance(key, str) and line.value.get("type") in ("message", "session_start"):
@@ -137,12 +137,12 @@ class _Session(ChatReader):
             self.parent_id = known_text(value.get("callingSessionId")) or ""
         self.model = known_text(value.get("model")) or self.model
         self.title = known_text(value.get("sessionTitle")) or known_text(value.get("title")) or self.title
-        lines.count(kind, PASSED)
+        lines.count(kind, NO_EXCHANGE)
         return place
 
     def _message(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], nested: bool) -> TreePlace:
         content, role = message.get("content"), message.get("role")
-        if message.get("visibility") == "user_only":  # a note on the screen, in either role: the model never sees it
+        if message.get("visibility") == "user_only":  # a note on the screen, which the model never sees
             told = f"a note of Droid's to the user: {words_of(content).strip()[:200]}"
             self.reading.skipped.append(Skipped(line.number - 1, redact.text(told)))
             return place
@@ -177,7 +177,7 @@ class _Session(ChatReader):
         return TreePlace(answer)
 
     def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
-        """The end of a run, with the words that it ends with."""
+        """Reads the end of a run, with the final text."""
         answer = place.right_above
         if answer is None or answer.text != text:
             answer = self.answer(line, place)

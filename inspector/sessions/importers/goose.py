@@ -43,13 +43,14 @@ from loop_core.values import (
 )
 
 UNREAD = re.compile(r"Could not interpret tool use parameters")
-"""Goose's text in place of a call whose arguments are not JSON."""
+"""Matches Goose's text in place of a call whose arguments are not JSON."""
 ENDED_EARLY = re.compile(r"EOF while parsing")
-"""The parser's words (serde_json) if the arguments ended in the middle."""
+"""Matches the message of the JSON parser (serde_json) if the arguments ended in the middle."""
 EMPTY = re.compile(r"EOF while parsing a value at line 1 column 0\b")
-"""Its words if there were no arguments: many models send no text for a tool without parameters (goose #1068, #1108)."""
+"""Matches the parser's message if there were no arguments. Many models send no text for a tool without parameters
+(goose #1068, #1108)."""
 _RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
-"""The arguments, which some releases quote after the error."""
+"""Matches the arguments, which some releases quote after the error."""
 TAGS: Mapping[str, str] = {
     "Text": "text", "ToolRequest": "toolRequest", "ToolResponse": "toolResponse", "Thinking": "thinking",
     "Image": "image",
@@ -57,7 +58,7 @@ TAGS: Mapping[str, str] = {
 """Name of a block in the first releases -> its name in later ones."""
 BLOCKS = frozenset({*TAGS.values(), "toolConfirmationRequest", "frontendToolRequest", "redactedThinking",
                     "contextLengthExceeded", "summarizationRequested", "systemNotification"})
-"""The types of blocks by which messages without a line about their session are known."""
+"""The types of blocks by which messages are recognised in a file without a line about its session."""
 Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
 """The blocks of a message, each with its place in the list."""
 FIELDS: Fields = {
@@ -81,7 +82,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _is_message(value: dict[str, Any]) -> bool:
-    """Whether it is a message of the JSON lines, whose blocks no other agent names so."""
+    """Whether a value is a message of the JSON lines, whose blocks have names that no other agent uses."""
     if value.get("role") not in ("user", "assistant") or type(value.get("created")) is not int:
         return False
     content = value.get("content")
@@ -112,7 +113,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _export_rows(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
-    """What `goose session export` writes: the session, and its messages."""
+    """The records in the output of `goose session export`: the session, and its messages."""
     session = {name: value.get(name) for name in ("id", "name", "description", "working_dir", "model_config")}
     yield compact_json({TABLE: "sessions", **session})
     yield from elements(data, "conversation")
@@ -129,7 +130,7 @@ class _Reader(ChatTableReader):
         super().__init__(path, options)
         self.model: str | None = None
         self.written: Any = None
-        """When the last row of an answer was written."""
+        """The time at which the last row of an answer was written."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         # the first line of an older file is its session
@@ -208,7 +209,7 @@ class _Reader(ChatTableReader):
     def _call(
         self, answer: TranscriptAnswer, block: dict[str, Any], call: dict[str, Any], at: At, slice_at: Any
     ) -> None:
-        """A call; one that Goose could not read holds its error instead."""
+        """Adds a call. A call that Goose could not read holds an error instead."""
         key = text_or_none(block.get("id"))
         # A call is {"status", "value"}; where serde wrote it, Rust's own {"Ok": …} or {"Err": …}.
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
@@ -241,7 +242,7 @@ def _message(error: Any) -> str:
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
-    """The result of a tool; a failure holds an error."""
+    """The result of a tool, or its error."""
     result = object_of(block.get("toolResult", block.get("tool_result")))
     value = result.get("value", result.get("Ok"))  # as in `_call`: Goose's own form, or serde's
     content = object_of(value).get("content") if isinstance(value, dict) else value

@@ -34,7 +34,7 @@ ROWS = frozenset({
     "StatusUpdate", "StepBegin", "TurnBegin", "TurnEnd", "CompactionBegin", "CompactionEnd", "ApprovalRequest",
     "ApprovalRequestResolved", "ApprovalResponse", "ToolCallPart", "StepRetry", "SubagentEvent",
 })
-"""Records that are known; those that hold no exchange are counted."""
+"""The known types of records; those that hold no part of an exchange are counted."""
 FIELDS: Fields = {
     "": {"type": (str,), "event": (dict,), "message": (dict,), "model": (str,), "maxTokens": (int,)},
     "event": {
@@ -76,12 +76,13 @@ class KimiReader(ChatReader):
     steered = True
 
 
-_NAME = re.compile(r"[\w-]{1,80}")
-"""The characters of a subagent's id. It names a folder, so it must not lead out of the session's own."""
+_SUBAGENT_ID = re.compile(r"[\w-]{1,80}")
+"""Matches the id of a subagent. The id is the name of a folder, so it must not lead out of the session's folder."""
 
 
 class WireEvent(NamedTuple):
-    """An event of the CLI's wire; `agent` is the id of the subagent that sent it, else of the call that began that."""
+    """An event of the CLI's wire; `agent` is the id of the subagent that sent the event, else of the call that started
+    the subagent."""
 
     kind: Any
     payload: dict[str, Any]
@@ -116,16 +117,16 @@ class KimiCliSession(KimiReader):
         self.sender = ""
         """The id of the subagent whose event is read; empty for the main agent."""
         self.open: dict[str, TranscriptAnswer] = {}
-        """Agent -> the answer of its current step."""
+        """Agent -> the answer of the agent's current step."""
         self.compactions: dict[str, str] = {}
-        """Agent -> the finding about a compaction, for its next answer."""
+        """Agent -> the finding about a compaction, for the agent's next answer."""
         self.sessions: dict[str, str] = {"": ""}
-        """The session of each agent."""
+        """Agent -> the name of the agent's session."""
         self.elsewhere: set[str] = set()
-        """Subagents with files of their own."""
+        """The subagents that have files of their own."""
 
     def lane(self, value: dict[str, Any]) -> str:
-        """The agent whose event it is."""
+        """The agent that sent an event."""
         return event_of(value).agent
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -135,7 +136,7 @@ class KimiCliSession(KimiReader):
         if agent not in self.sessions:
             self.sessions[agent] = below_file(redact.text(f"{title[:80]} ({agent[-8:]})"))
             self.elsewhere |= {agent} if self._has_file(agent) else set()
-        if agent in self.elsewhere:  # else each answer would be counted twice
+        if agent in self.elsewhere:  # its file is read too, and each answer would be counted twice
             self.remarks["are events of subagents, which the files in subagents/ show"] += 1
             return place
         if kind == "TurnBegin":
@@ -154,7 +155,7 @@ class KimiCliSession(KimiReader):
         if kind in ("ContentPart", "ToolCall"):
             return self._part(line, str(kind), payload, place)
         if kind == "ToolCallPart" and self.sender in self.open and isinstance(payload.get("arguments_part"), str):
-            self._more(self.open[self.sender], line, payload["arguments_part"])
+            self._append_arguments(self.open[self.sender], line, payload["arguments_part"])
             return place
         if kind == "StatusUpdate" and isinstance(payload.get("token_usage"), dict):
             answer = self._answer(line, place)
@@ -171,9 +172,9 @@ class KimiCliSession(KimiReader):
         return place
 
     def _has_file(self, agent: str) -> bool:
-        """Whether a file beside this one holds what a subagent did."""
+        """Whether a subagent has a file of its own beside this one."""
         beside = os.path.join(os.path.dirname(self.path), "subagents", agent, "wire.jsonl")
-        if _NAME.fullmatch(agent) is None:
+        if _SUBAGENT_ID.fullmatch(agent) is None:
             return False
         try:
             bounds.check_bounds(beside)
@@ -193,7 +194,7 @@ class KimiCliSession(KimiReader):
             self.open[self.sender] = self.add(answer)
         return self.open[self.sender]
 
-    def _more(self, answer: TranscriptAnswer, line: TranscriptLine, text: str) -> None:
+    def _append_arguments(self, answer: TranscriptAnswer, line: TranscriptLine, text: str) -> None:
         """Appends a piece of arguments to the last call; `--print` mode writes them as they stream."""
         last = answer.parts[-1] if answer.parts else None
         if type(last) is ToolCall:
@@ -224,7 +225,7 @@ class KimiCliSession(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def summarise(self) -> None:
-        """Also says which session the file belongs to."""
+        """Also describes the file's session: its title, its id and its parent."""
         super().summarise()
         folder = os.path.dirname(self.path)
         session = folder.rpartition("/subagents/")[0]
@@ -234,7 +235,7 @@ class KimiCliSession(KimiReader):
 
 
 MARKS = frozenset({"_checkpoint", "_usage", "_system_prompt"})
-"""Roles of rows that are not messages. `_usage` counts the whole context, so it gives no count of an answer."""
+"""The roles of rows that are not messages. `_usage` counts the whole context, not one answer."""
 
 
 class KimiHistory(MessageReader):
@@ -246,5 +247,5 @@ class KimiHistory(MessageReader):
     steered = True
 
     def own(self, text: str) -> bool:
-        """Whether it is a mark or a reminder, which the CLI puts into the history as the user's."""
+        """Whether a text is a mark or a reminder, which the CLI puts into the history in the user's name."""
         return text.startswith(("<system>", "<system-reminder>"))

@@ -27,15 +27,15 @@ from inspector.sessions.transcripts.member_values import known_text, number_of, 
 from loop_core.values import At, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
 CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
-"""Names of the output cap among a generation's parameters."""
+"""The names of the output cap among a generation's parameters."""
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
          "usageDetails": (dict,), "level": (str,), "statusMessage": (str,)},
 }
 LISTS = ("messages", "contents", "prompt", "input")
-"""Members of an input that hold its messages, by instrumentation."""
-_DEEP = 4
-"""The most levels of JSON texts within JSON texts that are parsed."""
+"""The members of an input that may hold its messages; they differ between instrumentations."""
+_MOST_LEVELS = 4
+"""The largest number of levels of JSON within JSON text that are parsed."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -58,8 +58,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Trace(path, options)
     pieces = list(_observations(data))
     reader.title = _title(data)
-    reader.inner = _inner(pieces)
-    pieces.sort(key=_began)  # exports list the newest first
+    reader.inner = _nested_generations(pieces)
+    pieces.sort(key=_start_of)  # exports list the newest first
     return reader.read_records(pieces)
 
 
@@ -76,12 +76,12 @@ def _observations(data: bytes) -> Iterator[Piece]:
         yield number, line, False
 
 
-def _began(piece: Piece) -> tuple[str, int]:
+def _start_of(piece: Piece) -> tuple[str, int]:
     began = object_in(piece[1]).get("startTime")
     return began if isinstance(began, str) else "", piece[0]
 
 
-def _inner(pieces: list[Piece]) -> frozenset[str]:
+def _nested_generations(pieces: list[Piece]) -> frozenset[str]:
     """The generations inside another generation: two instrumentations recorded the same answer."""
     kinds = {value["id"]: value for value in map(object_in, (piece for _, piece, _ in pieces))
              if isinstance(value.get("id"), str)}
@@ -97,7 +97,7 @@ def _title(data: bytes) -> str:
 
 def parse_nested(value: Any) -> Any:
     """A value, parsed once more if an instrumentation stored it as JSON text in JSON."""
-    for _ in range(_DEEP):
+    for _ in range(_MOST_LEVELS):
         if not isinstance(value, str) or value[:1] not in ("{", "[", '"'):
             break
         try:
@@ -108,7 +108,7 @@ def parse_nested(value: Any) -> Any:
 
 
 class ToolRun(NamedTuple):
-    """The observation of a tool: the call that it ran, as far as it is named, and what came of it."""
+    """The observation of a tool: the call that it ran, as far as the observation names it, and the result."""
 
     call: str | None
     name: str
@@ -116,7 +116,7 @@ class ToolRun(NamedTuple):
     result: ToolResultPart
 
     def fits(self, call: ToolCall) -> bool:
-        """Whether it ran this call: by its id, else by the tool's name and the arguments."""
+        """Whether the run belongs to a call: by the call's id, else by the tool's name and the arguments."""
         if self.call is not None:
             return self.call == call.id
         # Pydantic AI and the Agent Framework write words before the name
@@ -164,7 +164,7 @@ MessageKey = tuple[str, tuple[str | None, ...]]
 
 
 def _key(message: SpanMessage) -> MessageKey | None:
-    """What tells a message from others: its text and the ids of its calls."""
+    """The values that identify a message: its text and the ids of its calls."""
     key = (message.text, tuple(call[0] for call in message.calls))
     return key if message.text or any(key[1]) else None
 
@@ -177,19 +177,20 @@ class _Trace(ChatReader):
         super().__init__(path, options)
         self.inner: frozenset[str] = frozenset()
         self.last_input: list[Any] = []
-        """The messages of the last input."""
+        """The messages of the previous generation's input."""
         self.tools: list[ToolRun] = []
-        """Runs of tools that are no call's result yet."""
+        """The tool runs that have not been matched with a call so far."""
         self.known_words: dict[MessageKey, tuple[TranscriptLine, str]] = {}
-        """Message -> the observation around its generation with its stop word."""
+        """Message -> its stop word, with the row of the observation around the generation that has the word."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A generation. Others are counted, and give the tools' results and LangChain's stop words."""
+        """Reads a generation. Other observations are counted; they give the results of tools and LangChain's stop
+        words."""
         value = line.value
         if value.get("type") != "GENERATION":
             kind = value.get("type")
             lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.isupper() else frozenset())
-            self._around(line)
+            self._note_observation(line)
             return place
         if value.get("id") in self.inner:
             self.remarks["tell of an answer that another one around them tells of"] += 1
@@ -207,8 +208,8 @@ class _Trace(ChatReader):
             answer.fail(known_text(value.get("statusMessage")) or "no message", at)
         return TreePlace(answer)
 
-    def _around(self, line: TranscriptLine) -> None:
-        """Keeps of another observation what belongs to an answer: the run of a tool, or LangChain's stop words."""
+    def _note_observation(self, line: TranscriptLine) -> None:
+        """Stores the part of an observation that belongs to answers: the run of a tool, or LangChain's stop words."""
         if line.value.get("type") == "TOOL":
             run = _run_of(line)
             self.tools += [run] if run is not None else []
@@ -229,19 +230,19 @@ class _Trace(ChatReader):
             # an object that is no message shows nothing that was said after an answer
             if text and (place.answer is None or isinstance(value, str) or isinstance(listed, str)):
                 place = self.say(line, place, text, own=place.answer is not None)
-            return self._ran(line, place)
+            return self._add_tool_results(line, place)
         for message in map(message_of, objects_of(self._new_messages(listed))):
             if message.role == "tool" and message.calls:
                 continue  # some instrumentations write the call itself with this role
             results = message.results
-            if not results and _waiting(place, message.role):  # LangChain's handler: the role is the tool's name
+            if not results and _first_open_call(place, message.role):  # LangChain: the role is the tool's name
                 results = (ToolResultPart(None, message.role, message.text),)
             for part in results:
-                key = part.call_id or _waiting(place, part.name) or _waiting(place)
+                key = part.call_id or _first_open_call(place, part.name) or _first_open_call(place)
                 place = self.say(line, place, "", (part._replace(call_id=key),))
             if message.role == "user" and message.text:
                 place = self.say(line, place, message.text, own=bool(message.results))
-        return self._ran(line, place)
+        return self._add_tool_results(line, place)
 
     def _new_messages(self, listed: list[Any]) -> list[Any]:
         """The messages of an input that the input before did not have. Most inputs repeat the history."""
@@ -251,15 +252,15 @@ class _Trace(ChatReader):
             return listed[len(before) :]
         return listed[common_beginning(before, listed, eq) :]
 
-    def _ran(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """The results of an answer's calls from the observations of tools, where no input has them."""
+    def _add_tool_results(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """Adds the results of an answer's calls from the observations of tools, if no input has them."""
         if place.answer is None or place.since is not None:
             return place
         results = self._results(place.answer)
         return self.say(line, place, "", results) if results else place
 
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
-        """What the tools gave for the calls of an answer that no result answers yet."""
+        """The results of tool runs for the calls of an answer that have no result so far."""
         found: list[ToolResultPart] = []
         for call in answer.calls:
             run = next((run for run in self.tools if run.fits(call)), None) if call.id not in answer.results else None
@@ -269,7 +270,7 @@ class _Trace(ChatReader):
         return tuple(found)
 
     def settle(self) -> None:
-        """Also what came of calls whose results no later input has."""
+        """Also adds the results of calls that no later input has."""
         for answer in self.answers:
             results = self._results(answer)
             if results:
@@ -298,7 +299,7 @@ class _Trace(ChatReader):
             answer.word_at, answer.stop = at, answer.stop and answer.stop._replace(evidence=evidence)
 
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
-        """The word of an instrumentation, beside the answer or among the attributes of its span."""
+        """Reads the stop word of an instrumentation, beside the answer or among the attributes of its span."""
         dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
         word = known_text(body.get("finish_reason")) or dumped or word_of(_attributes_of(value))
         key = _key(message_of(body)) if word is None else None
@@ -319,8 +320,9 @@ def _same_role(one: Any, other: Any) -> bool:
     return object_of(one).get("role") == object_of(other).get("role")
 
 
-def _waiting(place: TreePlace, name: str | None = None) -> str | None:
-    """The id of the first call above (of a tool) that no result answers yet: some instrumentations leave ids out."""
+def _first_open_call(place: TreePlace, name: str | None = None) -> str | None:
+    """The id of the first call above a place (of one tool, if its name is given) that has no result so far. Some
+    instrumentations leave out the ids of results."""
     if place.answer is None:
         return None
     done = {part.call_id for row in place.rows() for part in row.results}

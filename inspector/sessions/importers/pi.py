@@ -43,7 +43,7 @@ STOPS: Mapping[str, StopRow] = {
     "error": StopRow(Stop.ERROR, "fatal", "pi's agent loop: refusal, sensitive, and failures of its own"),
     "aborted": StopRow(Stop.CANCELLED, None, "pi docs/session-format.md"),
 }
-"""pi's words, to which it maps the providers' before it stores them."""
+"""Stop word of pi, which maps the providers' words before it stores them -> its meaning."""
 
 
 def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At) -> None:
@@ -89,7 +89,7 @@ def _error(message: str) -> ProviderError:
 
 
 def usage_of(usage: Any, api: str) -> Usage | None:
-    """Token counts in pi's names; its input is without what was cached, unless the total shows that it is within."""
+    """Token counts in pi's names. The input leaves out cached tokens, unless the total shows that it includes them."""
     if not isinstance(usage, dict):
         return None
     given, made, cached, written, total = (count if type(count) is int else None for count in map(
@@ -135,14 +135,14 @@ APIS: Mapping[str, str] = {
     "ollama": "ollama_chat",
     "ollama-chat": "ollama_chat",
 }
-"""pi's names of wire formats."""
+"""pi's name of a wire format -> the wire format."""
 ASSUMED = "openai_chat"
 """The wire format of a message that names none; no fact of the transcript depends on it."""
-PASSED = frozenset({
+NO_EXCHANGE = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
     "branch_summary",
 })
-"""Entries that carry nothing of an exchange."""
+"""The types of entries that hold no part of an exchange."""
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentId": (str,), "message": (dict,)},
     "message": {
@@ -168,7 +168,8 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 OPENCLAW_FOLDER = ".openclaw"
-"""The folder of OpenClaw, which writes pi's format; in other folders the entries show which agent wrote them."""
+"""The name of the folder of OpenClaw, which writes pi's format. In other folders the entries show which agent wrote
+them."""
 
 
 class _Session(TranscriptReader):
@@ -185,21 +186,22 @@ class _Session(TranscriptReader):
         self.header: object = None
         """The id of the first row."""
         self.fork: object = None
-        """The file of the session that this one continues."""
+        """The file of the session that this session continues."""
         if OPENCLAW_FOLDER in os.path.normpath(path).split(os.sep):
             self.writer = "openclaw"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         if line.value.get("type") in ("message", "custom_message"):
             return self._message(line, line.value, place)
-        lines.count(line.value.get("type"), PASSED)
+        lines.count(line.value.get("type"), NO_EXCHANGE)
         if line.value.get("type") == "session":
             self.header, self.fork = line.value.get("id"), line.value.get("parentSession")
         self._other(line, line.value)
         return place
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Also the last place: OpenClaw's first entries name the header as their parent, version 1 names none."""
+        """Also stores the last place, since OpenClaw's first entries name the header as their parent, and version 1 has
+        no parents."""
         super().keep(line, place)
         if line.value.get("type") != "label":
             self.last = place
@@ -211,7 +213,7 @@ class _Session(TranscriptReader):
         super().settle()
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the entry that it names as its parent."""
+        """The place of the entry that an entry names as its parent."""
         if "parentId" not in value:
             return self.last  # version 1: each entry follows the one before
         parent = value["parentId"]
