@@ -2,7 +2,8 @@
 
 A file is one JSON object with steps. A step is a message of the user, or an answer of the agent with its calls, their
 results and its token counts. There is no member for a stop word; some writers put one into `extra`. A step that was
-copied from an earlier trajectory is not a new turn, nor is one that is written a second time, and a step that represents several model calls states their number.
+copied from an earlier trajectory is not a new turn, nor is one that is written a second time. A step that represents
+several model calls states their number.
 Source: Harbor, `docs/trajectory-format`, RFC 0001.
 """
 
