@@ -219,7 +219,7 @@ def test_the_python_client(tmp_path):
         row("StepBegin", n=2), row("ContentPart", type="text", text="Done."), row("TurnEnd"),
         row("TurnBegin", user_input="more"), row("StepBegin", n=1), row("ContentPart", type="text", text="Wai"),
         row("StepInterrupted"), row("StepRetry", error_type="x"), row("CompactionBegin"), head=HEAD), tmp_path)
-    assert stops(seen) == ["max_tokens", "end_turn", "cancelled"]
+    assert stops(seen) == ["max_tokens", "end_turn", "error"]
     first = seen.responses[0].exchange.response
     assert (first.id, first.usage, first.reasoning_content) == ("m1", (6, 9, None, 1), "hm")
     assert seen.responses[0].verdicts[0].call.arguments == cut
@@ -230,6 +230,40 @@ def test_the_python_client(tmp_path):
 
 def wired(kind, **payload):
     return {"timestamp": 1.5, "message": {"type": kind, "payload": payload}}
+
+
+RETRY = wired("StepRetry", n=1, next_attempt=2, max_attempts=3, error_type="APIStatusError", status_code=429)
+BROKEN = "the step failed; Kimi CLI does not record why"
+
+
+@pytest.mark.parametrize(("rows", "said", "told"), [
+    ((), None, BROKEN), ((wired("ContentPart", type="text", text="Hel"),), "Hel", BROKEN),
+    ((RETRY,), None, f"{BROKEN} (an attempt before it ended in APIStatusError, HTTP 429)"),
+    ((wired("StepRetry", n=1, error_type="APIConnectionError"),), None,
+     f"{BROKEN} (an attempt before it ended in APIConnectionError)"),
+    ((RETRY, wired("StepBegin", n=2)), None, BROKEN),
+])
+def test_a_step_of_the_python_client_that_failed_is_an_answer_with_an_error(tmp_path, rows, said, told):
+    seen = shown(session(
+        wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), *rows, wired("StepInterrupted"),
+        wired("TurnBegin", user_input="more"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="Done."),
+        wired("TurnEnd"), head=HEAD), tmp_path)
+    assert (stops(seen), words(seen)) == (["error", "end_turn"], ["ERROR", "END INFERRED"])
+    first = seen.responses[0].exchange
+    assert (first.response.text, first.response.error.message) == (said, told)
+    assert first.request.messages[0].text == "go"
+
+
+def test_a_step_of_the_python_client_that_failed_after_its_answer_leaves_that_as_it_is(tmp_path):
+    seen = shown(session(
+        wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="I "),
+        wired("ToolCall", id="c1", function={"name": "Write", "arguments": "{}"}),
+        wired("StatusUpdate", token_usage={"output": 4}),
+        wired("ToolResult", tool_call_id="c1", return_value={"output": "ok"}), wired("StepInterrupted"), head=HEAD),
+        tmp_path)
+    assert stops(seen) == ["tool_call"]
+    assert rules(seen, 0)[-1] == "transcript.inferred.calls_answered"
+    assert any(f"line 8: {BROKEN}" in note.finding.message for note in seen.findings)
 
 
 def sub(kind, names, **payload):

@@ -20,7 +20,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import first_text, known_text, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, text_or_none
 from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ROWS = frozenset({
@@ -76,6 +76,9 @@ class KimiReader(ChatReader):
     steered = True
 
 
+FAILED = "the step failed; Kimi CLI does not record why"
+"""What `StepInterrupted` says. Kimi CLI writes it if a step ends in an exception (`kimisoul.py`); if the user stops a
+step, it writes nothing. Only before it had a recorded protocol, in November 2025, did it write it for both."""
 _NAME = re.compile(r"[\w-]{1,80}")
 """The characters of a subagent's id. It names a folder, so it must not lead out of the session's own."""
 
@@ -117,6 +120,8 @@ class KimiCliSession(KimiReader):
         """The id of the subagent whose event is read; empty for the main agent."""
         self.open: dict[str, TranscriptAnswer] = {}
         """Agent -> the answer of its current step."""
+        self.failures: dict[str, dict[str, Any]] = {}
+        """Agent -> the last failed request of its current step."""
         self.compactions: dict[str, str] = {}
         """Agent -> the finding about a compaction, for its next answer."""
         self.sessions: dict[str, str] = {"": ""}
@@ -147,8 +152,7 @@ class KimiCliSession(KimiReader):
             self.open.pop(self.sender, None)
             return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
         if kind == "StepInterrupted":
-            self.open.pop(self.sender, None)
-            return place.after(InterimRow(line.number, "the step was interrupted", mark="interrupted"))
+            return self._failure(line, place)
         if kind == "ToolResult":
             return self._result(line, payload, place)
         if kind in ("ContentPart", "ToolCall"):
@@ -163,12 +167,29 @@ class KimiCliSession(KimiReader):
             return place if place.answer is answer else TreePlace(answer)
         if kind == "StepBegin":
             self.open.pop(self.sender, None)
+            self.failures.pop(self.sender, None)
         elif kind == "CompactionBegin":
             self.compactions[self.sender] = f"line {line.number}: the history was compacted before this answer"
         elif kind == "StepRetry":
             self.remarks["note a request that failed and was sent again"] += 1
+            self.failures[self.sender] = payload
         lines.count(line.value.get("type") if kind is None else kind, ROWS)
         return place
+
+    def _failure(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """Reads the end of a step that failed: its answer, which may have no output, ends in an error."""
+        known = self.failures.pop(self.sender, {})
+        answer = self.open.get(self.sender)
+        if answer is not None and answer.usage is not None:  # the counts come with the whole answer
+            self.open.pop(self.sender)
+            return place.after(InterimRow(line.number, FAILED, mark="stopped"))
+        answer = self._answer(line, place)
+        named, status = known_text(known.get("error_type")), number_of(known.get("status_code"))
+        before = f"{named}{'' if status is None else f', HTTP {status}'}"
+        told = f"{FAILED} (an attempt before it ended in {before})" if named else FAILED
+        answer.fail(told, answer.take(line), kind=named)
+        self.open.pop(self.sender)
+        return TreePlace(answer)
 
     def _has_file(self, agent: str) -> bool:
         """Whether a file beside this one holds what a subagent did."""
