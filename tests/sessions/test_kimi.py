@@ -460,3 +460,25 @@ def test_what_the_client_puts_into_the_history_is_not_the_users(tmp_path, text, 
     seen = shown(history({"role": "user", "content": "go"}, spoke(block("Done.")), {"role": "user", "content": text}),
                  tmp_path)
     assert stops(seen) == [stop]
+
+
+@pytest.mark.parametrize(("row", "told", "detail"), [
+    ({"type": "turn.ended", "reason": "failed", "error": {"code": "provider.auth", "message": "the key is wrong"}},
+     "the key is wrong", "fatal"),
+    ({"type": "turn.step.retrying", "stepId": "s1", "errorName": "APIStatusError", "errorMessage": "slow down",
+      "statusCode": 429}, "slow down", "retryable"),
+    ({"type": "turn.step.retrying", "stepId": "other", "errorMessage": "slow down"}, None, "fatal"),
+    ({"type": "turn.ended", "reason": "failed", "error": {"code": "provider.auth"}}, None, "fatal"),
+])
+def test_the_row_after_a_failed_step_has_its_error(tmp_path, row, told, detail):
+    seen = shown(session(prompt("go"), request(), begin(), end(finishReason="error"), row), tmp_path)
+    first = seen.responses[0].exchange.response
+    assert (first.error and first.error.message, first.stop_reason.normalized, first.stop_reason.detail) == (
+        told, "error", detail)
+    assert words(seen) == ["ERROR"]
+
+
+def test_the_error_of_a_turn_is_not_that_of_a_step_that_ended_well(tmp_path):
+    failed = {"type": "turn.ended", "reason": "failed", "error": {"code": "hook", "message": "a hook failed"}}
+    seen = shown(session(prompt("go"), request(), begin(), text("Hi"), end(finishReason="end_turn"), failed), tmp_path)
+    assert (stops(seen), seen.responses[0].exchange.response.error) == (["end_turn"], None)

@@ -24,6 +24,7 @@ from inspector.sessions.importers.kimi_cli import (
 from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.reasons import provider_reason, table_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
@@ -114,6 +115,15 @@ def title_of(path: str) -> str:
     return f"{title} › {agent}" if title and agent != "main" else title or ""
 
 
+def _explain(answer: TranscriptAnswer | None, line: TranscriptLine, told: Any, kind: Any, status: Any) -> None:
+    """Adds its message to the error of a step; Kimi Code writes that one in a row after the end of the step."""
+    message = known_text(told)
+    if answer is None or answer.error is not None or answer.stop is None or answer.stop.normalized is not Stop.ERROR:
+        return
+    if message is not None:
+        answer.fail(message, answer.take(line), http_status(status), known_text(kind), "error")
+
+
 def _content(answer: TranscriptAnswer, part: Any, find: Callable[[], str | None]) -> None:
     """A part of an answer that is no call."""
     kind = part.get("type") if isinstance(part, dict) else "part"
@@ -173,10 +183,14 @@ class _Session(KimiReader):
             self.prompt = (line.number, text_of(value.get("input")))
         elif kind == "turn.ended":
             place = self._empty_step(place)
-            reason = value.get("reason")
+            reason, error = value.get("reason"), object_of(value.get("error"))
             if reason in (None, "completed"):
                 return place.after(InterimRow(line.number, "turn.ended", mark="ended"))
+            _explain(place.answer, line, error.get("message"), error.get("code"), None)
             return place.after(InterimRow(line.number, f"the turn ended ({reason})", mark="stopped"))
+        elif kind == "turn.step.retrying":
+            failed = self.steps.get(str(value.get("stepId")))
+            _explain(failed, line, value.get("errorMessage"), value.get("errorName"), value.get("statusCode"))
         elif kind == "context.apply_compaction":
             self.compacted = f"line {line.number}: the history was compacted before this answer"
         lines.count(kind, ROWS)
