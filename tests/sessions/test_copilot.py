@@ -153,7 +153,8 @@ def test_the_events_of_a_subagent_are_known_by_its_id(tmp_path, both, named):
     begun = {**event("subagent.started", toolCallId="c1", agentDisplayName="Explore"), **named}
     seen = shown(file(user("go"), said("", call({"prompt": "look"})), begun, inner(user("look")),
                       inner(said("", call({"a": 1}, "c2"), key="m8", **both)), inner(result("x", "c2", **both)),
-                      inner(said("Inside.", key="m9", **both)), result("Inside."), said("Outside.", key="m2")), tmp_path)
+                      inner(said("Inside.", key="m9", **both)), result("Inside."), said("Outside.", key="m2")),
+                 tmp_path)
     assert [turn.run.record.user_text for turn in seen.turns] == ["go", "look"]
     assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "Inside.", "Outside."]
     name = "› Explore" if both or named else "› subagent"

@@ -482,3 +482,45 @@ def test_the_error_of_a_turn_is_not_that_of_a_step_that_ended_well(tmp_path):
     failed = {"type": "turn.ended", "reason": "failed", "error": {"code": "hook", "message": "a hook failed"}}
     seen = shown(session(prompt("go"), request(), begin(), text("Hi"), end(finishReason="end_turn"), failed), tmp_path)
     assert (stops(seen), seen.responses[0].exchange.response.error) == (["end_turn"], None)
+
+
+def turn(key, said, answer):
+    return prompt(said), begin(key), text(answer, key), end(key, finishReason="end_turn")
+
+
+def follows(seen, at):
+    """The id of the answer that an answer follows in the history."""
+    return seen.responses[at].exchange.request.previous_id
+
+
+@pytest.mark.parametrize(("count", "before"), [(1, "s1"), (2, None), (3, "s2"), (0, "s2"), (None, "s2")])
+def test_turns_that_the_user_took_back_are_a_branch(tmp_path, count, before):
+    seen = shown(session(*turn("s1", "one", "A"), *turn("s2", "two", "B"), {"type": "context.undo", "count": count},
+                         *turn("s3", "three", "C")), tmp_path)
+    assert (len(seen.turns), follows(seen, 2)) == (3, before and f"chatcmpl-{before}")
+    assert "records that take back messages of the user: 1" in "\n".join(seen.inputs[0].notices)
+
+
+def test_a_steered_message_is_no_turn_that_can_be_taken_back(tmp_path):
+    steer = prompt("faster")
+    steer["message"]["origin"]["inTurn"] = True
+    seen = shown(session(prompt("one"), begin(), text("A"), end(finishReason="tool_use"), steer,
+                         begin("s2"), text("B", "s2"), end("s2", finishReason="end_turn"),
+                         {"type": "context.undo", "count": 1}, *turn("s3", "three", "C")), tmp_path)
+    assert follows(seen, 2) is None
+
+
+def test_a_cleared_context_begins_a_conversation(tmp_path):
+    seen = shown(session(*turn("s1", "one", "A"), {"type": "context.clear"}, *turn("s2", "two", "B"),
+                         {"type": "context.undo", "count": 2}), tmp_path)
+    assert len({each.conversation for each in seen.turns}) == 2
+
+
+@pytest.mark.parametrize(("trigger", "before"), [("user-slash", "s1"), ("model", None)])
+def test_a_skill_that_the_user_called_by_its_name_is_a_message_of_the_user(tmp_path, trigger, before):
+    called = prompt("use the skill", "skill_activation")
+    called["message"]["origin"]["trigger"] = trigger
+    seen = shown(session(*turn("s1", "one", "A"), called, begin("s2"), text("B", "s2"),
+                         end("s2", finishReason="end_turn"), {"type": "context.undo", "count": 1},
+                         *turn("s3", "three", "C")), tmp_path)
+    assert follows(seen, 2) == (before and f"chatcmpl-{before}")

@@ -30,7 +30,12 @@ ROWS = frozenset({
     "plugin.session_start", "runtime.set_binding", "token_counting.measured", "token_counting.turn_recorded",
     "plan_mode.enter", "plan_mode.exit", "full_compaction.begin", "full_compaction.complete", "step.begin",
     "agent.message.appended", "agent.turn.started", "agent.turn.ended", "prompt.accepted", "task.started",
-    "task.terminated", "interaction.request", "interaction.resolved", "turn.step.retrying", "tools.update_store",
+    "task.terminated", "interaction.request", "interaction.resolved", "turn.step.retrying", "turn.step.interrupted",
+    "tools.update_store", "tools.register_user_tool", "tools.unregister_user_tool", "tools.reset_active_tools",
+    "context.clear", "context.undo", "forked", "prompt.aborted", "prompt.completed", "prompt.steered",
+    "full_compaction.cancel", "token_counting.rebased", "token_counting.truncated", "plan_mode.cancel", "plan.revision",
+    "goal.create", "goal.update", "goal.clear", "mcp.tools_discovered", "interruptionReminder.recorded",
+    "file_history.checkpoint", "file_history.tracked", "task.waitDelivered",
     "StatusUpdate", "StepBegin", "TurnBegin", "TurnEnd", "CompactionBegin", "CompactionEnd", "ApprovalRequest",
     "ApprovalRequestResolved", "ApprovalResponse", "ToolCallPart", "StepRetry", "SubagentEvent",
 })
