@@ -3,7 +3,8 @@
 A line is an event; its `parentId` is the event before, so the events form no tree. The stop reason, in OpenAI's words,
 and the output cap are in an event that is never written to disk (`assistant.usage` is ephemeral): only the output of
 `copilot --output-format json`, or what a client of the SDK stores, can contain it. The events of a subagent are in the
-same file, marked with its id (`agentId`) or, in older files, with the call that began it. Older files are one object each, with the messages that were sent.
+same file, marked with its id (`agentId`) or, in older files, with the call that began it. Older files are one object
+each, with the messages that were sent.
 Source: @github/copilot-sdk 1.0.14.
 """
 
