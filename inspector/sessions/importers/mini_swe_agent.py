@@ -201,6 +201,7 @@ def take_response(
     take_provider_word(answer, value, at, *path)
     counts = object_of(value.get("usage"))
     if counts:
-        answer.usage = Usage(*counts_of(counts, "input_tokens", "output_tokens"),
-                             number_of(object_of(counts.get("output_tokens_details")).get("reasoning_tokens")),
-                             number_of(object_of(counts.get("input_tokens_details")).get("cached_tokens")))
+        given, made = counts_of(counts, "input_tokens", "output_tokens")
+        thought = number_of(object_of(counts.get("output_tokens_details")).get("reasoning_tokens"))
+        cached = number_of(object_of(counts.get("input_tokens_details")).get("cached_tokens"))
+        answer.usage = Usage(given, made, thought, cached)
