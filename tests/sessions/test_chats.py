@@ -520,6 +520,14 @@ def test_what_crush_adds_opens_no_turn_and_a_summary_is_told(tmp_path):
     assert "hold the summary of a compacted history: 1" in notices(seen)
 
 
+@pytest.mark.parametrize(("word", "stop", "rule"), [
+    ("end_turn", "end_turn", "transcript.inferred.turn_ended"), ("canceled", "cancelled", "crush.finish_reasons"),
+])
+def test_the_word_of_a_summary_of_crush_does_not_say_how_the_model_ended(tmp_path, word, stop, rule):
+    seen = look("crush", tmp_path, [GO, crush(wrote(), finish(word), is_summary_message=1)])
+    assert (stops(seen), rules(seen)[-1]) == ([stop], rule)
+
+
 def test_a_child_session_of_crush_is_named_below_its_parent(tmp_path):
     seen = look("crush", tmp_path, [
         GO, crush(wrote(), finish()), {**GO, "session_id": "s2"}, {**crush(wrote(), finish()), "session_id": "s2"}],
