@@ -207,3 +207,16 @@ def test_a_record_that_shortens_results_is_counted_by_its_name(tmp_path):
     seen = shown(lines(GO, said("g1", "Look.", call(key="c1")), patch, said("g2", "Done.")), tmp_path)
     assert "records that hold no exchange: $patch (1)" in notices(seen)
     assert seen.responses[1].exchange.request.messages[0].results[0].text == "ok"
+
+
+@pytest.mark.parametrize(("said_", "rule"), [
+    ("<session_context>\nToday is Sunday.\n</session_context>", "transcript.absent"),
+    ("<hook_context>x</hook_context>", "transcript.absent"),
+    ("\n<state_snapshot>x</state_snapshot>", "transcript.absent"),
+    ("<b>bold</b>", "transcript.inferred.user_went_on"),
+    ("<hook_context>x</hook_context>|more", "transcript.inferred.user_went_on"),
+])
+def test_a_text_that_gemini_cli_puts_into_the_history_is_no_message_of_the_user(said_, rule, tmp_path):
+    later = [row("c1", "user", [{"text": each} for each in said_.split("|")]), GO, said("g1", "Done.")]
+    seen = shown(lines(GO, said("g1", "Done."), {"$set": {"messages": later}}), tmp_path)
+    assert (stops(seen)[0], rules(seen)[-1]) == ("unknown" if rule == "transcript.absent" else "end_turn", rule)

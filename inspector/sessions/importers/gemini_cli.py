@@ -53,6 +53,8 @@ MODEL = frozenset({"gemini", "model", "assistant"})
 """Types of a message of the model; older files use the other two."""
 NOTES = frozenset({"info", "error", "warning"})
 """Types of rows that were only shown on the screen."""
+OWN = ("<session_context>", "<hook_context>", "<state_snapshot>")
+"""Beginnings of texts that Gemini CLI puts into the history in the user's name (`sessionUtils.ts`)."""
 PATCH = "$patch"
 """The name of a record that shortens stored results or leaves messages out of the model's history. What it changes was
 read before."""
@@ -178,7 +180,8 @@ class _Chat(ChatReader):
         fresh = [result for result in map(response_of, given) if result.call_id not in self.answered]
         text = words_of(line.value)
         self.answered.update(result.call_id for result in fresh)
-        return self.say(line, place, text, tuple(fresh)) if text or fresh or not given else place
+        own = bool(text) and all(str(part.get("text")).lstrip().startswith(OWN) for _, part in parts_of(line.value))
+        return self.say(line, place, text, tuple(fresh), own=own) if text or fresh or not given else place
 
     def _split_answer(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
         """The answer above, if this message holds only its calls: a note on the screen may split an answer in two."""
