@@ -229,6 +229,12 @@ def seam(look: JudgedTurn) -> str:
 def broke(look: JudgedTurn) -> str:
     """How an answer broke off: in the middle of a stream or body, or with a word that means no reason."""
     response = look.exchange.response
+    if look.exchange.recorder is not None:  # its rows are not the provider's bytes
+        return f"did not finish the answer ({budget(look)})"
+    return f"{_broke_off(look, response)} ({response.size:,} bytes)"
+
+
+def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
     if nothing_read(look):
         return f"sent nothing that {response.api} defines as an answer"
     if told := behind(look):

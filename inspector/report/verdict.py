@@ -211,7 +211,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "check the address, the network and the server; no answer began"),
     VerdictRow("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.is_repaired,
-        lambda look: f"{say.who(look)} {say.broke(look)} ({look.exchange.response.size:,} bytes)",
+        lambda look: f"{say.who(look)} {say.broke(look)}",
         situation),
     VerdictRow("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,

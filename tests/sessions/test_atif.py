@@ -114,3 +114,24 @@ def test_a_key_in_the_name_of_the_agents_model_is_masked(tmp_path):
     models = [exchange.response.model for exchange in open_paths([str(path)]).exchanges]
     assert key not in models
     assert any(model is not None and "masked" in model for model in models)
+
+
+def test_a_step_that_is_written_a_second_time_is_one_answer(tmp_path):
+    made = agent(tool_calls=[CALL], observation=RESULTS)
+    own = agent("Mine.", timestamp="2026-02-01T00:00:03Z")
+    child = {"agent": {"name": "helper"}, "steps": [{"step_id": 7, **made}, own]}
+    seen = shown(atif(user(), made, made, agent("Done."), subagent_trajectories=[child]), tmp_path)
+    assert [each.exchange.response.text for each in seen.responses] == ["Look.", "Done.", "Mine."]
+    assert "steps that repeat a step before them, with its time: 2" in notices(seen)
+
+
+@pytest.mark.parametrize("second", [
+    agent(timestamp="2026-02-01T00:00:02Z"), agent(metrics={"completion_tokens": 7}), agent("Look!"),
+])
+def test_steps_that_differ_in_anything_are_two_answers(second, tmp_path):
+    assert len(shown(atif(user(), agent(), second), tmp_path).responses) == 2
+
+
+def test_equal_steps_without_a_time_are_two_answers(tmp_path):
+    timeless = {"source": "agent", "message": "ok"}
+    assert len(shown(atif(user(), timeless, timeless), tmp_path).responses) == 2

@@ -80,12 +80,20 @@ def function(arguments: Any = '{"a": 1}', key: str = "c1") -> Row:
     ("tool_calls", "tool_call", "hermes.finish_reasons"), ("content_filter", "safety_blocked", "hermes.finish_reasons"),
     ("verification_required", "end_turn", "hermes.finish_reasons"),
     ("verify_hook_continue", "end_turn", "hermes.finish_reasons"),
-    ("kanban_terminal_required", "end_turn", "hermes.finish_reasons"), ("incomplete", "unknown", "unknown_word"),
+    ("kanban_terminal_required", "end_turn", "hermes.finish_reasons"),
+    ("incomplete", "interrupted", "hermes.finish_reasons"), ("error", "error", "hermes.finish_reasons"),
+    ("brand_new", "unknown", "unknown_word"),
 ])
 def test_the_words_of_hermes(tmp_path, word, stop, rule):
     seen = look("hermes", tmp_path, [ASKED, {"role": "assistant", "content": "hi", "finish_reason": word}])
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.recorder", rule]
+
+
+def test_an_answer_that_hermes_says_is_not_finished_is_quoted_and_no_bytes_are_spoken_of(tmp_path):
+    seen = look("hermes", tmp_path, [ASKED, {"role": "assistant", "content": "hi", "finish_reason": "incomplete"}])
+    assert (words(seen), seen.turns[0].verdict.sentence) == (
+        ["INTERRUPTED"], 'openai_chat did not finish the answer ("incomplete" as the recorder says)')
 
 
 def test_a_session_of_hermes_has_calls_results_and_its_model(tmp_path):
@@ -303,6 +311,14 @@ def test_a_call_that_goose_could_not_read(tmp_path, error, stop, arguments):
     assert [noted.finding.rule for noted in seen.findings].count("transcript.unread_call") == 1
 
 
+@pytest.mark.parametrize("kind", ["toolRequest", "frontendToolRequest"])
+@pytest.mark.parametrize(("arguments", "stop"), [('{"a": 1}', "unknown"), ('{"a": "b', "max_tokens")])
+def test_arguments_of_goose_that_are_a_text_are_the_models(tmp_path, kind, arguments, stop):
+    made = {**request(status="success", value={"name": "write", "arguments": arguments}), "type": kind}
+    seen = look("goose", tmp_path, goose(("user", [said("go")]), ("assistant", [made])))
+    assert (stops(seen), calls(seen)) == ([stop], [("write", arguments, stop == "unknown")])
+
+
 def test_older_lines_of_goose_are_read(tmp_path):
     lines = [{"working_dir": "/w", "description": "D", "message_count": 2},
              {"role": "user", "created": 1, "content": [said("go")]},
@@ -504,6 +520,14 @@ def test_what_crush_adds_opens_no_turn_and_a_summary_is_told(tmp_path):
     assert "hold the summary of a compacted history: 1" in notices(seen)
 
 
+@pytest.mark.parametrize(("word", "stop", "rule"), [
+    ("end_turn", "end_turn", "transcript.inferred.turn_ended"), ("canceled", "cancelled", "crush.finish_reasons"),
+])
+def test_the_word_of_a_summary_of_crush_does_not_say_how_the_model_ended(tmp_path, word, stop, rule):
+    seen = look("crush", tmp_path, [GO, crush(wrote(), finish(word), is_summary_message=1)])
+    assert (stops(seen), rules(seen)[-1]) == ([stop], rule)
+
+
 def test_a_child_session_of_crush_is_named_below_its_parent(tmp_path):
     seen = look("crush", tmp_path, [
         GO, crush(wrote(), finish()), {**GO, "session_id": "s2"}, {**crush(wrote(), finish()), "session_id": "s2"}],
@@ -677,3 +701,31 @@ def test_their_files_are_found(tmp_path):
         os.utime(path, (100 - at, 100 - at))
         expected.append((str(path), agent))
     assert [(each.path, each.agent) for each in transcripts({"HOME": str(tmp_path)})] == expected
+
+
+def amp_call(**more: Any) -> Row:
+    return {"type": "tool_use", "id": "c1", "name": "write", **more}
+
+
+@pytest.mark.parametrize(("more", "arguments", "closed"), [
+    ({"input": '{"a": 1}'}, '{"a": 1}', True), ({"input": '{"a": "b'}, '{"a": "b', True),
+    ({"input": {}, "complete": False, "inputPartialJSON": {"json": '{"a": "b'}}, '{"a": "b', False),
+    ({"complete": False, "inputPartialJSON": {"json": '{"a": "b'}, "inputIncomplete": {"a": "b"}}, '{"a": "b', False),
+    ({"input": {}, "complete": True, "inputPartialJSON": {"json": '{"a": 1}'}}, '{"a": 1}', True),
+    ({"input": {"a": 1}, "complete": True, "inputPartialJSON": {"json": '{"a": '}}, '{"a": 1}', True),
+    ({"input": {}, "complete": False, "inputPartialJSON": {"json": ""}}, "{}", False),
+])
+def test_arguments_of_amp_are_an_object_or_the_models_text(tmp_path, more, arguments, closed):
+    (facts,) = shown(thread(amp_user(said("go")), amp(amp_call(**more), word="tool_use")), tmp_path,
+                     name="T-1.json").responses
+    (call,) = facts.exchange.response.tool_calls
+    assert (" ".join(call.arguments.split()).replace("{ ", "{").replace(" }", "}"), call.closed) == (arguments, closed)
+
+
+@pytest.mark.parametrize(("text", "word", "verdict"), [
+    ('{"a": 1}', "tool_use", "COMPLETE SO FAR"), ('{"a": "b', "tool_use", "CALL HELD"),
+    ('{"a": "b', "max_tokens", "CALL HELD"),
+])
+def test_a_cut_text_of_arguments_of_amp_is_held(tmp_path, text, word, verdict):
+    seen = shown(thread(amp_user(said("go")), amp(amp_call(input=text), word=word)), tmp_path, name="T-1.json")
+    assert words(seen) == [verdict]

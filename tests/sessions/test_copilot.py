@@ -144,6 +144,29 @@ def test_each_subagent_is_a_session_below_the_files(tmp_path):
     assert names == ["s", "s › Explore", "s › Explore (c2)", "s › Task"]
 
 
+@pytest.mark.parametrize("both", [{}, {"parentToolCallId": "c1"}])
+@pytest.mark.parametrize("named", [{"agentId": "a-1"}, {}])
+def test_the_events_of_a_subagent_are_known_by_its_id(tmp_path, both, named):
+    def inner(row):
+        return {**row, "agentId": "a-1"}
+
+    begun = {**event("subagent.started", toolCallId="c1", agentDisplayName="Explore"), **named}
+    seen = shown(file(user("go"), said("", call({"prompt": "look"})), begun, inner(user("look")),
+                      inner(said("", call({"a": 1}, "c2"), key="m8", **both)), inner(result("x", "c2", **both)),
+                      inner(said("Inside.", key="m9", **both)), result("Inside."), said("Outside.", key="m2")),
+                 tmp_path)
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "look"]
+    assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "Inside.", "Outside."]
+    name = "› Explore" if both or named else "› subagent"
+    assert [facts.exchange.session for facts in seen.responses] == ["", name, name, ""]
+
+
+def test_an_abort_that_is_not_the_users_names_its_reason(tmp_path):
+    seen = shown(file(user("go"), said("Half"), event("abort", reason="autopilot_credit_limit")), tmp_path)
+    assert stops(seen) == ["unknown"]
+    assert any("Copilot CLI stopped the run (autopilot_credit_limit)" in each.finding.message for each in seen.findings)
+
+
 def test_an_abort_and_a_failure(tmp_path):
     seen = shown(file(user("go"), said("Half"), event("abort", reason="user"), user("again"),
                       event("session.error", errorType="query", message="Bad request", statusCode=400)), tmp_path)

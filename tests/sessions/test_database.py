@@ -1,12 +1,13 @@
 """Databases of agents: read with the log beside them while they are written, and nothing is left or changed there."""
 
+import gzip
 import os
 import sqlite3
 from contextlib import closing
 
 import pytest
 
-from inspector.sessions import intake
+from inspector.sessions import intake, open_paths
 from inspector.sessions.importers.database import has, schema, snapshot
 from inspector.sessions.recording import UnreadableError
 
@@ -22,6 +23,19 @@ def live(tmp_path):
         writer.execute("INSERT INTO message VALUES ('m1', '{}')")
         writer.commit()
         yield str(path)
+
+
+@pytest.mark.parametrize(("pack", "told"), [
+    (gzip.compress, "a compressed database, which has to be unpacked first"),
+    (lambda data: data[:40], "a database that cannot be read"),
+])
+def test_a_database_that_is_not_read_says_why(tmp_path, live, pack, told):
+    path = tmp_path / "packed.db"
+    with open(live, "rb") as file:
+        path.write_bytes(pack(file.read()))
+    error = str(open_paths([str(path)]).inputs[0].error)
+    assert f"packed.db: {told}: " in error
+    assert "\n" not in error
 
 
 def test_rows_that_stand_in_the_log_are_read(live):

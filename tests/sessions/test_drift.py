@@ -104,7 +104,11 @@ KNOWN = {
         "permission.set_mode plan_mode.enter plan_mode.exit plugin.session_start profile.bind prompt.accepted "
         "runtime.set_binding step.begin task.started task.terminated token_counting.measured "
         "token_counting.turn_recorded tools.set_active_tools tools.update_store turn.cancel turn.ended "
-        "turn.prompt turn.steer turn.step.retrying usage.record"),
+        "turn.prompt turn.steer turn.step.retrying usage.record turn.step.interrupted tools.register_user_tool "
+        "tools.unregister_user_tool tools.reset_active_tools context.clear context.undo forked prompt.aborted "
+        "prompt.completed prompt.steered full_compaction.cancel token_counting.rebased token_counting.truncated "
+        "plan_mode.cancel plan.revision goal.create goal.update goal.clear mcp.tools_discovered "
+        "interruptionReminder.recorded file_history.checkpoint file_history.tracked task.waitDelivered"),
     "copilot": (
         "session.idle assistant.turn_end tool.progress user.cleared system.notification hook.start subagent.started "
         "skill.invoked permission.requested model.changed result"),

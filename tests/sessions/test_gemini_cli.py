@@ -166,3 +166,57 @@ def test_an_odd_member_and_an_unknown_type_are_told(tmp_path):
     told = notices(shown(json.dumps({**GEMINI, "messages": rows}), tmp_path))
     assert "message 2: tokens is a number, and an object was expected" in told
     assert "records of unknown type were passed over: hologram (1)" in told
+
+
+def test_messages_that_set_replaces_repeat_calls_thoughts_and_results_in_their_parts(tmp_path):
+    made = {"functionCall": {"id": "c1", "name": "run", "args": {"command": "ls"}}}
+    result = {"functionResponse": {"id": "c1", "name": "run", "response": {"output": "ok"}}}
+    first = said("g1", "Look.", call(key="c1"), thoughts=[{"subject": "Plan", "description": "look"}])
+    parts = [{"text": "**Plan** look", "thought": True}, {"text": "Look."}, made]
+    later = [GO, {**first, "content": parts}, row("r1", "user", [result]), said("g2", "Done.")]
+    seen = shown(lines(GO, first, said("g2", "Done."), {"$set": {"messages": later}}, row("u2", "user", "more"),
+                       said("g3", "Well.")), tmp_path)
+    assert [each.exchange.response.text for each in seen.responses] == ["Look.", "Done.", "Well."]
+    assert [part.text for part in seen.responses[0].exchange.response.parts[:2]] == ["**Plan** look", "Look."]
+    assert [one.name for one in seen.responses[0].exchange.response.tool_calls] == ["run"]
+    assert places(seen) == [["request", "tool_result"], ["request"]]
+    assert rules(seen, 1)[-1] == "transcript.inferred.user_went_on"
+    assert "record 5: the user went on" in seen.responses[1].exchange.response.findings[-1].message
+
+
+def test_calls_and_results_that_only_the_parts_have_are_read(tmp_path):
+    made = {"functionCall": {"id": "c1", "name": "run", "args": {"command": "ls"}}}
+    failed = {"functionResponse": {"id": "c1", "name": "run", "response": {"error": "no such file"}}}
+    seen = shown(chat(GO, row("g1", "gemini", [{"text": "Look."}, made], model="m"), row("r1", "user", [failed]),
+                      row("g2", "gemini", [{"text": "Done."}], model="m")), tmp_path)
+    assert places(seen) == [["request", "tool_result"]]
+    assert json.loads(seen.responses[0].exchange.response.tool_calls[0].arguments) == {"command": "ls"}
+    result = seen.responses[1].exchange.request.messages[0].results[0]
+    assert (result.call_id, result.text, result.is_error) == ("c1", "no such file", True)
+
+
+@pytest.mark.parametrize("key", [{"id": "run-1768510312836-c85bc7"}, {}])
+def test_a_call_that_stands_in_the_parts_as_well_is_one_call(key, tmp_path):
+    parts = [{"text": "Look."}, {"functionCall": {**key, "name": "run", "args": {"command": "ls"}}}]
+    seen = shown(chat(GO, said("g1", parts, call())), tmp_path)
+    assert len(seen.responses[0].exchange.response.tool_calls) == 1
+
+
+def test_a_record_that_shortens_results_is_counted_by_its_name(tmp_path):
+    patch = {"$patch": {"id": "g1", "toolCalls": [{"id": "c1", "result": None}]}}
+    seen = shown(lines(GO, said("g1", "Look.", call(key="c1")), patch, said("g2", "Done.")), tmp_path)
+    assert "records that hold no exchange: $patch (1)" in notices(seen)
+    assert seen.responses[1].exchange.request.messages[0].results[0].text == "ok"
+
+
+@pytest.mark.parametrize(("said_", "rule"), [
+    ("<session_context>\nToday is Sunday.\n</session_context>", "transcript.absent"),
+    ("<hook_context>x</hook_context>", "transcript.absent"),
+    ("\n<state_snapshot>x</state_snapshot>", "transcript.absent"),
+    ("<b>bold</b>", "transcript.inferred.user_went_on"),
+    ("<hook_context>x</hook_context>|more", "transcript.inferred.user_went_on"),
+])
+def test_a_text_that_gemini_cli_puts_into_the_history_is_no_message_of_the_user(said_, rule, tmp_path):
+    later = [row("c1", "user", [{"text": each} for each in said_.split("|")]), GO, said("g1", "Done.")]
+    seen = shown(lines(GO, said("g1", "Done."), {"$set": {"messages": later}}), tmp_path)
+    assert (stops(seen)[0], rules(seen)[-1]) == ("unknown" if rule == "transcript.absent" else "end_turn", rule)

@@ -219,7 +219,7 @@ def test_the_python_client(tmp_path):
         row("StepBegin", n=2), row("ContentPart", type="text", text="Done."), row("TurnEnd"),
         row("TurnBegin", user_input="more"), row("StepBegin", n=1), row("ContentPart", type="text", text="Wai"),
         row("StepInterrupted"), row("StepRetry", error_type="x"), row("CompactionBegin"), head=HEAD), tmp_path)
-    assert stops(seen) == ["max_tokens", "end_turn", "cancelled"]
+    assert stops(seen) == ["max_tokens", "end_turn", "error"]
     first = seen.responses[0].exchange.response
     assert (first.id, first.usage, first.reasoning_content) == ("m1", (6, 9, None, 1), "hm")
     assert seen.responses[0].verdicts[0].call.arguments == cut
@@ -230,6 +230,40 @@ def test_the_python_client(tmp_path):
 
 def wired(kind, **payload):
     return {"timestamp": 1.5, "message": {"type": kind, "payload": payload}}
+
+
+RETRY = wired("StepRetry", n=1, next_attempt=2, max_attempts=3, error_type="APIStatusError", status_code=429)
+BROKEN = "the step failed; Kimi CLI does not record why"
+
+
+@pytest.mark.parametrize(("rows", "said", "told"), [
+    ((), None, BROKEN), ((wired("ContentPart", type="text", text="Hel"),), "Hel", BROKEN),
+    ((RETRY,), None, f"{BROKEN} (an attempt before it ended in APIStatusError, HTTP 429)"),
+    ((wired("StepRetry", n=1, error_type="APIConnectionError"),), None,
+     f"{BROKEN} (an attempt before it ended in APIConnectionError)"),
+    ((RETRY, wired("StepBegin", n=2)), None, BROKEN),
+])
+def test_a_step_of_the_python_client_that_failed_is_an_answer_with_an_error(tmp_path, rows, said, told):
+    seen = shown(session(
+        wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), *rows, wired("StepInterrupted"),
+        wired("TurnBegin", user_input="more"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="Done."),
+        wired("TurnEnd"), head=HEAD), tmp_path)
+    assert (stops(seen), words(seen)) == (["error", "end_turn"], ["ERROR", "END INFERRED"])
+    first = seen.responses[0].exchange
+    assert (first.response.text, first.response.error.message) == (said, told)
+    assert first.request.messages[0].text == "go"
+
+
+def test_a_step_of_the_python_client_that_failed_after_its_answer_leaves_that_as_it_is(tmp_path):
+    seen = shown(session(
+        wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="I "),
+        wired("ToolCall", id="c1", function={"name": "Write", "arguments": "{}"}),
+        wired("StatusUpdate", token_usage={"output": 4}),
+        wired("ToolResult", tool_call_id="c1", return_value={"output": "ok"}), wired("StepInterrupted"), head=HEAD),
+        tmp_path)
+    assert stops(seen) == ["tool_call"]
+    assert rules(seen, 0)[-1] == "transcript.inferred.calls_answered"
+    assert any(f"line 8: {BROKEN}" in note.finding.message for note in seen.findings)
 
 
 def sub(kind, names, **payload):
@@ -426,3 +460,67 @@ def test_what_the_client_puts_into_the_history_is_not_the_users(tmp_path, text, 
     seen = shown(history({"role": "user", "content": "go"}, spoke(block("Done.")), {"role": "user", "content": text}),
                  tmp_path)
     assert stops(seen) == [stop]
+
+
+@pytest.mark.parametrize(("row", "told", "detail"), [
+    ({"type": "turn.ended", "reason": "failed", "error": {"code": "provider.auth", "message": "the key is wrong"}},
+     "the key is wrong", "fatal"),
+    ({"type": "turn.step.retrying", "stepId": "s1", "errorName": "APIStatusError", "errorMessage": "slow down",
+      "statusCode": 429}, "slow down", "retryable"),
+    ({"type": "turn.step.retrying", "stepId": "other", "errorMessage": "slow down"}, None, "fatal"),
+    ({"type": "turn.ended", "reason": "failed", "error": {"code": "provider.auth"}}, None, "fatal"),
+])
+def test_the_row_after_a_failed_step_has_its_error(tmp_path, row, told, detail):
+    seen = shown(session(prompt("go"), request(), begin(), end(finishReason="error"), row), tmp_path)
+    first = seen.responses[0].exchange.response
+    assert (first.error and first.error.message, first.stop_reason.normalized, first.stop_reason.detail) == (
+        told, "error", detail)
+    assert words(seen) == ["ERROR"]
+
+
+def test_the_error_of_a_turn_is_not_that_of_a_step_that_ended_well(tmp_path):
+    failed = {"type": "turn.ended", "reason": "failed", "error": {"code": "hook", "message": "a hook failed"}}
+    seen = shown(session(prompt("go"), request(), begin(), text("Hi"), end(finishReason="end_turn"), failed), tmp_path)
+    assert (stops(seen), seen.responses[0].exchange.response.error) == (["end_turn"], None)
+
+
+def turn(key, said, answer):
+    return prompt(said), begin(key), text(answer, key), end(key, finishReason="end_turn")
+
+
+def follows(seen, at):
+    """The id of the answer that an answer follows in the history."""
+    return seen.responses[at].exchange.request.previous_id
+
+
+@pytest.mark.parametrize(("count", "before"), [(1, "s1"), (2, None), (3, "s2"), (0, "s2"), (None, "s2")])
+def test_turns_that_the_user_took_back_are_a_branch(tmp_path, count, before):
+    seen = shown(session(*turn("s1", "one", "A"), *turn("s2", "two", "B"), {"type": "context.undo", "count": count},
+                         *turn("s3", "three", "C")), tmp_path)
+    assert (len(seen.turns), follows(seen, 2)) == (3, before and f"chatcmpl-{before}")
+    assert "records that take back messages of the user: 1" in "\n".join(seen.inputs[0].notices)
+
+
+def test_a_steered_message_is_no_turn_that_can_be_taken_back(tmp_path):
+    steer = prompt("faster")
+    steer["message"]["origin"]["inTurn"] = True
+    seen = shown(session(prompt("one"), begin(), text("A"), end(finishReason="tool_use"), steer,
+                         begin("s2"), text("B", "s2"), end("s2", finishReason="end_turn"),
+                         {"type": "context.undo", "count": 1}, *turn("s3", "three", "C")), tmp_path)
+    assert follows(seen, 2) is None
+
+
+def test_a_cleared_context_begins_a_conversation(tmp_path):
+    seen = shown(session(*turn("s1", "one", "A"), {"type": "context.clear"}, *turn("s2", "two", "B"),
+                         {"type": "context.undo", "count": 2}), tmp_path)
+    assert len({each.conversation for each in seen.turns}) == 2
+
+
+@pytest.mark.parametrize(("trigger", "before"), [("user-slash", "s1"), ("model", None)])
+def test_a_skill_that_the_user_called_by_its_name_is_a_message_of_the_user(tmp_path, trigger, before):
+    called = prompt("use the skill", "skill_activation")
+    called["message"]["origin"]["trigger"] = trigger
+    seen = shown(session(*turn("s1", "one", "A"), called, begin("s2"), text("B", "s2"),
+                         end("s2", finishReason="end_turn"), {"type": "context.undo", "count": 1},
+                         *turn("s3", "three", "C")), tmp_path)
+    assert follows(seen, 2) == (before and f"chatcmpl-{before}")

@@ -168,3 +168,57 @@ def test_a_row_of_spend_has_its_error_among_its_metadata(opened, as_text):
     row = spent(call_type="", status="failure", metadata=json.dumps(metadata) if as_text else metadata)
     response = opened(json.dumps(row), "a.json").exchanges[0].response
     assert (response.http_status, response.error.message) == (429, "too many requests")
+
+
+def lines(*given: dict[str, Any]) -> str:
+    return "".join(f"{json.dumps(each)}\n" for each in given)
+
+
+def spend(**more: Any) -> dict[str, Any]:
+    """The row of the table of spend for `payload()`, as it is without stored prompts."""
+    return {"request_id": "x", "call_type": "acompletion", "spend": 0.1, "prompt_tokens": 3, "completion_tokens": 9,
+            "startTime": "2023-11-14T22:13:20.500000", "model": "gpt-4o", "custom_llm_provider": "openai",
+            "messages": "{}", "response": "{}", "metadata": "{}", "status": "success", **more}
+
+
+FAILED = {"status": "failure", "error_str": "RateLimitError: slow down", "response": None}
+
+
+@pytest.mark.parametrize("given", [
+    (payload(), payload()), (payload(), payload(endTime=1700000009.0)), (payload(), spend()), (spend(), payload()),
+    (payload(startTime=1700000000.5009), spend()), (payload(), spend(startTime="2023-11-14 22:13:20.500+00:00")),
+    (payload(), spend(startTime=None)), (spend(), spend(), payload()),
+])
+def test_an_exchange_that_is_logged_twice_is_one(opened, given):
+    seen = opened(lines(*given), "a.jsonl")
+    assert stops(seen) == [("length", "max_tokens")]
+    assert seen.exchanges[0].response.text == "hi"
+    assert seen.exchanges[0].request.messages[0].text == "go"
+    told = f"payloads that repeat an exchange that another one logs: {len(given) - 1}"
+    assert any(told in notice for notice in seen.inputs[0].notices)
+
+
+@pytest.mark.parametrize("given", [
+    (payload("length"), payload("stop")),  # the answers differ
+    (payload(), payload(id="y")),
+    (payload(), payload(startTime=1700000001.5)),  # a server that numbers all its answers alike
+    (payload(), spend(startTime="2023-11-14T22:13:21.500")),
+    (payload(**FAILED), payload()),
+    (payload(**FAILED), payload(**FAILED, startTime=1700000001.5)),  # two attempts
+    (payload(**FAILED, startTime=None), payload(**FAILED, startTime=None)),
+    (payload(id=""), payload(id="")),
+])
+def test_exchanges_that_only_look_alike_are_two(opened, given):
+    assert len(opened(lines(*given), "a.jsonl").exchanges) == 2
+
+
+def test_a_failure_that_two_callbacks_log_is_one(opened):
+    seen = opened(lines(payload(**FAILED), payload(**FAILED), payload()), "a.jsonl")
+    assert [stop for _, stop in stops(seen)] == ["error", "max_tokens"]
+
+
+def test_the_messages_of_a_repeated_payload_are_no_part_of_the_call_after_it(opened):
+    said = {"role": "assistant", "content": "hi", "tool_calls": [CALL]}
+    later = payload("stop", said, {"role": "tool", "tool_call_id": "c", "content": "a.py"}, id="y")
+    seen = opened(lines(payload("tool_calls"), payload("tool_calls"), later), "a.jsonl")
+    assert [part.text for each in seen.exchanges[1].request.messages for part in each.results] == ["a.py"]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers import choose
-from tests.scenes.transcripts import places, shown, stops, words
+from tests.scenes.transcripts import places, rules, shown, stops, words
 
 
 def row(key, parent, kind, *parts, **more):
@@ -159,3 +159,46 @@ def test_records_of_the_agent_that_hold_no_exchange(tmp_path, kind, notice):
     seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Done.")),
                       row("3", "2", "system", subtype=kind, systemPayload={"version": 1})), tmp_path)
     assert any(notice in each for each in seen.inputs[0].notices)
+
+
+def outcome(parent, state, **more):
+    return row("9", parent, "system", subtype="turn_result", systemPayload={
+        "promptId": "s########1", "state": state, "endedAt": 1786968000000, **more})
+
+
+@pytest.mark.parametrize("parent", ["2", None])
+@pytest.mark.parametrize(("state", "more", "stop", "word", "rule"), [
+    ("completed", {"stopReason": "end_turn"}, "end_turn", "END INFERRED", "transcript.inferred.turn_ended"),
+    ("completed", {}, "end_turn", "END INFERRED", "transcript.inferred.turn_ended"),
+    ("completed", {"stopReason": "max_turn_requests"}, "unknown", "END NOT RECORDED", "transcript.absent"),
+    ("cancelled", {"stopReason": "cancelled"}, "cancelled", "CANCELLED", "transcript.inferred.interrupted"),
+])
+def test_the_outcome_of_a_turn_is_the_end_of_its_last_answer(tmp_path, parent, state, more, stop, word, rule):
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
+                      outcome(parent, state, **more)), tmp_path)
+    assert (stops(seen), words(seen), rules(seen, 0)[-1]) == ([stop], [word], rule)
+
+
+def test_a_turn_that_the_outcome_says_was_stopped_names_why(tmp_path):
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
+                      outcome("2", "completed", stopReason="max_turn_requests")), tmp_path)
+    assert any("line 3: the turn ended (max_turn_requests)" in each.finding.message for each in seen.findings)
+
+
+@pytest.mark.parametrize(("code", "detail"), [("429", "retryable"), ("-32603", "fatal"), ("x", "fatal")])
+def test_a_turn_whose_outcome_is_an_error_failed(tmp_path, code, detail):
+    failed = outcome("1", "error", error={"message": "it broke", "code": code})
+    seen = shown(file(row("1", None, "user", text("go")), failed), tmp_path)
+    first = seen.responses[0].exchange
+    assert (stops(seen), first.response.error.message) == (["error"], "it broke")
+    assert first.response.stop_reason.detail == detail
+    assert first.request.messages[0].text == "go"
+
+
+def test_a_failure_that_telemetry_and_outcome_tell_of_is_one(tmp_path):
+    event = {"event.name": "qwen-code.api_error", "error_message": "slow down", "status_code": 429}
+    seen = shown(file(
+        row("1", None, "user", text("go")),
+        row("2", "1", "system", subtype="ui_telemetry", systemPayload={"uiEvent": event}),
+        outcome("2", "error", error={"message": "slow down", "code": "429"})), tmp_path)
+    assert stops(seen) == ["error"]

@@ -333,6 +333,43 @@ def test_responses_api_messages_are_read(tmp_path):
         "ReasoningPart", "TextPart", "ToolCall"]
 
 
+CUT = {"object": "response", "id": "resp_2", "model": "gpt-5", "status": "incomplete",
+       "incomplete_details": {"reason": "max_output_tokens"},
+       "output": [{"type": "function_call", "call_id": "call_e5f6a7b8", "name": "bash", "arguments": '{"command": "l'}],
+       "usage": {"input_tokens": 30, "output_tokens": 16, "output_tokens_details": {"reasoning_tokens": 4},
+                 "input_tokens_details": {"cached_tokens": 20}}}
+
+
+def test_answers_of_the_responses_api_have_the_providers_word_also_those_that_were_rejected(tmp_path):
+    call = {"type": "function_call", "call_id": "call_a1b2c3d4", "name": "bash", "arguments": '{"command": "ls"}'}
+    whole = {**CUT, "status": "completed", "incomplete_details": None, "output": [call]}
+    complaint = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "It is not JSON"}],
+                 "extra": {"interrupt_type": "FormatError", "response": CUT}}
+    seen = shown(mini(TASK, whole, {"type": "function_call_output", "call_id": "call_a1b2c3d4", "output": "a.py"},
+                      complaint), tmp_path)
+    assert [each.exchange.response.stop_reason.raw for each in seen.responses] == [
+        "completed", "incomplete:max_output_tokens"]
+    assert (stops(seen), words(seen)) == (["tool_call", "max_tokens"], ["CALL HELD"])
+    last = seen.responses[1].exchange
+    assert (last.api, last.response.usage) == ("openai_responses", (30, 16, 4, 20))
+    assert [call.arguments for call in last.response.tool_calls] == ['{"command": "l']
+    first = last.response.stop_reason.evidence[0]
+    assert (first.rule, first.at.pointer) == ("transcript.provider", "/extra/response/status")
+
+
+@pytest.mark.parametrize(("requests", "stop"), [(2, ["tool_call", "error"]), (1, ["tool_call"])])
+def test_an_exception_that_ends_the_run_is_that_of_the_request_without_an_answer(tmp_path, requests, stop):
+    ended = {"role": "exit", "content": "too long", "extra": {
+        "exit_status": "ContextWindowExceededError", "exception_str": "too long", "traceback": "…"}}
+    file = json.loads(mini(TASK, answered("tool_calls", function()),
+                           {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "a.py"}, ended))
+    file["info"]["model_stats"] = {"api_calls": requests}
+    seen = shown(json.dumps(file), tmp_path)
+    assert stops(seen) == stop
+    assert [each.exchange.response.error.message for each in seen.responses if each.exchange.response.error] == (
+        ["too long"] if requests == 2 else [])
+
+
 @pytest.mark.parametrize("fence", ["bash", "mswea_bash_command"])
 def test_an_older_list_has_its_command_in_the_text(fence, tmp_path):
     said = {"role": "assistant", "content": f"Look.\n\n```{fence}\nls -la\n```"}

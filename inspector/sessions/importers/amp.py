@@ -1,7 +1,8 @@
 """Threads of Amp: `~/.local/share/amp/threads/T-*.json`, and what `amp threads export` writes.
 
 The state of a message has a stop word of Anthropic's vocabulary whichever model answered, so it counts as Amp's own
-word. The usage of an answer is in its message; `usageLedger` counts the same calls a second time and is not read.
+word. A call that was still streaming has the text of its arguments so far (`inputPartialJSON`). The usage of an answer
+is in its message; `usageLedger` counts the same calls a second time and is not read.
 Source: exports in procrastivity/clast, `internal/source/amp`.
 """
 
@@ -18,7 +19,14 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
-from inspector.sessions.transcripts.member_values import counts_of, input_count, number_of, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    input_count,
+    known_text,
+    number_of,
+    object_of,
+    text_or_none,
+)
 from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -150,10 +158,12 @@ def _blocks(content: Any) -> list[tuple[int, dict[str, Any]]]:
 
 def _call(block: dict[str, Any], at: At, slice_at: Any) -> ToolCall:
     # Older threads lack the member: only an explicit False marks a call that was still streaming.
-    whole = block.get("complete") is not False
-    return ToolCall(text_or_none(block.get("id")), str(block.get("name") or ""),
-                    None if block.get("input") is None else slice_at("input"), whole, CallKind.FUNCTION,
-                    ArgsForm.OBJECT, at=at)
+    whole, given = block.get("complete") is not False, block.get("input")
+    streamed = known_text(object_of(block.get("inputPartialJSON")).get("json"))
+    text = streamed if streamed and not (whole and given) else given if isinstance(given, str) else None
+    arguments = text if text is not None else None if given is None else slice_at("input")
+    return ToolCall(text_or_none(block.get("id")), str(block.get("name") or ""), arguments, whole, CallKind.FUNCTION,
+                    ArgsForm.OBJECT if text is None else ArgsForm.STRING, at=at)
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:

@@ -2,7 +2,8 @@
 
 A file is one JSON object with steps. A step is a message of the user, or an answer of the agent with its calls, their
 results and its token counts. There is no member for a stop word; some writers put one into `extra`. A step that was
-copied from an earlier trajectory is not a new turn, and a step that represents several model calls states their number.
+copied from an earlier trajectory is not a new turn, nor is one that is written a second time. A step that represents
+several model calls states their number.
 Source: Harbor, `docs/trajectory-format`, RFC 0001.
 """
 
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in
+from inspector.sessions.importers.records import Piece, compact_json, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -59,6 +60,8 @@ class _Trajectory(ChatReader):
         self.heads: dict[int, tuple[str | None, str]] = {}
         """Number of a trajectory's first step -> the trajectory's model and the name of its session."""
         self.session = ""
+        self.seen: set[str] = set()
+        """The answers so far, with the times at which they were written."""
 
     def pieces(self, data: bytes) -> Iterator[Piece]:
         """The steps, and after them those of the subagents."""
@@ -88,6 +91,9 @@ class _Trajectory(ChatReader):
         if value.get("is_copied_context") is True:
             self.remarks["are copied from an earlier trajectory"] += 1
             return place
+        if source == "agent" and self._is_repeated(value):
+            self.remarks["repeat a step before them, with its time"] += 1
+            return place
         # 0 marks a step that the agent made without its model (ATIF 1.7).
         if source == "agent" and value.get("llm_call_count") != 0:
             return self._answer(line, place)
@@ -97,6 +103,14 @@ class _Trajectory(ChatReader):
             return self.say(line, place, text_of(value.get("message")), own=True)
         lines.count(source, frozenset({"system"}))
         return place
+
+    def _is_repeated(self, value: dict[str, Any]) -> bool:
+        """Whether a step before it is the same except for its number. Without a time, equal steps may be two."""
+        when = known_text(value.get("timestamp"))
+        same = compact_json({**value, "step_id": None}).decode()
+        repeated = when is not None and same in self.seen
+        self.seen.add(same)
+        return repeated
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         value = line.value

@@ -3,7 +3,8 @@
 A line is an event; its `parentId` is the event before, so the events form no tree. The stop reason, in OpenAI's words,
 and the output cap are in an event that is never written to disk (`assistant.usage` is ephemeral): only the output of
 `copilot --output-format json`, or what a client of the SDK stores, can contain it. The events of a subagent are in the
-same file, marked with the call that began it. Older files are one object each, with the messages that were sent.
+same file, marked with its id (`agentId`) or, in older files, with the call that began it. Older files are one object
+each, with the messages that were sent.
 Source: @github/copilot-sdk 1.0.14.
 """
 
@@ -42,8 +43,10 @@ STOPS: Mapping[str, StopRow] = {
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "@github/copilot-sdk 1.0.14: also a refusal of Claude's"),
 }
 """Stop word of Copilot, which maps the words of all providers to OpenAI's -> its meaning."""
+CREDITS = "autopilot_credit_limit"
+"""The reason of an abort that is not the user's: the run has spent what the user allowed it."""
 FIELDS: Fields = {
-    "": {"type": (str,), "data": (dict,), "id": (str,), "timestamp": (str,)},
+    "": {"type": (str,), "data": (dict,), "id": (str,), "timestamp": (str,), "agentId": (str,)},
     "data": {
         "content": (str,), "toolRequests": (list,), "messageId": (str,), "apiCallId": (str,), "toolCallId": (str,),
         "outputTokens": (int,), "model": (str,), "parentToolCallId": (str,), "success": (bool,),
@@ -108,11 +111,11 @@ class _Session(ChatReader):
         self.resumed = False
         """Whether the session was resumed and no message of the user has followed so far."""
         self.subagents: dict[str, str] = {"": ""}
-        """Call that started a subagent -> the name of the subagent's session."""
+        """Call that started a subagent, or the id of the subagent -> the name of the session of the subagent."""
 
     def lane(self, value: dict[str, Any]) -> str:
-        """The agent of an event: the call that began a subagent, or nothing."""
-        return known_text(object_of(value.get("data")).get("parentToolCallId")) or ""
+        """The agent of an event: the id of a subagent, else the call that began it; nothing for the main agent."""
+        return first_text(value.get("agentId"), object_of(value.get("data")).get("parentToolCallId"))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         data, kind = object_of(line.value.get("data")), line.value.get("type")
@@ -123,6 +126,8 @@ class _Session(ChatReader):
             return self._message(line, data, place)
         if kind == "tool.execution_complete":
             return self._result(line, data, place)
+        if kind == "abort" and data.get("reason") == CREDITS:
+            return self.say(line, place, f"Copilot CLI stopped the run ({CREDITS})", mark="stopped")
         if kind == "abort":
             return self.say(line, place, "", mark="interrupted")
         if kind == "session.error":
@@ -135,7 +140,9 @@ class _Session(ChatReader):
         if kind in ("session.truncation", "session.compaction_complete"):
             self.compacted = f"line {line.number}: the history was shortened before this answer ({kind})"
         elif kind == "subagent.started":
-            self._name_subagent(known_text(data.get("toolCallId")) or "", data)
+            call = known_text(data.get("toolCallId")) or ""
+            self._name_subagent(call, data)
+            self.subagents.setdefault(known_text(line.value.get("agentId")) or "", self.subagents[call])
         elif kind == "session.resume":
             self.resumed = True
         elif kind in ("session.start", "session.model_change"):
@@ -153,7 +160,9 @@ class _Session(ChatReader):
             self.subagents[call] = name if name not in self.subagents.values() else f"{name} ({call[-8:]})"
 
     def _session_of(self, line: TranscriptLine) -> str:
-        call = self.lane(line.value)
+        call, began = self.lane(line.value), object_of(line.value.get("data")).get("parentToolCallId")
+        if call not in self.subagents and began in self.subagents:
+            self.subagents[call] = self.subagents[began]
         self._name_subagent(call, {})  # a file without its beginning may have subagents that it never names
         return self.subagents[call]
 

@@ -93,6 +93,8 @@ class _Reader(ChatTableReader):
         answer.word_at = pointer_at(at, "parts")
         answer.unended = all(kind != "finish" for _, kind, _ in parts)
         done: list[ToolResultPart] = []
+        # Crush writes `end_turn` for every summary that came without an error, whatever word the model sent.
+        is_summary = value.get("is_summary_message") == 1
         for number, kind, data in parts:
             here = pointer_at(at, "parts", number)
             if kind == "text" and data.get("text"):
@@ -103,12 +105,14 @@ class _Reader(ChatTableReader):
                 answer.parts.append(_call(data, here))
             elif kind == "tool_result":
                 done.append(_result(data))
+            elif kind == "finish" and is_summary and data.get("reason") == "end_turn":
+                self.say(InterimRow(line.number, "the summary was stored", mark="ended", unit=self.unit))
             elif kind == "finish":
                 _end(answer, data, here)
                 if data.get("reason") == REFUSED:
                     self.say(InterimRow(line.number, "", mark="interrupted", at_tool=True, unit=self.unit))
         self.results(line.number, *done)
-        if value.get("is_summary_message") == 1:
+        if is_summary:
             self.remarks["hold the summary of a compacted history"] += 1
 
 

@@ -2,6 +2,8 @@
 
 A line of a newer file is a version of a message; the last version of an id counts. `$set` changes the header and may
 replace all messages; `$rewindTo` goes back to before a message. Tool results are in the message that made the calls.
+Messages that `$set` replaces are those of the model's history: their parts repeat the calls and the thoughts, and tool
+results stand there a second time, as messages of the user.
 The stop word is not kept, but the screen's note about it is: a row `info` such as "Response truncated due to token
 limits.", written before the message that it concerns. Source: gemini-cli 0.61.0 `chatRecordingService.ts`,
 `useGeminiStream.ts`, `useHistoryManager.ts`.
@@ -51,6 +53,11 @@ MODEL = frozenset({"gemini", "model", "assistant"})
 """The types of a message of the model; older files have the last two."""
 NOTES = frozenset({"info", "error", "warning"})
 """The types of rows that were only shown on the screen."""
+OWN = ("<session_context>", "<hook_context>", "<state_snapshot>")
+"""Beginnings of texts that Gemini CLI puts into the history in the user's name (`sessionUtils.ts`)."""
+PATCH = "$patch"
+"""The name of a record that shortens stored results or leaves messages out of the model's history. What it changes was
+read before."""
 OPEN = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
 """The states of a call that has no result so far."""
 Order = list[tuple[bytes, bool]]
@@ -99,6 +106,8 @@ class _Chat(ChatReader):
         """Id of a message -> the place before the message."""
         self.told: tuple[TranscriptLine, str] | None = None
         """The row and text of a note about the end of an answer whose message has not come so far."""
+        self.answered: set[str | None] = set()
+        """Calls whose results were read."""
 
     def header(self, value: dict[str, Any]) -> None:
         self.model = known_text(object_of(value.get("meta")).get("model")) or self.model
@@ -113,16 +122,16 @@ class _Chat(ChatReader):
         if isinstance(value.get("$rewindTo"), str):
             self.remarks["go back to before a message of the user"] += 1
             return self.before.get(value["$rewindTo"], TreePlace(None))
-        key, kind = value.get("id"), value.get("type") or value.get("role")
+        key, kind = value.get("id"), PATCH if PATCH in value else value.get("type") or value.get("role")
         if isinstance(key, str):
             self.before.setdefault(key, place)
         if kind in MODEL:
             return self._answer(line, place)
         if kind == "user":
-            return self.say(line, self._flush(place), words_of(value))
+            return self._user(line, self._flush(place))
         if kind in NOTES:
             return self._note(line, place, words_of(value))
-        lines.count(kind, frozenset())
+        lines.count(kind, frozenset({PATCH}))
         return place
 
     def settle(self) -> None:
@@ -138,9 +147,7 @@ class _Chat(ChatReader):
         if answer is None:
             answer = self.answer(line, place, known_text(value.get("id")) or "", known_text(value.get("model")))
         at = answer.take(line)
-        for thought in objects_of(value.get("thoughts")):
-            said = [known_text(thought.get("subject")), known_text(thought.get("description"))]
-            answer.parts.append(ReasoningPart(": ".join(each for each in said if each)))
+        answer.parts += thoughts_of(value)
         text = words_of(value)
         answer.parts += [TextPart(text)] if text else []
         answer.usage = usage_of(value.get("tokens")) or answer.usage
@@ -151,12 +158,30 @@ class _Chat(ChatReader):
                                         pointer_at(at, "toolCalls", number)))
             result = result_of(call)
             results += [result] if result is not None else []
+        self.answered.update(result.call_id for result in results)
+        # The parts may repeat the calls, in older releases without their ids.
+        listed = {None, *(call.id for call in answer.calls)} if answer.calls else set()
+        for path, part in parts_of(value):
+            call = object_of(part.get("functionCall"))
+            if call and known_text(call.get("id")) not in listed:
+                find = partial(slice_of, line.data, *path, "functionCall")
+                answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"), find, "args",
+                                            pointer_at(at, *path, "functionCall")))
         answer.word_at = at
         if self.told is not None:
             self._end(answer, *self.told)
             self.told = None
         after = TreePlace(answer)
         return self.say(line, after, "", tuple(results)) if results else after
+
+    def _user(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """Reads a message of the user, or tool results in a user's name; results that are known are not read again."""
+        given = [object_of(part["functionResponse"]) for _, part in parts_of(line.value) if "functionResponse" in part]
+        fresh = [result for result in map(response_of, given) if result.call_id not in self.answered]
+        text = words_of(line.value)
+        self.answered.update(result.call_id for result in fresh)
+        own = bool(text) and all(str(part.get("text")).lstrip().startswith(OWN) for _, part in parts_of(line.value))
+        return self.say(line, place, text, tuple(fresh), own=own) if text or fresh or not given else place
 
     def _split_answer(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
         """The answer above, if this message holds only its calls: a note on the screen may split an answer in two."""
@@ -254,13 +279,32 @@ def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:
 # -- The parts of a message -------------------------------------------------------------------------------------------
 
 
+_APART = ("functionCall", "functionResponse")
+"""Parts that are no text: a call and its result."""
+
+
+def parts_of(value: dict[str, Any]) -> list[tuple[tuple[str | int, ...], dict[str, Any]]]:
+    """The parts of a message, each with its place in the row: a string, a part, or a list of both."""
+    name = "content" if value.get("content") is not None else "parts"
+    held = value.get(name)
+    parts = [((name, at), part) for at, part in enumerate(held)] if isinstance(held, list) else [((name,), held)]
+    return [(place, {"text": part} if isinstance(part, str) else part) for place, part in parts
+            if isinstance(part, (str, dict))]
+
+
 def words_of(value: dict[str, Any]) -> str:
-    """The text of a message: a string, a part, or a list of parts, in which other parts are named."""
-    held = value.get("content") if value.get("content") is not None else value.get("parts")
-    parts = held if isinstance(held, list) else [held]
-    said = [part if isinstance(part, str) else part.get("text") if isinstance(part.get("text"), str)
-            else f"[{next(iter(part), 'part')}]" for part in parts if isinstance(part, (str, dict))]
-    return "\n".join(each for each in said if isinstance(each, str) and each)
+    """The text of a message without thoughts and calls; parts of other kinds are named."""
+    said = [part["text"] if isinstance(part.get("text"), str) else f"[{next(iter(part), 'part')}]"
+            for _, part in parts_of(value) if part.get("thought") is not True and not any(map(part.get, _APART))]
+    return "\n".join(each for each in said if each)
+
+
+def thoughts_of(value: dict[str, Any]) -> list[ReasoningPart]:
+    """The thoughts of an answer: those among its parts, else those beside them, which repeat them."""
+    held = [known_text(part.get("text")) for _, part in parts_of(value) if part.get("thought") is True]
+    told = [": ".join(filter(None, (known_text(thought.get("subject")), known_text(thought.get("description")))))
+            for thought in objects_of(value.get("thoughts"))]
+    return [ReasoningPart(each) for each in held or told if each is not None]
 
 
 def usage_of(tokens: Any) -> Usage | None:
@@ -287,6 +331,13 @@ def result_of(call: dict[str, Any]) -> ToolResultPart | None:
         text = f"[Operation Cancelled] Reason: {text}"
     return ToolResultPart(known_text(call.get("id")), known_text(call.get("name")), text,
                           status in ("error", "cancelled"))
+
+
+def response_of(given: dict[str, Any]) -> ToolResultPart:
+    """The result of a call in a message of the user."""
+    failed = "error" in object_of(given.get("response"))
+    return ToolResultPart(known_text(given.get("id")), known_text(given.get("name")),
+                          _result_text({"functionResponse": given}), failed)
 
 
 def _result_text(part: dict[str, Any]) -> str:

@@ -59,6 +59,8 @@ TAGS: Mapping[str, str] = {
 BLOCKS = frozenset({*TAGS.values(), "toolConfirmationRequest", "frontendToolRequest", "redactedThinking",
                     "contextLengthExceeded", "summarizationRequested", "systemNotification"})
 """The types of blocks by which messages are recognised in a file without a line about its session."""
+CALLS = frozenset({"toolRequest", "frontendToolRequest"})
+"""The types of blocks that are calls; the program around Goose runs those of the second."""
 Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
 """The blocks of a message, each with its place in the list."""
 FIELDS: Fields = {
@@ -185,7 +187,7 @@ class _Reader(ChatTableReader):
             elif kind == "thinking" and isinstance(block.get("thinking"), str):
                 part = ReasoningPart(block["thinking"], None)
                 answer.parts += [part] if part not in answer.parts else []  # each row of a split answer repeats it
-            elif kind == "toolRequest":
+            elif kind in CALLS:
                 name = "toolCall" if "toolCall" in block else "tool_call"
                 self._call(answer, block, object_of(block.get(name)), here,
                            partial(slice_of, line.data, column, *path, name))
@@ -201,7 +203,7 @@ class _Reader(ChatTableReader):
         """
         answer, rows = self.here.answer, self.here.rows()
         kinds = {block.get("type") for _, block in blocks}
-        if answer is None or "toolRequest" not in kinds or not all(row.results for row in rows):
+        if answer is None or CALLS.isdisjoint(kinds) or not all(row.results for row in rows):
             return None
         beside = not rows or (started is not None and started == self.written and "text" not in kinds)
         return answer if beside else None
@@ -215,8 +217,10 @@ class _Reader(ChatTableReader):
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
         made = object_of(call.get(inner))
         if made:
-            answer.parts.append(ToolCall(key, str(made.get("name") or ""), slice_at(inner, "arguments"), True,
-                                         CallKind.FUNCTION, ArgsForm.OBJECT, at=at))
+            text = made["arguments"] if isinstance(made.get("arguments"), str) else None
+            answer.parts.append(ToolCall(key, str(made.get("name") or ""), slice_at(inner, "arguments")
+                                         if text is None else text, True, CallKind.FUNCTION,
+                                         ArgsForm.OBJECT if text is None else ArgsForm.STRING, at=at))
             return
         error = call.get("error") or call.get("Err") or ""
         said = _message(error)

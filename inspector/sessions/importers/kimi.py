@@ -24,11 +24,12 @@ from inspector.sessions.importers.kimi_cli import (
 from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.reasons import provider_reason, table_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of, text_or_none
+from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of, text_or_none
 from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire import wire
 from loop_core.wire.failures import StopRow
@@ -114,6 +115,15 @@ def title_of(path: str) -> str:
     return f"{title} › {agent}" if title and agent != "main" else title or ""
 
 
+def _explain(answer: TranscriptAnswer | None, line: TranscriptLine, told: Any, kind: Any, status: Any) -> None:
+    """Adds its message to the error of a step; Kimi Code writes that one in a row after the end of the step."""
+    message = known_text(told)
+    if answer is None or answer.error is not None or answer.stop is None or answer.stop.normalized is not Stop.ERROR:
+        return
+    if message is not None:
+        answer.fail(message, answer.take(line), http_status(status), known_text(kind), "error")
+
+
 def _content(answer: TranscriptAnswer, part: Any, find: Callable[[], str | None]) -> None:
     """Adds a part of an answer that is not a call."""
     kind = part.get("type") if isinstance(part, dict) else "part"
@@ -149,6 +159,8 @@ class _Session(KimiReader):
         turn."""
         self.typed = ""
         """The last message of the user."""
+        self.asked: list[TreePlace] = []
+        """The places before the messages of the user that begin turns."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind = line.value, line.value.get("type")
@@ -173,10 +185,18 @@ class _Session(KimiReader):
             self.prompt = (line.number, text_of(value.get("input")))
         elif kind == "turn.ended":
             place = self._empty_step(place)
-            reason = value.get("reason")
+            reason, error = value.get("reason"), object_of(value.get("error"))
             if reason in (None, "completed"):
                 return place.after(InterimRow(line.number, "turn.ended", mark="ended"))
+            _explain(place.answer, line, error.get("message"), error.get("code"), None)
             return place.after(InterimRow(line.number, f"the turn ended ({reason})", mark="stopped"))
+        elif kind == "context.clear":
+            place, self.asked = TreePlace(None), []
+        elif kind == "context.undo":
+            place = self._undone(value.get("count"), place)
+        elif kind == "turn.step.retrying":
+            failed = self.steps.get(str(value.get("stepId")))
+            _explain(failed, line, value.get("errorMessage"), value.get("errorName"), value.get("statusCode"))
         elif kind == "context.apply_compaction":
             self.compacted = f"line {line.number}: the history was compacted before this answer"
         lines.count(kind, ROWS)
@@ -188,8 +208,21 @@ class _Session(KimiReader):
             return place
         origin = message.get("origin")
         self.prompt, self.typed = None, text_of(message.get("content"))  # the message repeats the prompt
-        own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger")
+        command = object_of(origin).get("trigger") == "user-slash"  # the user typed the name of a skill or a plugin
+        own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger") and not command
+        if not own and object_of(origin).get("inTurn") is not True:
+            self.asked.append(place)
         return place.after(InterimRow(line.number, self.typed, own=own))
+
+    def _undone(self, count: Any, place: TreePlace) -> TreePlace:
+        """The place before the last `count` messages of the user, which the user took back."""
+        number = number_of(count) or 0
+        self.remarks["take back messages of the user"] += 1
+        if not 0 < number <= len(self.asked):
+            return place
+        before = self.asked[-number]
+        del self.asked[-number:]
+        return before
 
     def _entry(self, line: TranscriptLine, entry: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads a journal message (`agent.message.appended`) of a file without events of the loop."""

@@ -20,7 +20,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import first_text, known_text, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, text_or_none
 from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ROWS = frozenset({
@@ -30,7 +30,12 @@ ROWS = frozenset({
     "plugin.session_start", "runtime.set_binding", "token_counting.measured", "token_counting.turn_recorded",
     "plan_mode.enter", "plan_mode.exit", "full_compaction.begin", "full_compaction.complete", "step.begin",
     "agent.message.appended", "agent.turn.started", "agent.turn.ended", "prompt.accepted", "task.started",
-    "task.terminated", "interaction.request", "interaction.resolved", "turn.step.retrying", "tools.update_store",
+    "task.terminated", "interaction.request", "interaction.resolved", "turn.step.retrying", "turn.step.interrupted",
+    "tools.update_store", "tools.register_user_tool", "tools.unregister_user_tool", "tools.reset_active_tools",
+    "context.clear", "context.undo", "forked", "prompt.aborted", "prompt.completed", "prompt.steered",
+    "full_compaction.cancel", "token_counting.rebased", "token_counting.truncated", "plan_mode.cancel", "plan.revision",
+    "goal.create", "goal.update", "goal.clear", "mcp.tools_discovered", "interruptionReminder.recorded",
+    "file_history.checkpoint", "file_history.tracked", "task.waitDelivered",
     "StatusUpdate", "StepBegin", "TurnBegin", "TurnEnd", "CompactionBegin", "CompactionEnd", "ApprovalRequest",
     "ApprovalRequestResolved", "ApprovalResponse", "ToolCallPart", "StepRetry", "SubagentEvent",
 })
@@ -76,6 +81,9 @@ class KimiReader(ChatReader):
     steered = True
 
 
+FAILED = "the step failed; Kimi CLI does not record why"
+"""What `StepInterrupted` says. Kimi CLI writes it if a step ends in an exception (`kimisoul.py`); if the user stops a
+step, it writes nothing. Only before it had a recorded protocol, in November 2025, did it write it for both."""
 _SUBAGENT_ID = re.compile(r"[\w-]{1,80}")
 """Matches the id of a subagent. The id is the name of a folder, so it must not lead out of the session's folder."""
 
@@ -118,6 +126,8 @@ class KimiCliSession(KimiReader):
         """The id of the subagent whose event is read; empty for the main agent."""
         self.open: dict[str, TranscriptAnswer] = {}
         """Agent -> the answer of the agent's current step."""
+        self.failures: dict[str, dict[str, Any]] = {}
+        """Agent -> the last failed request of its current step."""
         self.compactions: dict[str, str] = {}
         """Agent -> the finding about a compaction, for the agent's next answer."""
         self.sessions: dict[str, str] = {"": ""}
@@ -148,8 +158,7 @@ class KimiCliSession(KimiReader):
             self.open.pop(self.sender, None)
             return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
         if kind == "StepInterrupted":
-            self.open.pop(self.sender, None)
-            return place.after(InterimRow(line.number, "the step was interrupted", mark="interrupted"))
+            return self._failure(line, place)
         if kind == "ToolResult":
             return self._result(line, payload, place)
         if kind in ("ContentPart", "ToolCall"):
@@ -164,12 +173,29 @@ class KimiCliSession(KimiReader):
             return place if place.answer is answer else TreePlace(answer)
         if kind == "StepBegin":
             self.open.pop(self.sender, None)
+            self.failures.pop(self.sender, None)
         elif kind == "CompactionBegin":
             self.compactions[self.sender] = f"line {line.number}: the history was compacted before this answer"
         elif kind == "StepRetry":
             self.remarks["note a request that failed and was sent again"] += 1
+            self.failures[self.sender] = payload
         lines.count(line.value.get("type") if kind is None else kind, ROWS)
         return place
+
+    def _failure(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """Reads the end of a step that failed: its answer, which may have no output, ends in an error."""
+        known = self.failures.pop(self.sender, {})
+        answer = self.open.get(self.sender)
+        if answer is not None and answer.usage is not None:  # the counts come with the whole answer
+            self.open.pop(self.sender)
+            return place.after(InterimRow(line.number, FAILED, mark="stopped"))
+        answer = self._answer(line, place)
+        named, status = known_text(known.get("error_type")), number_of(known.get("status_code"))
+        before = f"{named}{'' if status is None else f', HTTP {status}'}"
+        told = f"{FAILED} (an attempt before it ended in {before})" if named else FAILED
+        answer.fail(told, answer.take(line), kind=named)
+        self.open.pop(self.sender)
+        return TreePlace(answer)
 
     def _has_file(self, agent: str) -> bool:
         """Whether a subagent has a file of its own beside this one."""

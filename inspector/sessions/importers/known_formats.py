@@ -85,11 +85,24 @@ def _kind(head: bytes, path: str) -> str:
         from inspector.sessions.importers.database import schema
 
         tables = sorted(schema(path))
-        return f"a database with the tables {_list_names(tables)}" if tables else "a database that cannot be read"
+        if tables:
+            return f"a database with the tables {_list_names(tables)}"
+        # It is read by its path, beside its log.
+        return ("a compressed database, which has to be unpacked first" if _is_packed(path) else
+                "a database that cannot be read")
     seen = first_look(head)
     if len(seen.lines) > 1:
         return f"JSON lines of no known format (the first: {_shape(seen.first)})"
     return f"JSON of no API and no session format that is known ({_shape(seen.first)})"
+
+
+def _is_packed(path: str) -> bool:
+    """Whether a file that holds a database is not one itself."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(SQLITE)) != SQLITE
+    except OSError:
+        return False
 
 
 def _shape(value: Any) -> str:

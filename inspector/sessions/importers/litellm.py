@@ -3,7 +3,8 @@
 LiteLLM writes each answer in the form of Chat Completions, so its stop word is the provider's only if the provider uses
 the same words. An answer of the Responses API is the provider's own object. The messages between two calls of a trace
 are those that the later call adds. Rows of the proxy's spend table have the same members, the large ones as JSON in a
-string. Sources: docs.litellm.ai/docs/proxy/logging_spec; payloads of litellm 1.106.2.
+string. An exchange may be logged twice: by two callbacks (litellm #14340, #21355), or as a payload and as a row of that
+table, which has its id. Sources: docs.litellm.ai/docs/proxy/logging_spec; payloads of litellm 1.106.2.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import take_output
@@ -33,6 +35,8 @@ set."""
 _ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
 """Matches the `call_type` of calls that a model answers; other calls embed, rerank, transcribe or list. The type is
 empty if the call failed before it was known."""
+NEAR = 0.002
+"""Seconds by which two records of one exchange may differ in its beginning: the table of spend rounds it."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
@@ -48,24 +52,88 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer in the file."""
-    return _Log(path, options).read_records(_pieces(data))
+    reader = _Log(path, options)
+    reader.repeated = _repeated(data)
+    return reader.read_records(_pieces(data, reader.repeated))
 
 
-def _pieces(data: bytes) -> Iterator[Piece]:
-    """The payloads without the messages of the call before; a cut or unusual payload stays as it is."""
+def _payloads(data: bytes) -> Iterator[tuple[Piece, dict[str, Any] | None]]:
+    """The records, each with its payload; None for a cut or unusual one."""
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
-    whole = list_pieces(data) if text[:1] == b"[" else _objects(text)
-    before: dict[str, list[dict[str, Any]]] = {}
-    for number, piece, last in whole:
+    for piece in list_pieces(data) if text[:1] == b"[" else _objects(text):
         try:
-            value = loads(piece)
+            value = loads(piece[1])
         except ValueError:
+            value = None
+        if isinstance(value, dict):
+            value |= {name: load_json(value[name]) for name in PACKED if isinstance(value.get(name), str)}
+        yield piece, value if isinstance(value, dict) else None
+
+
+def _repeated(data: bytes) -> frozenset[int]:
+    """The numbers of the records whose exchange another record logs as well, which has as much of it or more."""
+    known: dict[str, list[_Logged]] = {}
+    found: set[int] = set()
+    for (number, _, _), value in _payloads(data):
+        name = None if value is None else known_text(value.get("id")) or known_text(value.get("request_id"))
+        if value is None or name is None:
+            continue
+        one = _logged(number, value)
+        same = next((each for each in known.setdefault(name, []) if each.is_same(one)), None)
+        if same is None:
+            known[name].append(one)
+        elif same.answer or not one.answer:
+            found.add(number)
+        else:
+            known[name][known[name].index(same)] = one
+            found.add(same.number)
+    return frozenset(found)
+
+
+class _Logged(NamedTuple):
+    """What identifies the exchange of a record among those of its id."""
+
+    number: int
+    failed: bool
+    answer: str
+    """The content of the answer; empty if the record does not hold it."""
+    started: float | None
+    """Seconds since the epoch."""
+
+    def is_same(self, other: _Logged) -> bool:
+        """Whether both log one exchange: it began once, and has one answer. Attempts that failed may share an id."""
+        times = (self.started, other.started)
+        together = self.started is not None and other.started is not None and abs(self.started - other.started) < NEAR
+        if self.failed or other.failed:
+            return self.failed == other.failed and together
+        return (together or None in times) and (self.answer == other.answer or not (self.answer and other.answer))
+
+
+def _logged(number: int, value: dict[str, Any]) -> _Logged:
+    given = object_of(value.get("response"))
+    held = next((given[name] for name in ("choices", "output", "content") if given.get(name)), None)
+    return _Logged(number, value.get("status") == "failure" or known_text(value.get("error_str")) is not None,
+                   "" if held is None else json.dumps(held), _seconds(value.get("startTime")))
+
+
+def _seconds(value: Any) -> float | None:
+    """A time in seconds since the epoch; in the table of spend it is a text, without a zone for UTC."""
+    if type(value) in (int, float):
+        return float(value)
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return None if moment is None else (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _pieces(data: bytes, repeated: frozenset[int]) -> Iterator[Piece]:
+    """The payloads without the messages of the call before; a cut, unusual or repeated payload stays as it is."""
+    before: dict[str, list[dict[str, Any]]] = {}
+    for (number, piece, last), value in _payloads(data):
+        if value is None or number in repeated:
             yield number, piece, last
             continue
-        if not isinstance(value, dict):
-            yield number, piece, last
-            continue
-        value |= {name: load_json(value[name]) for name in PACKED if isinstance(value.get(name), str)}
         if not isinstance(value.get("messages"), list):
             yield number, json.dumps(value).encode(), last
             continue
@@ -94,6 +162,11 @@ class _Log(DialogueReader):
     unit, key = "payload", ""
     row_word = ("a payload", "payloads")
 
+    def __init__(self, path: str, options: Options) -> None:
+        super().__init__(path, options)
+        self.repeated: frozenset[int] = frozenset()
+        """The numbers of the records whose exchange another record logs as well."""
+
     def session_of(self, value: dict[str, Any]) -> str:
         return known_text(value.get("session_id")) or known_text(value.get("trace_id")) or ""
 
@@ -101,6 +174,9 @@ class _Log(DialogueReader):
         value, kind = line.value, known_text(line.value.get("call_type"))
         if kind is not None and not _ANSWERS.search(kind):
             lines.count(kind, frozenset({kind}))
+            return self.here
+        if line.number in self.repeated:
+            self.remarks["repeat an exchange that another one logs"] += 1
             return self.here
         for message in objects_of(value.get("messages")):
             said, role = text_of(message.get("content")), message.get("role")

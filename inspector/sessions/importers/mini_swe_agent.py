@@ -1,7 +1,8 @@
 """Trajectories of mini-swe-agent (`.traj.json`): an object with `messages`, or in older versions a list of messages.
 
-An answer has LiteLLM's response (`extra.response`), with the stop word and the token counts. An answer that could not
-be used is in the `extra.response` of the message that complains about it. Older files have only text, with the command
+An answer has LiteLLM's response (`extra.response`), with the stop word and the token counts, or is an answer of the
+Responses API itself. An answer that could not be used is in the `extra.response` of the message that complains about
+it. Older files have only text, with the command
 in a code block. Source: mini-swe-agent 2.4.6 `models/litellm_model.py`, `models/utils/actions_*.py`.
 """
 
@@ -12,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
+from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.records import first_look, list_pieces, object_in
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -26,8 +28,8 @@ from inspector.sessions.transcripts.chat_messages import (
     unanswered_call,
 )
 from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
-from inspector.sessions.transcripts.member_values import cap_of, known_text, number_of, object_of, objects_of
-from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
+from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, number_of, object_of, objects_of
+from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart, Usage
 
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
 """Matches the command in an answer whose model calls no tools; there must be exactly one."""
@@ -107,6 +109,7 @@ class _Trajectory(ChatReader):
             key = known_text(value.get("tool_call_id")) or known_text(value.get("call_id"))
             return self.say(line, place, "", (ToolResultPart(key, None, said),))
         if role == "exit":
+            place = self._failure(line, extra, place)
             status = known_text(extra.get("exit_status")) or text_of(value.get("content"))[:80]
             ended = status == SUBMITTED
             told = status if ended else f"the agent ended the run ({status})"
@@ -131,11 +134,21 @@ class _Trajectory(ChatReader):
         when = extra.get("timestamp", value.get("timestamp"))
         answer.started = str(when) if type(when) in (int, float) else answer.started
         if value.get("object") == "response":
-            take_response(answer, line, at)
+            take_response(answer, value, line, at)
         else:
             take_message(answer, value, line, at)
-        take_litellm_end(answer, given, self.model, at, "extra", "response")
+            take_litellm_end(answer, given, self.model, at, "extra", "response")
         self._command(answer, extra, at)
+        return TreePlace(answer)
+
+    def _failure(self, line: TranscriptLine, extra: dict[str, Any], place: TreePlace) -> TreePlace:
+        """Adds the request that failed, where an exception ended the run and the file lacks the answer of a request."""
+        told = known_text(extra.get("exception_str"))
+        if told is None or self.requests <= len(self.answers):
+            return place  # the exception is that of a command or of the agent
+        answer = self.answer(line, place)
+        kind = known_text(extra.get("exit_status"))
+        answer.fail(told, answer.take(line), kind=kind)
         return TreePlace(answer)
 
     def _command(self, answer: TranscriptAnswer, extra: dict[str, Any], at: At) -> None:
@@ -151,10 +164,13 @@ class _Trajectory(ChatReader):
     def _user(self, line: TranscriptLine, place: TreePlace, extra: dict[str, Any]) -> TreePlace:
         """Reads the task, the output of a command, or a complaint, which may contain the rejected answer."""
         said, kind, given = text_of(line.value.get("content")), extra.get("interrupt_type"), extra.get("response")
-        if isinstance(given, dict) and given.get("choices"):
+        if isinstance(given, dict) and (given.get("choices") or given.get("object") == "response"):
             answer = self.answer(line, place, str(given.get("id") or ""))
             at = answer.take(line)
-            take_litellm(answer, given, self.model, line, at, "extra", "response")
+            if given.get("choices"):
+                take_litellm(answer, given, self.model, line, at, "extra", "response")
+            else:
+                take_response(answer, given, line, at, "extra", "response")
             return self.say(line, TreePlace(answer), said, own=True)
         # In its interactive mode the user may give a new task after the model has submitted the first.
         if kind == NEW_TASK and place.answer is not None:
@@ -169,17 +185,24 @@ class _Trajectory(ChatReader):
         return self.say(line, place, said, own=True)
 
 
-def take_response(answer: TranscriptAnswer, line: TranscriptLine, at: At) -> None:
-    """An answer of the Responses API, which is the message itself."""
-    value = line.value
+def take_response(
+    answer: TranscriptAnswer, value: dict[str, Any], line: TranscriptLine, at: At, *path: str | int
+) -> None:
+    """The answer `value` of the Responses API, at `path` of a row: a message itself, or what a complaint rejects."""
     for number, item in enumerate(objects_of(value.get("output"))):
-        kind = item.get("type")
+        kind, where = item.get("type"), (*path, "output", number)
         if kind == "message":
             answer.parts.append(TextPart(text_of(item.get("content"))))
         elif kind == "reasoning":
             answer.parts.append(ReasoningPart(text_of(item.get("summary"))))
         elif kind == "function_call":
-            find = partial(slice_of, line.data, "output", number)
             answer.parts.append(call_of(item.get("call_id") or item.get("id"), item.get("name"), item.get("arguments"),
-                                        find, "arguments", pointer_at(at, "output", number)))
+                                        partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
     answer.model = known_text(value.get("model")) or answer.model
+    take_provider_word(answer, value, at, *path)
+    counts = object_of(value.get("usage"))
+    if counts:
+        given, made = counts_of(counts, "input_tokens", "output_tokens")
+        thought = number_of(object_of(counts.get("output_tokens_details")).get("reasoning_tokens"))
+        cached = number_of(object_of(counts.get("input_tokens_details")).get("cached_tokens"))
+        answer.usage = Usage(given, made, thought, cached)

@@ -1,8 +1,8 @@
 """Transcripts of Qwen Code: `~/.qwen/projects/<cwd>/chats/<id>.jsonl`, a tree of rows whose parts are Gemini's.
 
-No stop reason is kept. A failed request is only in a row of telemetry. Rows with the same `uuid` are pieces of one
-message, and a line may hold two records without a break between them. Source: qwen-code 0.15.10;
-`chatRecordingService.ts`.
+No stop reason is kept. A failed request is in a row of telemetry, or in the outcome of its turn (`turn_result`), which
+newer releases write where they serve a client. Rows with the same `uuid` are pieces of one message, and a line may hold
+two records without a break between them. Source: qwen-code 0.15.10 and 0.24, `chatRecordingService.ts`.
 """
 
 from __future__ import annotations
@@ -145,6 +145,8 @@ class _Transcript(ChatReader):
             self.title = known_text(payload.get("customTitle")) or self.title
         elif kind == "chat_compression":
             self.compacted = f"line {line.number}: the history was compacted before this answer"
+        elif kind == "turn_result":
+            place = self._outcome(line, payload, place if line.value.get("parentUuid") else self.last)
         elif kind == "rewind" and isinstance(payload.get("targetUuid"), str):
             place = self.parent(payload["targetUuid"]) or place
         # With a function's name, the error is that of a tool.
@@ -153,9 +155,25 @@ class _Transcript(ChatReader):
         lines.count(f"{line.value.get('type')}/{kind}" if kind else line.value.get("type"), frozenset({
             "system/ui_telemetry", "system/custom_title", "system/rewind", "system/chat_compression",
             "system/slash_command", "system/session_artifact_snapshot", "system/at_command", "system",
-            "system/attribution_snapshot", "system/file_history_snapshot", "system/session_model",
+            "system/attribution_snapshot", "system/file_history_snapshot", "system/session_model", "system/turn_result",
         }))
         return place
+
+    def _outcome(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        """Reads how a turn ended, as Qwen Code tells its client."""
+        state, word, error = payload.get("state"), payload.get("stopReason"), object_of(payload.get("error"))
+        if state == "cancelled":
+            return self.say(line, place, "", mark="interrupted")
+        if state == "error":
+            # a row of telemetry may tell of the same failure
+            known = place.right_above is not None and place.right_above.error is not None
+            code = known_text(error.get("code")) or ""
+            told = {"error_message": known_text(error.get("message")) or "no message",
+                    "status_code": int(code) if code.isascii() and code.isdigit() else None}
+            return place if known else self._failure(line, told, place)
+        if state == "completed" and word in (None, "end_turn"):
+            return self.say(line, place, "turn_result", mark="ended")
+        return self.say(line, place, f"the turn ended ({known_text(word) or state})", mark="stopped")
 
     def _failure(self, line: TranscriptLine, event: dict[str, Any], place: TreePlace) -> TreePlace:
         answer = self.answer(line, place, "failure", event.get("model"))
