@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
 from loop_core.wire.asking import PROMPT_LOSES, no_calls, prompt_of
-from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, word
+from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
@@ -194,7 +194,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         api=API,
         messages=tuple(Message(Role.USER, (TextPart(text),)) for text in texts),
         model=word(body.get("model")),
-        max_tokens=integer(body.get("max_tokens")),
+        max_tokens=token_count(body.get("max_tokens")),
         stream=body.get("stream") is True,
         n=max(1, count),
         extra=rest(body, *taken),

@@ -28,7 +28,13 @@ from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, sli
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of, text_or_none
+from inspector.sessions.transcripts.member_values import (
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
+    text_or_none,
+)
 from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire import wire
 from loop_core.wire.failures import StopRow
@@ -268,7 +274,7 @@ class _Session(KimiReader):
         answer = self.begin(f"step:{line.number}", api, asked.get("model"), place, line)
         answer.started = moment_text(asked.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.
-        answer.cap = asked["maxTokens"] if type(asked.get("maxTokens")) is int else None
+        answer.cap = number_of(asked.get("maxTokens"))
         self.note_compaction(answer)
         self.steps[key] = self.add(answer)
         return answer

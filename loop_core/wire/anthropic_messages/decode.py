@@ -39,7 +39,7 @@ from loop_core.wire.anthropic_messages.table import (
     flatten,
     read_block,
 )
-from loop_core.wire.body import compact
+from loop_core.wire.body import compact, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
 
@@ -359,8 +359,8 @@ class Decoder(base.Decoder):
             return
         counts = self._counts
         for name in _COUNTS:
-            count = usage.get(name)
-            if type(count) is not int:
+            count = token_count(usage.get(name))
+            if count is None:
                 continue
             before = counts.get(name)
             # Gateways send 0 in message_start and the count in message_delta (rig PR#2236).
@@ -371,8 +371,8 @@ class Decoder(base.Decoder):
             self._iterations = usage["iterations"]
             self.native["usage.iterations"] = compact(self._iterations)
         details = usage.get("output_tokens_details")
-        thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
-        if type(thinking) is int:
+        thinking = token_count(details.get("thinking_tokens")) if isinstance(details, dict) else None
+        if thinking is not None:
             counts["thinking_tokens"] = thinking
         self.usage = Usage(*(counts.get(name) for name in _USAGE))
 

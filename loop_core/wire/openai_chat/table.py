@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, Usage
-from loop_core.wire.body import non_null, total_of
+from loop_core.wire.body import non_null, token_count, total_of
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
 
@@ -166,9 +166,7 @@ def _count(counts: Mapping[str, Any], place: tuple[str, ...]) -> int | None:
     value: Any = counts
     for key in place:
         value = value.get(key) if isinstance(value, dict) else None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if type(value) is int else None
+    return token_count(value)
 
 
 # -- Which values of a Chat Completions body or chunk become which facts ---------------------------------------------
