@@ -17,9 +17,9 @@ from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, to
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
+from loop_core.wire.openai_chat.table import BODY_WORDS, write_usage
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
 from loop_core.wire.openai_chat.table import STREAM_READS as CHAT_STREAM_READS
-from loop_core.wire.openai_chat.table import write_usage
 from loop_core.wire.reads import FactRow
 
 API = "openai_completions"
@@ -120,7 +120,7 @@ def _losses(response: ChatResponse) -> Iterator[tuple[str, str]]:
     if response.continuation_token is not None:
         yield "continuation_token", "a completion cannot be continued by a token"
     for name in response.native:
-        if name not in (*_NATIVE, "truncated"):
+        if name not in (*_NATIVE, *BODY_WORDS):
             yield f"native.{name}", f"a completion has no field {name!r}"
 
 
@@ -168,9 +168,9 @@ def _choice(response: ChatResponse, text: str, *, last: bool) -> dict[str, Any]:
 
 
 def _beside(response: ChatResponse) -> dict[str, Any]:
-    truncated = response.native.get("truncated")
-    return non_null(truncated={"true": True, "false": False}.get(truncated, truncated) if truncated else None,
-                    usage=None if response.usage is None else write_usage(response.usage))
+    literals = {"true": True, "false": False}
+    words = {name: literals.get(word, word) for name, word in response.native.items() if name in BODY_WORDS}
+    return words | non_null(usage=None if response.usage is None else write_usage(response.usage))
 
 
 def _error(response: ChatResponse) -> dict[str, Any]:

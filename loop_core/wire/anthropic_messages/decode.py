@@ -201,8 +201,9 @@ class Decoder(base.Decoder):
             # It comes under HTTP 200, after the answer began (API docs, Errors).
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
             self.fail(error, self.at("error"))
-        elif kind != "ping":  # a ping only keeps the connection open (API docs, Streaming)
+        elif kind != "ping" and not event.get("base_resp"):  # a ping only keeps the connection open (API docs)
             self._quirk("unknown_event", f"an event of type {kind!r} is not known")
+        self._base_resp(event)
 
     def on_body(self, body: Any) -> None:
         """Reads a whole message or an error (already read by the base class)."""
@@ -277,6 +278,7 @@ class Decoder(base.Decoder):
             self._earlier = len(self._order)
             self._open.clear()
         self._read_message(message)
+        self._base_resp(message, "message")
         if message.get("stop_reason") is not None:
             # Believing it would make every cut of this stream look finished.
             self._quirk("early_stop_reason", "message_start already names a stop reason; ignored")
@@ -335,6 +337,11 @@ class Decoder(base.Decoder):
             self._read_native(delta)
         self._read_native(event)
         self._read_usage(event.get("usage"))
+
+    def _base_resp(self, holder: Any, *path: str) -> None:
+        """Reads MiniMax's report of an error, which stands in an event of any kind or in the first message."""
+        if holder.get("base_resp") and (error := read_error(holder)) is not None:
+            self.fail(error, self.at(*path, "base_resp"))
 
     # -- fields --------------------------------------------------------------------------------------------------
 

@@ -67,8 +67,13 @@ CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched
 PASSED_ON = "provider_specific_fields"
 """The object of a choice in which LiteLLM keeps such fields of the provider behind it (litellm 1.110.2, `Choices`)."""
 
-BODY_WORDS: tuple[str, ...] = ("truncated",)
-"""The same beside the choices (llama.cpp: `truncated` says that the context was full)."""
+BODY_WORDS: tuple[str, ...] = ("truncated", "stop_type")
+"""The same beside the choices (llama.cpp: `truncated` says that the context was full, `stop_type` what ended the
+answer)."""
+
+VERBOSE = "__verbose"
+"""The object beside the choices in which llama.cpp repeats its own answer if it is started with `--verbose`
+(ggml-org/llama.cpp tools/server, `to_json_oaicompat_chat`)."""
 
 ERROR_WORDS: tuple[str, ...] = ("failed_generation",)
 """The same inside an error (Groq: the model's raw text that was not a valid call)."""
@@ -135,8 +140,13 @@ _REASONING: tuple[tuple[str, ...], ...] = (
 )
 
 
-def read_usage(counts: Mapping[str, Any]) -> Usage | None:
-    """The counts, reasoning included in the output; None if the object holds none.
+CONSTANTS: Mapping[str, tuple[int, int]] = {"koboldcpp/": (100, 100)}
+"""Beginning of a model's name -> the input and output tokens that its server reports of every answer, having counted
+nothing (older versions of KoboldCpp)."""
+
+
+def read_usage(counts: Mapping[str, Any], model: str | None = None) -> Usage | None:
+    """The counts, reasoning included in the output; None if the object holds none, or the constants of a server.
 
     If the total is prompt + completion + reasoning (xAI), the server leaves reasoning out of `completion_tokens`.
     """
@@ -144,6 +154,8 @@ def read_usage(counts: Mapping[str, Any]) -> Usage | None:
     total = _count(counts, ("total_tokens",))
     reasoning, cached = _first(counts, _REASONING), _first(counts, _CACHED)
     if prompt is None and completion is None and reasoning is None and cached is None:
+        return None
+    if any((model or "").startswith(begin) and (prompt, completion) == same for begin, same in CONSTANTS.items()):
         return None
     if reasoning and completion is not None and prompt is not None and prompt + completion + reasoning == total:
         completion += reasoning
@@ -179,7 +191,7 @@ _BESIDE: tuple[FactRow, ...] = (
     FactRow("error", "/choices/*/error"),
     *(FactRow(f"native.{name}", f"/choices/*/{name}") for name in CHOICE_WORDS),
     *(FactRow(f"native.{name}", f"/choices/*/{PASSED_ON}/{name}") for name in CHOICE_WORDS),
-    *(FactRow(f"native.{name}", f"/{name}") for name in BODY_WORDS),
+    *(FactRow(f"native.{name}", f"{holder}/{name}") for holder in (f"/{VERBOSE}", "") for name in BODY_WORDS),
 )
 _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.input_tokens", "/prompt_tokens"),
