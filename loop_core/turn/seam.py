@@ -173,8 +173,13 @@ def _careful(text: str, segment: Segment) -> _Cut:
         return _poll_cut(text, segment.text)
     if segment.anchor:
         return _quotation_cut(text, segment)
-    return _restart(text, segment.text) or _overlapping(text, segment.text) or _Cut(
-        SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
+    repetition = _restart(text, segment.text) or _overlapping(text, segment.text)
+    if repetition is not None:
+        return repetition
+    if shared_length(text, segment.text) >= RESTART_CHARS:  # and the text repeats itself, or this were a restart
+        why = "it begins as the answer did, which repeats itself: it may go on so, or have begun again"
+        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
+    return _Cut(SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
 
 
 def _quotation_cut(text: str, segment: Segment) -> _Cut:
