@@ -254,6 +254,9 @@ def _prefill(text: str, segment: Segment) -> _Cut:
     blank = segment.stripped[:-1] if half else segment.stripped
     if blank and segment.text.startswith(blank):
         return _Cut(SeamDecision.WHITESPACE, len(sent), 0, "the model repeated the white space that was stripped")
+    if blank and segment.text[:1].isspace():
+        why = "stripped white space restored; the segment begins with other white space, which may be a part of it"
+        return _Cut(SeamDecision.WHITESPACE, len(text), 0, why, False)
     return _Cut(SeamDecision.WHITESPACE, len(text), 0, "stripped white space restored")
 
 
