@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loop_core.judge.classify import Judgement, judge
-from loop_core.judge.gate import Verdict, admit_all
+from loop_core.judge.gate import Verdict, admit_response
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import ChatResponse, Evidence, Finding, Request, Stop, TransportEnd, Usage
 from loop_core.wire import decode_request, decode_response
@@ -108,5 +108,4 @@ def read(
         background=asked.background if asked is not None else False, words=chosen.profile.words, end=end,
     )
     judged = judge(response, asked, chosen.profile, native_reading(response, chosen.profile))
-    calls = admit_all(response.tool_calls, judged, asked.tools if asked is not None else ())
-    return Reading(response, judged, calls)
+    return Reading(response, judged, admit_response(response, judged, asked))

@@ -69,6 +69,26 @@ def test_a_call_that_is_cut_under_tool_calls_reads_as_a_cut() -> None:
     assert any(seen.rule == "judge.cut_arguments" for seen in reading.evidence)
 
 
+FORBIDDING: dict[str, dict[str, object]] = {
+    "openai_chat": {"tool_choice": "none"},
+    "openai_responses": {"tool_choice": "none"},
+    "anthropic_messages": {"tool_choice": {"type": "none"}},
+    "gemini_generate": {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}},
+    "gemini_interactions": {"generation_config": {"tool_choice": "none"}},
+    "cohere_chat": {"tool_choice": "NONE"},
+    "bedrock_invoke": {"anthropic_version": "bedrock-2023-05-31", "messages": [], "tool_choice": {"type": "none"}},
+}
+"""Format -> how its requests forbid tool calls, as its documentation has it; Converse and Ollama cannot."""
+
+
+@pytest.mark.parametrize("api", FORBIDDING)
+def test_a_call_that_the_request_forbade_is_not_released(api: str) -> None:
+    answer = body(api)
+    assert loop_core.read(api, answer, request={}).calls[0].admission is Admission.READY
+    verdict = loop_core.read(api, answer, request=FORBIDDING[api]).calls[0]
+    assert (verdict.admission, verdict.rule, verdict.arguments) == (Admission.REJECTED, "gate.forbidden", None)
+
+
 def test_a_router_s_word_is_read_beside_its_own() -> None:
     """OpenRouter passes on what the provider behind it said; its own word is another."""
     data = chat("tool_calls", '{"city": "Oslo"}', native_finish_reason="max_tokens")

@@ -32,7 +32,7 @@ from inspector.sessions.recording import (
 from loop_core.client.exchange import LiveResponse, Observer
 from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import CallerError
-from loop_core.judge.gate import admit_all
+from loop_core.judge.gate import admit_response
 from loop_core.turn.trace import Step, Trace
 from loop_core.values import Role, ToolResultPart
 
@@ -252,7 +252,7 @@ def replay_of_turns(
     source = Input(path, "live", len(exchanges), notices=tuple(f"{path}: {notice}" for notice in notices),
                    answers=answers)
     loaded = Recording((source,), exchanges, tuple(records))
-    verdicts = tuple(admit_all(each.response.tool_calls, each.judgement, each.ask.request.tools) for each in heard)
+    verdicts = tuple(admit_response(each.response, each.judgement, each.ask.request) for each in heard)
     case = Case(loaded, tuple(each.judgement for each in heard), verdicts)
     return Replay(case, settings, Trace(tuple(steps)), tuple(runs))
 

@@ -20,7 +20,7 @@ from loop_core.client.exchange import LiveResponse
 from loop_core.client.outgoing import LiveRequest, body_of, known_ability, live_request_for
 from loop_core.client.streaming import MaskedText
 from loop_core.errors import CallerError, DecodeError, LoopError
-from loop_core.judge.gate import admit_all
+from loop_core.judge.gate import admit_response
 from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, next_turn_request
@@ -133,7 +133,7 @@ class Stepper:
     def after_answer(self, answer: LiveResponse, count: int, cancelled: bool = False) -> Stepper:
         """The turn after an answer, even one that the operator cancelled."""
         judged = given_up(answer.judgement) if cancelled else answer.judgement
-        verdicts = admit_all(answer.response.tool_calls, judged, answer.ask.request.tools)
+        verdicts = admit_response(answer.response, judged, answer.ask.request)
         return self.after_event(replace(answer.event, judgement=judged, verdicts=verdicts), count)
 
     def after_cancel(self, count: int) -> Stepper:

@@ -16,7 +16,7 @@ from inspector.sessions.build import decode_as
 from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Exchange, Input, Link, Recording, TurnPlace, TurnRecord, common_beginning
 from loop_core.judge.classify import Judgement, judge
-from loop_core.judge.gate import Admission, Verdict, admit_all
+from loop_core.judge.gate import Admission, Verdict, admit_response
 from loop_core.turn.continuation import EMPTY, HINT_POINTS, Method, repeats_request
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
@@ -179,7 +179,7 @@ def judge_response(response: ChatResponse, request: Request | None, profile: Pro
 
 def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]:
     """The gate's verdicts on the calls of one response; a call that the recording shows as refused is not ready."""
-    verdicts = admit_all(exchange.response.tool_calls, reading, exchange.request.tools if exchange.request else ())
+    verdicts = admit_response(exchange.response, reading, exchange.request)
     return tuple(_apply_refusal(verdict, exchange.refusals) for verdict in verdicts) if exchange.refusals else verdicts
 
 

@@ -12,8 +12,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
+from inspector.replay.case import REFUSED
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read, reasons
 from loop_core.judge.endings import asked_context, hit_stop_string
+from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
 from loop_core.turn.trace import limit_usage
 from loop_core.values import Request, Stop
@@ -355,6 +357,19 @@ def about_silence(look: JudgedTurn) -> str:
     why = next((words for words, holds in WITHHELD if request is not None and holds(request)), "")
     return (f"{why}send the request again with a short message that asks for an answer; "
             "if silence is wanted, set allow_silence")
+
+
+ABOUT_REJECTED = {
+    REFUSED: "nothing to change: the agent answered the call with that",
+    "gate.forbidden": "do not run the call; allow calls (tool_choice auto) if the model was to use a tool",
+}
+"""Rule of a rejected call -> the advice about it, where that is not to send the error back."""
+
+
+def about_rejected(verdict: Verdict) -> str:
+    """The advice about a call that was refused."""
+    return ABOUT_REJECTED.get(
+        verdict.rule, "send the error back as the result of the call, so that the model can correct it")
 
 
 def is_redirect(look: JudgedTurn) -> bool:

@@ -11,12 +11,12 @@ from sys import intern
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import REFUSED
 from inspector.report import sentences as say
 from inspector.report.advice import (
     Advice,
     Situation,
     about_error,
+    about_rejected,
     about_silence,
     guessed_advice,
     model_declined,
@@ -269,9 +269,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.ending_words(look)}; its call "
         f"{say.short(look.rejected_calls[-1].call.name or 'without a name')} is rejected: "
         f"{look.rejected_calls[-1].why}",
-        lambda look: (
-            "nothing to change: the agent answered the call with that" if look.rejected_calls[-1].rule == REFUSED else
-            "send the error back as the result of the call, so that the model can correct it"), of_last=True),
+        lambda look: about_rejected(look.rejected_calls[-1]), of_last=True),
     VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
         lambda look: bool(look.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in look.rules,
         lambda look: f"{say.ending_words(look)}, but one of its frames could not be read: a part of the answer is "

@@ -224,6 +224,8 @@ WRAPPINGS: Mapping[str, str] = {
 }
 """The only member of an object into which a translator puts arguments that it could not parse -> the translators that
 do so."""
+ONLY_WRAPPINGS = frozenset({"raw_arguments"})
+"""The names in `WRAPPINGS` that no tool has as a parameter, unless its schema lists it."""
 _BEGUN = re.compile(r'\s*\{\s*"')
 
 
@@ -231,7 +233,9 @@ def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
     """Parses as `parse_call` does, but an object that a translator wrapped around unparsable arguments counts as cut or
     invalid, as they are.
 
-    Cut arguments show that by themselves. Invalid ones count only if the tool has no parameter of that name.
+    Cut arguments show that by themselves. Invalid ones count if the tool has no parameter of that name. If the
+    parameters of the tool are not known, they count only if they begin like an object, or if the name is in
+    `ONLY_WRAPPINGS`.
     """
     reading = parse_call(call)
     if call.form is not ArgsForm.OBJECT or not reading.value or len(reading.value) != 1:
@@ -242,20 +246,26 @@ def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
     within = parse(inner)
     if within.shape is ArgumentShape.COMPLETE or (within.shape is ArgumentShape.CUT and _BEGUN.match(inner) is None):
         return reading
-    if within.shape is not ArgumentShape.CUT and _may_take(tool, name):
-        return reading
+    if within.shape is not ArgumentShape.CUT:
+        takes = _takes(tool, name)
+        shown = name in ONLY_WRAPPINGS or _BEGUN.match(inner) is not None
+        if takes or (takes is None and not shown):
+            return reading
     shape = within.shape if within.shape is ArgumentShape.CUT else ArgumentShape.INVALID
     problem = f"a translator put them under {name!r}, as they could not be parsed: {within.problem}"
     return Arguments(shape, None, len(call.arguments or ""), problem)
 
 
-def _may_take(tool: Tool | None, name: str) -> bool:
-    """Whether a tool may have a parameter of this name; it surely has not only where its schema shows all of them."""
+def _takes(tool: Tool | None, name: str) -> bool | None:
+    """Whether a tool has a parameter of this name; None if its schema does not show all of them, or is not known."""
     schema = tool.schema if tool is not None else None
-    if schema is None or not COMPOSING_KEYWORDS.isdisjoint(schema) or schema.get("additionalProperties"):
-        return True
+    if schema is None:
+        return None
     declared = schema.get("properties")
-    return not isinstance(declared, Mapping) or name in declared
+    if isinstance(declared, Mapping) and name in declared:
+        return True
+    open_ended = not COMPOSING_KEYWORDS.isdisjoint(schema) or schema.get("additionalProperties")
+    return None if open_ended or not isinstance(declared, Mapping) else False
 
 
 def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:

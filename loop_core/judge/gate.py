@@ -2,8 +2,8 @@
 
 There are three verdicts. `ready` needs the effective reason, a closed block, strict JSON and the schema. A `held` call
 is incomplete, or not authorised by the reason; it holds the whole batch, because a truncated batch is unfinished as a
-whole. A `rejected` call is complete and cleanly ended but refused: by its schema, because its tool is not declared, or
-because it has no name. Only that call is answered with an error.
+whole. A `rejected` call is complete and cleanly ended but refused: by its schema, because its tool is not declared,
+because the request forbade calls, or because it has no name. Only that call is answered with an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,17 @@ from loop_core.judge.arguments import (
     parse_input,
 )
 from loop_core.judge.classify import Judgement
-from loop_core.values import ArgsForm, CallKind, Stop, StopReason, Tool, ToolCall, tools_by_name
+from loop_core.values import (
+    ArgsForm,
+    CallKind,
+    ChatResponse,
+    Request,
+    Stop,
+    StopReason,
+    Tool,
+    ToolCall,
+    tools_by_name,
+)
 
 REMEDY = "raise the output limit, split the work into smaller parts, or simplify the request"
 """The advice about a call that the output budget cut (Zoo Code's analysis, fix 3)."""
@@ -74,11 +84,14 @@ WHY_REASON: dict[Stop, str] = {
 """Stop reason -> why it does not authorise a call, for every reason except `tool_call`."""
 
 
-def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declared: Collection[str] = ()) -> Verdict:
+def admit(
+    call: ToolCall, judgement: Judgement, tool: Tool | None = None, declared: Collection[str] = (),
+    choice: str | None = None,
+) -> Verdict:
     """The verdict on one call, without regard to the other calls of its response; `admit_all` adds the rule of the
     batch.
 
-    `declared` are the names of the request's tools, empty if they are not known.
+    `declared` are the names of the request's tools, empty if they are not known, and `choice` is its tool choice.
     """
     if is_phantom(call):
         return Verdict(call, Admission.HELD, "gate.phantom", "the call has neither a name nor arguments")
@@ -95,7 +108,7 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
         return Verdict(call, Admission.HELD, "gate.incomplete", why)
     if reason is not Stop.TOOL_CALL:
         return Verdict(call, Admission.HELD, "gate.reason", WHY_REASON[reason])
-    refused = _refusal(call, declared)
+    refused = _refusal(call, declared, choice)
     if refused is not None:
         rule, why = refused
         return Verdict(call, Admission.REJECTED, rule, why, problems=(why,))
@@ -111,10 +124,13 @@ def admit(call: ToolCall, judgement: Judgement, tool: Tool | None = None, declar
 _CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema accepts it", "no usable schema is known"))
 
 
-def _refusal(call: ToolCall, declared: Collection[str]) -> tuple[str, str] | None:
-    """Why a complete call cannot be run by anyone: it names no tool, or one that was not declared."""
+def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> tuple[str, str] | None:
+    """Why a complete call may not be run by anyone: it names no tool, or one that was not declared, or calls were
+    forbidden."""
     if not call.name:
         return NAMELESS, "the call has no name"
+    if choice == "none":
+        return "gate.forbidden", "the request forbids tool calls (tool_choice none)"
     if call.kind is CallKind.CUSTOM and call.form is ArgsForm.OBJECT:
         return None  # a tool of the provider's own that the client runs: its calls have a name of ours
     if declared and call.name not in declared:
@@ -136,12 +152,17 @@ def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
     return frozenset(tool.name for tool in tools if tool.kind is not CallKind.SERVER)
 
 
-def admit_all(calls: Sequence[ToolCall], judgement: Judgement, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
-    """The verdicts on all calls of a response: one held call holds the others; a rejected one does not."""
+def admit_all(
+    calls: Sequence[ToolCall], judgement: Judgement, tools: Sequence[Tool] = (), choice: str | None = None
+) -> tuple[Verdict, ...]:
+    """The verdicts on all calls of a response: one held call holds the others; a rejected one does not.
+
+    `tools` and `choice` are the tools and the tool choice of the request that it answers.
+    """
     if not calls:
         return ()
     known, declared = tools_by_name(tools), declared_names(tools)
-    verdicts = [admit(call, judgement, known.get(call.name), declared) for call in calls]
+    verdicts = [admit(call, judgement, known.get(call.name), declared, choice) for call in calls]
     # A phantom is something that a server appends to whole answers, so it holds nothing else.
     blocking = next((v for v in verdicts if v.admission is Admission.HELD and v.rule != "gate.phantom"), None)
     if blocking is None:
@@ -151,6 +172,13 @@ def admit_all(calls: Sequence[ToolCall], judgement: Judgement, tools: Sequence[T
         verdict if verdict.admission is Admission.HELD else Verdict(verdict.call, Admission.HELD, "gate.batch", why)
         for verdict in verdicts
     )
+
+
+def admit_response(response: ChatResponse, judgement: Judgement, request: Request | None) -> tuple[Verdict, ...]:
+    """The verdicts on all calls of a response, under the tools and the tool choice of the request that it answers."""
+    if request is None:
+        return admit_all(response.tool_calls, judgement)
+    return admit_all(response.tool_calls, judgement, request.tools, request.tool_choice)
 
 
 def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: StopReason) -> str | None:

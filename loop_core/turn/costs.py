@@ -158,7 +158,8 @@ def _response_change(turn: Turn, event: ProviderResponse) -> Change:
     # A replay gates each answer once and hands the verdicts to every policy and limit that it tries.
     verdicts = event.verdicts
     if verdicts is None:
-        verdicts = admit_all(response.tool_calls, judged, turn.request.tools)
+        choice = turn.last_send.tool_choice if turn.last_send else turn.request.tool_choice
+        verdicts = admit_all(response.tool_calls, judged, turn.request.tools, choice)
     word = word_of(turn.policy, response, judged, turn.provider)
     send = turn.last_send
     method = event.method or (send.method if send else Method.FIRST)

@@ -187,6 +187,8 @@ def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
     declared = {tool.name for tool in turn.request.tools}
     if not declared:
         return None  # a choice among tools that are not declared would be refused
+    if turn.request.tool_choice == "none":
+        return "none"  # no repair allows what the caller forbade
     return f"tool:{calls[0].name}" if len(calls) == 1 and calls[0].name in declared else "any"
 
 

@@ -175,8 +175,13 @@ def _careful(text: str, segment: Segment) -> _Cut:
         return _poll_cut(text, segment.text)
     if segment.anchor:
         return _quotation_cut(text, segment)
-    return _restart_cut(text, segment.text) or _overlap_cut(text, segment.text) or _Cut(
-        SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
+    repetition = _restart_cut(text, segment.text) or _overlap_cut(text, segment.text)
+    if repetition is not None:
+        return repetition
+    if shared_length(text, segment.text) >= RESTART_CHARS:  # the text repeats itself, else it would be a restart
+        why = "it begins as the answer did, which repeats itself: it may go on so, or have begun again"
+        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
+    return _Cut(SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
 
 
 def _quotation_cut(text: str, segment: Segment) -> _Cut:
@@ -251,6 +256,9 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
     blank = segment.stripped[:-1] if half else segment.stripped
     if blank and segment.text.startswith(blank):
         return _Cut(SeamDecision.WHITESPACE, len(sent), 0, "the model repeated the white space that was stripped")
+    if blank and segment.text[:1].isspace():
+        why = "stripped white space restored; the segment begins with other white space, which may be a part of it"
+        return _Cut(SeamDecision.WHITESPACE, len(text), 0, why, False)
     return _Cut(SeamDecision.WHITESPACE, len(text), 0, "stripped white space restored")
 
 

@@ -23,7 +23,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.asking import PROMPT_LOSES, no_calls, one_choice, prompt_of
-from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, word
+from loop_core.wire.body import dump, merge, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 from loop_core.wire.reads import FactRow
@@ -161,7 +161,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         api=API,
         messages=(Message(Role.USER, (TextPart(prompt),)),) if prompt else (),
         model=word(body.get("model")),
-        max_tokens=integer(body.get("max_tokens_to_sample")),
+        max_tokens=token_count(body.get("max_tokens_to_sample")),
         stream=body.get("stream") is True,
         extra=rest(body, "model", "max_tokens_to_sample", "stream", *(["prompt"] if prompt else [])),
     )

@@ -349,7 +349,7 @@ class Decoder:
     def _body(self, payload: bytes) -> None:
         whole = self.at()
         try:
-            body = from_json(payload.lstrip(b"\xef\xbb\xbf"))
+            body = from_json(payload.lstrip(b"\xef\xbb\xbf \t\r\n"))  # the parser counts lines from its first byte
         except ValueError as why:
             try:
                 body = json.loads(payload.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)

@@ -32,6 +32,19 @@ def integer(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
+_MOST = 1 << 63  # the counts of providers are whole numbers of 64 bits
+
+
+def token_count(value: Any) -> int | None:
+    """A number of tokens; None for anything else, also for a boolean and for a number that counts nothing.
+
+    A whole number may be written with a fraction (`12.0`), and `-1` as a cap means that there is none.
+    """
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value < _MOST else None
+
+
 def total_of(usage: Usage) -> int | None:
     """Input and output tokens together; None if either is unknown."""
     if usage.input_tokens is None or usage.output_tokens is None:

@@ -100,7 +100,7 @@ class EventStream:
             if head is None:
                 found = self._read_head(buffer, position)
                 if isinstance(found, str):
-                    append(self._break(found, base + position, base + size))
+                    append(self._break(found, base + position, base + position + _PRELUDE_SIZE))
                 if not isinstance(found, _Head):
                     break
                 head, width = found, found.width

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, TextPart
 from loop_core.wire.asking import PROMPT_LOSES, no_calls, one_choice, only_text
-from loop_core.wire.body import dump, integer, list_of, mapping_of, merge, non_null, opaque, rest, word
+from loop_core.wire.body import dump, list_of, mapping_of, merge, non_null, opaque, rest, token_count, word
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat import body_of, lines_of, losses
 from loop_core.wire.ollama_chat.decode import LOSES
@@ -98,12 +98,12 @@ def _generate_line(line: dict[str, Any]) -> dict[str, Any]:
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; Ollama streams unless the request says otherwise."""
-    cap = integer(mapping_of(body.get("options")).get("num_predict"))
+    cap = token_count(mapping_of(body.get("options")).get("num_predict"))
     return Request(
         api=API,
         messages=tuple(_messages(body)),
         model=word(body.get("model")),
-        max_tokens=cap if cap is not None and cap > 0 else None,  # -1 is no limit, -2 the rest of the context
+        max_tokens=cap or None,  # -1 is no limit, -2 the rest of the context
         stream=body.get("stream") is not False,
         extra=rest(body, "model", "system", "prompt", "images", "stream", "options.num_predict"),
     )

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
 from loop_core.wire.asking import PROMPT_LOSES, no_calls, prompt_of
-from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, word
+from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, token_count, word
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
+from loop_core.wire.openai_chat.table import BODY_WORDS, write_usage
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
 from loop_core.wire.openai_chat.table import STREAM_READS as CHAT_STREAM_READS
-from loop_core.wire.openai_chat.table import write_usage
 from loop_core.wire.reads import FactRow
 
 API = "openai_completions"
@@ -121,7 +121,7 @@ def _losses(response: ChatResponse) -> Iterator[tuple[str, str]]:
     if response.continuation_token is not None:
         yield "continuation_token", "a completion cannot be continued by a token"
     for name in response.native:
-        if name not in (*_NATIVE, "truncated"):
+        if name not in (*_NATIVE, *BODY_WORDS):
             yield f"native.{name}", f"a completion has no field {name!r}"
 
 
@@ -169,9 +169,9 @@ def _choice(response: ChatResponse, text: str, *, last: bool) -> dict[str, Any]:
 
 
 def _beside(response: ChatResponse) -> dict[str, Any]:
-    truncated = response.native.get("truncated")
-    return non_null(truncated={"true": True, "false": False}.get(truncated, truncated) if truncated else None,
-                    usage=None if response.usage is None else write_usage(response.usage))
+    literals = {"true": True, "false": False}
+    words = {name: literals.get(word, word) for name, word in response.native.items() if name in BODY_WORDS}
+    return words | non_null(usage=None if response.usage is None else write_usage(response.usage))
 
 
 def _error(response: ChatResponse) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         api=API,
         messages=tuple(Message(Role.USER, (TextPart(text),)) for text in texts),
         model=word(body.get("model")),
-        max_tokens=integer(body.get("max_tokens")),
+        max_tokens=token_count(body.get("max_tokens")),
         stream=body.get("stream") is True,
         n=max(1, count),
         extra=rest(body, *taken),

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from loop_core.values import ProviderError
-from loop_core.wire.body import integer, mapping_of
+from loop_core.wire.body import mapping_of, token_count
 from loop_core.wire.demands import Body, Demands, JSONShape
 
 Event = dict[str, Any]
@@ -259,7 +259,7 @@ def nanoseconds(counts: Any, read: str, written: str) -> tuple[int, int, int]:
 
     The same request always gets the same bytes.
     """
-    tokens = [integer(mapping_of(counts).get(name)) or 0 for name in (read, written)]
+    tokens = [token_count(mapping_of(counts).get(name)) or 0 for name in (read, written)]
     return 2_000_000, 250_000 * tokens[0], 20_000_000 * tokens[1]
 
 

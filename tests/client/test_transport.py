@@ -856,3 +856,16 @@ def test_usage_at_the_cap_is_judged_live_as_in_a_recording(fake: Fake, turned: T
     assert told.of("ended")[0].speaker.profile.name == "llama_cpp"
     assert told.of("ended")[0].judgement.stop.normalized is Stop.MAX_TOKENS
     assert turn.joined_answer().text == "One,!"
+
+
+@each_format
+def test_no_log_of_the_http_library_holds_the_key(
+    api: str, fake: Fake, turned: Turned, caplog: pytest.LogCaptureFixture
+) -> None:
+    """docs/credentials.md says what the log of httpx and httpcore holds, for a program that switches it on."""
+    fake.answers = [streams(api, answer(api, "Done.", Stop.END_TURN))]
+    with caplog.at_level(1):
+        turned(api, fake, key="an-api-key-for-this-test")
+    assert any("an-api-key-for-this-test" in str(value) for got in fake.got for value in dict(got.headers).values())
+    assert {record.name.partition(".")[0] for record in caplog.records} >= {"httpx", "httpcore"}
+    assert "an-api-key-for-this-test" not in caplog.text

@@ -149,11 +149,31 @@ def test_an_object_that_no_translator_would_have_made_is_read_as_it_is(value: di
 def test_invalid_arguments_that_a_translator_wrapped_are_invalid_if_the_tool_has_no_such_parameter(inner: str) -> None:
     call, path = given_input(json.dumps({"text": inner})), {"path": {"type": "string"}}
     assert parse_input(call, Tool("write", {"type": "object", "properties": path})).shape is ArgumentShape.INVALID
-    for schema in (None, {"type": "object"}, {"type": "object", "properties": {"text": {}}},
-                   {"type": "object", "properties": path, "additionalProperties": True},
-                   {"type": "object", "properties": path, "anyOf": [{}]}):
-        assert parse_input(call, Tool("write", schema)).value == {"text": inner}
-    assert parse_input(call).value == {"text": inner}
+    assert parse_input(call, Tool("write", {"type": "object", "properties": {"text": {}}})).value == {"text": inner}
+
+
+UNKNOWN = (
+    None, Tool("write"), Tool("write", {"type": "object"}),
+    Tool("write", {"type": "object", "properties": {"path": {}}, "additionalProperties": True}),
+    Tool("write", {"type": "object", "properties": {"path": {}}, "anyOf": [{}]}),
+)
+"""A tool whose parameters are not all known."""
+
+
+@pytest.mark.parametrize("tool", UNKNOWN)
+def test_invalid_arguments_of_a_tool_whose_parameters_are_unknown_show_only_where_they_begin_like_an_object(
+    tool: Tool | None,
+) -> None:
+    for inner in ('{"path": "a"}}', '{"path": tru}', ' { "path": "a" "b"}'):
+        assert parse_input(given_input(json.dumps({"text": inner})), tool).shape is ArgumentShape.INVALID
+    for inner in ('{}{"path": "a"}', "no JSON", "[1]", "", "{ name }"):
+        assert parse_input(given_input(json.dumps({"text": inner})), tool).value == {"text": inner}
+        assert parse_input(given_input(json.dumps({"raw_arguments": inner})), tool).shape is ArgumentShape.INVALID
+
+
+def test_a_wrapping_that_a_schema_names_is_a_parameter() -> None:
+    tool = Tool("parse", {"type": "object", "properties": {"raw_arguments": {"type": "string"}}})
+    assert parse_input(given_input('{"raw_arguments": "-v --all"}'), tool).value == {"raw_arguments": "-v --all"}
 
 
 def test_a_text_that_the_model_wrote_itself_is_no_translators() -> None:

@@ -100,6 +100,17 @@ def test_a_call_of_a_tool_that_the_provider_names_is_never_unknown() -> None:
     assert admit_all([shell._replace(form=ArgsForm.STRING)], AUTHORISED, TOOLS)[0].admission is REJECTED
 
 
+def test_a_call_that_the_request_forbade_is_rejected() -> None:
+    shell = call("ls", "shell", "c2", kind=CallKind.CUSTOM)
+    verdicts = admit_all([call(), shell], AUTHORISED, TOOLS, "none")
+    assert [(each.admission, each.rule) for each in verdicts] == [(REJECTED, "gate.forbidden")] * 2
+    assert "tool_choice none" in verdicts[0].why
+    assert admit_all([call()], AUTHORISED, (), "none")[0].admission is REJECTED, "whether or not tools are declared"
+    assert admit_all([call(CUT)], AUTHORISED, TOOLS, "none")[0].admission is HELD, "a cut call has no result"
+    for choice in (None, "auto", "any", "tool:write"):
+        assert admit_all([call()], AUTHORISED, TOOLS, choice)[0].admission is READY
+
+
 def test_two_texts_of_one_call_hold_it_and_speak_of_no_budget() -> None:
     for stop in (Stop.TOOL_CALL, Stop.MALFORMED_TOOL_CALL):
         verdict = admit(call(other_arguments='{"path": "b.txt"}'), judged(stop))

@@ -14,18 +14,19 @@ from hypothesis import given, settings
 
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
-from inspector.replay.case import open_case
+from inspector.replay.case import REFUSED, open_case
 from inspector.replay.rerun import rerun
-from inspector.report.advice import Advice, Basis, about_silence
+from inspector.report.advice import Advice, Basis, about_rejected, about_silence
 from inspector.report.explain import ReadOptions, text, twin
 from inspector.report.facts import View, view
 from inspector.report.trial import smallest
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
+from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import Limits
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.trace import Fidelity
-from loop_core.values import Severity
+from loop_core.values import Severity, ToolCall
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     ASKS,
@@ -557,3 +558,10 @@ def test_of_a_recorder_that_may_leave_out_tools_nothing_is_said_of_the_request()
     exchange = shown(asked(history, chat(""))).responses[0].exchange
     assert about_silence(SimpleNamespace(exchange=exchange)).startswith("the request offers no tools")
     assert about_silence(SimpleNamespace(exchange=replace(exchange, recorder="langfuse"))).startswith(SENT)
+
+
+def test_a_rejected_call_needs_nothing_if_the_agent_answered_it() -> None:
+    made = ToolCall("c1", "write", "{}", True)
+    refused = Verdict(made, Admission.REJECTED, REFUSED, "the user refused it: it did not run")
+    assert about_rejected(refused) == "nothing to change: the agent answered the call with that"
+    assert about_rejected(refused._replace(rule="gate.schema")).startswith("send the error back")

@@ -191,6 +191,13 @@ def test_a_call_that_its_schema_refuses_is_rejected_whatever_word_ended_the_answ
         assert "send the error back" in advice
 
 
+def test_a_call_that_the_request_forbade_is_rejected_and_no_error_need_go_back():
+    word, severity, sentence, advice = alone(chat("There.", "tool_calls", call(WHOLE)), tools=TOOLS, tool_choice="none")
+    assert (word, severity) == ("CALL REJECTED", Severity.WARNING)
+    assert "the request forbids tool calls (tool_choice none)" in sentence
+    assert advice.startswith("do not run the call; allow calls")
+
+
 def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():
     word, severity, sentence, advice = verdict(*repaired_call())
     assert (word, severity, advice) == ("CALL REPAIRED", Severity.INFO, "")

@@ -63,7 +63,9 @@ def persisted(trace: Trace) -> list[str | None]:
     return found + [made.arguments for message in final_history(trace.steps[-1].turn) for made in message.tool_calls]
 
 
-def released(calls: Sequence[ToolCall], judged: Judgement, tools: Sequence[Tool] = ()) -> tuple[Verdict, ...]:
+def released(
+    calls: Sequence[ToolCall], judged: Judgement, tools: Sequence[Tool] = (), choice: str | None = None
+) -> tuple[Verdict, ...]:
     """A gate that lets everything pass."""
     return tuple(Verdict(each, Admission.READY, "open", "") for each in calls)
 

@@ -488,3 +488,30 @@ def test_any_overlap_is_found_in_linear_time() -> None:
     made = join((Segment("a" * 60_000), Segment("a" * 59_999 + "b")), SeamRule.OVERLAP)
     assert len(made.text) == 60_001
     assert time.process_time() - began < 2
+
+
+def test_rows_that_may_be_the_next_ones_or_a_new_beginning_leave_a_doubt() -> None:
+    row = "| 2024-01-01 | service is up | all checks passed, nothing to do | ok |\n"
+    text, following = row * 3, row + "| 2024-01-02 | service is down | one check failed | bad |\n"
+    joined = join([Segment(text), Segment(following, Method.HINT)])
+    (seam,) = joined.seams
+    assert (joined.text, seam.decision, seam.sure) == (text + following, SeamDecision.UNVERIFIED, False)
+    assert "begun again" in seam.why
+    other = join([Segment(text), Segment("| 2024-01-02 | service is down |\n", Method.HINT)])
+    assert other.seams[0].sure, "another row goes on"
+    short = join([Segment("- yes\n- yes\n"), Segment("- yes\n- no\n", Method.HINT)])
+    assert short.seams[0].sure, "a short row may be chance"
+
+
+@pytest.mark.parametrize(("stripped", "following", "text", "sure"), [
+    ("\n    ", "y = 2\n", "x = 1\n    y = 2\n", True),
+    ("\n    ", "\n    y = 2\n", "x = 1\n    y = 2\n", True),
+    ("\n    ", "    y = 2\n", "x = 1\n        y = 2\n", False),  # its own indentation, or that of the next line
+    ("\n    ", "\ny = 2\n", "x = 1\n    \ny = 2\n", False),
+    ("\n\n", "\ny = 2\n", "x = 1\n\n\ny = 2\n", False),
+])
+def test_other_white_space_than_what_was_stripped_leaves_a_doubt(
+    stripped: str, following: str, text: str, sure: bool
+) -> None:
+    made = join((Segment("x = 1" + stripped), Segment(following, Method.PREFILL, stripped=stripped, echoes=False)))
+    assert (made.text, [(seam.decision, seam.sure) for seam in made.seams]) == (text, [(SeamDecision.WHITESPACE, sure)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from loop_core.turn.machine import begin
 from loop_core.turn.state import Evaluation, RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox, ToolError
 from loop_core.values import CallKind, Message, Role, Stop, TextPart, Tool, ToolCall, ToolResultPart
-from tests.scenes.turns import BAD, CUT, NOW, REQUEST, WRITE, answer, call, drive, judged, last
+from tests.scenes.turns import BAD, CUT, NOW, REQUEST, WRITE, answer, call, dispatched, drive, judged, last, sends
 
 SAID = Message(Role.USER, (TextPart("wait"),))
 
@@ -238,3 +239,22 @@ def test_the_share_is_the_turns_not_the_rounds() -> None:
     assert found[0] == "x" * 90
     assert found[1].startswith("x" * 60 + "\n[cut")
     assert found[2].startswith("Left out")
+
+
+def test_a_turn_that_forbids_calls_runs_none_and_tells_the_model() -> None:
+    log = Log()
+    request = replace(REQUEST, tool_choice="none")
+    source = ScriptedSource([answer(Stop.TOOL_CALL, call()), answer(Stop.END_TURN, "well")])
+    source.run_tools = log.box().run  # type: ignore[method-assign]
+    trace = drive([], request=request, source=source)
+    assert (log.ran, last(trace).terminal) == ([], "completed")
+    results = [part for message in last(trace).history for part in message.results]
+    assert [(part.is_error, "tool_choice none" in part.text) for part in results] == [(True, True)]
+
+
+def test_no_repair_allows_calls_that_the_caller_forbade() -> None:
+    request = replace(REQUEST, tool_choice="none")
+    trace = drive([answer(Stop.TOOL_CALL, call(CUT)), answer(Stop.TOOL_CALL, call()), answer(Stop.END_TURN, "well")],
+                  request=request)
+    assert {send.tool_choice for send in sends(trace)} == {"none"}
+    assert [effect.released for effect in dispatched(trace)] == [()]

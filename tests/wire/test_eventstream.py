@@ -145,6 +145,15 @@ def test_a_wrong_message_checksum_and_a_wrong_prelude_checksum_are_told_apart() 
     assert split(STORY[:8] + b"\0\0\0\0" + STORY[12:])[-1][1] == ":broken:prelude_crc"
 
 
+def test_a_broken_prelude_ends_at_the_same_byte_however_the_bytes_are_cut() -> None:
+    broken = STORY + b"\0" * 4 + STORY
+    whole = split(broken)[-1]
+    assert whole == (b"{}", ":broken:prelude_crc", len(STORY), len(STORY) + 12), "a prelude has twelve bytes"
+    stream = EventStream()
+    pieces = [frame for at in range(len(broken)) for frame in stream.feed(broken[at : at + 1])]
+    assert pieces[-1] == whole
+
+
 EVERY_TYPE = b"".join((
     header(b"t", 0, b""), header(b"f", 1, b""), header(b"i8", 2, b"\x05"), header(b"i16", 3, b"\0\x05"),
     header(b"i32", 4, b"\0\0\0\x05"), header(b"i64", 5, b"\0" * 7 + b"\x05"), header(b"bytes", 6, text(b"\xff\0")),

@@ -221,6 +221,28 @@ def test_an_error_of_minimax_stands_in_a_field_of_every_answer(code: int, retrya
     assert (clean.error, clean.stop_reason.normalized) == (None, Stop.END_TURN)
 
 
+@pytest.mark.parametrize("place", ["message_start", "message", "message_delta", "ping", None])
+@pytest.mark.parametrize("code", [0, 1002])
+def test_an_error_of_minimax_stands_in_any_event_of_a_stream_of_messages(place: str | None, code: int) -> None:
+    report = {"base_resp": {"status_code": code, "status_msg": "why"}}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "m", **(report if place == "message" else {})}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "ping"},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    events = [{**event, **report} if event["type"] == place else event for event in events]
+    events[-1:-1] = [report] if place is None else []
+    stream = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in events)
+    response = decode("anthropic_messages", stream, http_status=200)
+    assert (response.error is not None, response.stop_reason.normalized) == (
+        (True, Stop.ERROR) if code else (False, Stop.END_TURN))
+    assert [found.rule for found in response.findings] == [], code
+
+
 @pytest.mark.parametrize("word", ["invalid_request_error", "not_found_error", "INVALID_ARGUMENT", "AccessDenied"])
 def test_a_word_that_does_not(word: str) -> None:
     found = read_error(wrapped("x", word))

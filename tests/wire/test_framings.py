@@ -514,6 +514,14 @@ def test_blanks_before_an_answer_cost_little_and_move_its_places(api: str) -> No
     assert response.size == 8_000_000 + len(b"".join(pieces))
 
 
+def test_where_a_body_breaks_is_said_alike_however_the_blanks_before_it_arrive() -> None:
+    """OpenRouter sends lines of blanks before an answer that takes its time."""
+    body = b"\n         \n\n         \n" + b'{"id": "r",\n "choices" 5}'
+    said = {decode_response("openai_chat", pieces).findings[0].message
+            for pieces in (body, [body[at : at + 1] for at in range(len(body))], [body[:13], body[13:]])}
+    assert said == {"the body is not a complete JSON value (expected `:` at line 2 column 12)"}
+
+
 @pytest.mark.parametrize("api", FORMATS)
 def test_a_body_of_blanks_is_an_empty_one(api: str) -> None:
     assert decode_response(api, [b" ", b"\r\n"]).parts == ()

@@ -765,6 +765,31 @@ def test_the_last_usage_counts_and_none_is_added_up(events: list[Any]) -> None:
     assert read(sse(*events)).usage == Usage(5, 7)
 
 
+def test_the_type_of_a_stop_is_read_beside_the_choices_and_where_llama_cpp_repeats_its_own_answer() -> None:
+    """llama.cpp with --verbose: `__verbose` holds what its native endpoint would have sent."""
+    kept = {"stop_type": "limit", "truncated": "false"}
+    own = {"content": "H", "stop_type": "limit", "truncated": False, "stopping_word": ""}
+    choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "stop"}
+    stream = sse(chunk({"content": "H"}), {**chunk({}, "stop"), "__verbose": own})
+    for data in (json.dumps({"choices": [choice], "__verbose": own}).encode(), stream):
+        assert read(data).native == kept
+        reading = loop_core.read(API, data, profile="llama_cpp")
+        assert (reading.stop_reason, reading.mapped) == (Stop.MAX_TOKENS, Stop.END_TURN), "the server's own word counts"
+    assert read(json.dumps({"choices": [choice], "stop_type": "eos", "__verbose": own}).encode()).native == {
+        **kept, "stop_type": "eos"}
+
+
+@pytest.mark.parametrize(("model", "usage"), [("koboldcpp/m", None), ("m", Usage(100, 100)), (None, Usage(100, 100))])
+def test_the_constant_usage_of_koboldcpp_counts_nothing(model: str | None, usage: Usage | None) -> None:
+    counts = {"prompt_tokens": 100, "completion_tokens": 100, "total_tokens": 200}
+    choice = {"index": 0, "message": {"content": "Hello there and"}, "finish_reason": "stop"}
+    body = json.dumps({"model": model, "choices": [choice], "usage": counts}).encode()
+    assert read(body).usage == usage
+    reading = loop_core.read(API, body, request={"max_tokens": 100})
+    assert (reading.stop_reason, bool(reading.findings)) == (Stop.END_TURN, usage is not None)
+    assert read(body.replace(b"100", b"101")).usage == Usage(101, 101)
+
+
 def test_words_beside_the_reason_are_kept() -> None:
     words = {"native_finish_reason": "MAX_TOKENS", "stop_reason": 154827, "matched_stop": "</s>"}
     choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "length", **words}

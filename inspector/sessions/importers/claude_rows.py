@@ -16,7 +16,7 @@ from inspector.sessions.transcripts.answer import (
     early_usage,
     store_result,
 )
-from inspector.sessions.transcripts.member_values import object_of, text_or_none
+from inspector.sessions.transcripts.member_values import number_of, object_of, text_or_none
 from inspector.sessions.wordings import interruption, interruption_in
 from loop_core.values import At, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS
@@ -117,7 +117,8 @@ def take_stream_end(answer: TranscriptAnswer, line: TranscriptLine) -> None:
 
 
 def _most(before: int | None, now: Any) -> int | None:
-    return before if type(now) is not int or (before is not None and before >= now) else now
+    count = number_of(now)
+    return before if count is None or (before is not None and before >= count) else count
 
 
 def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall] = ()) -> tuple[InterimRow, ...]:

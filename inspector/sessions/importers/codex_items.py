@@ -11,7 +11,7 @@ from uuid import UUID
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, content_text
-from inspector.sessions.transcripts.member_values import object_of, text_or_none
+from inspector.sessions.transcripts.member_values import counts_of, object_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
 
 ENVELOPES = frozenset({
@@ -87,7 +87,7 @@ def usage_of(info: Any) -> Usage | None:
     if not isinstance(counts, dict):
         return None
     names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
-    return Usage(*(counts[name] if type(counts.get(name)) is int else None for name in names))
+    return Usage(*counts_of(counts, *names))
 
 
 def status_of(info: Any) -> int | None:

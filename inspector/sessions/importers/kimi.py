@@ -301,7 +301,7 @@ class _Session(KimiReader):
         answer = self.begin(f"step:{line.number}", api, asked.get("model"), place, line)
         answer.started = moment_text(asked.get("time"))
         # The cap varies by request: Kimi Code mostly sends what is left of the context window.
-        answer.cap = asked["maxTokens"] if type(asked.get("maxTokens")) is int else None
+        answer.cap = number_of(asked.get("maxTokens"))
         self.note_compaction(answer)
         self.steps[key] = self.add(answer)
         return answer

@@ -20,7 +20,14 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, content_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
 from inspector.sessions.transcripts.dialogue import ASSUMED, moment_text
-from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    first_text,
+    known_text,
+    number_of,
+    object_of,
+    text_or_none,
+)
 from loop_core.values import ArgsForm, At, ExchangePart, ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ROWS = frozenset({
@@ -64,7 +71,7 @@ def usage_of(usage: Any) -> Usage | None:
         return None
 
     def count(*names: str) -> int | None:
-        return next((usage[name] for name in names if type(usage.get(name)) is int), None)
+        return next((found for found in counts_of(usage, *names) if found is not None), None)
 
     # Kimi Code's spelling, then the Python client's
     parts = [count("inputOther", "input_other"), count("inputCacheRead", "input_cache_read"),

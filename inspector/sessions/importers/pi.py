@@ -20,7 +20,7 @@ from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptR
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
 from inspector.sessions.transcripts.ending_rules import infer
-from inspector.sessions.transcripts.member_values import input_count, known_text
+from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text
 from inspector.sessions.wordings import connection_lost
 from loop_core.values import (
     At,
@@ -92,8 +92,7 @@ def usage_of(usage: Any, api: str) -> Usage | None:
     """Token counts in pi's names. The input leaves out cached tokens, unless the total shows that it includes them."""
     if not isinstance(usage, dict):
         return None
-    given, made, cached, written, total = (count if type(count) is int else None for count in map(
-        usage.get, ("input", "output", "cacheRead", "cacheWrite", "totalTokens")))
+    given, made, cached, written, total = counts_of(usage, "input", "output", "cacheRead", "cacheWrite", "totalTokens")
     # A total that equals input plus output shows that cached tokens are part of the input already.
     if total is None or total != (given or 0) + (made or 0):
         given = input_count(api, given, cached, written)

@@ -43,7 +43,8 @@ class TaskRequest(NamedTuple):
     def of(cls, value: dict[str, Any]) -> TaskRequest:
         """The request of a record."""
         counts = value.get("usage")
-        usage = Usage(counts[0], counts[1], None, counts[2]) if isinstance(counts, list) and len(counts) == 3 else None
+        known = [number_of(count) for count in counts] if isinstance(counts, list) and len(counts) == 3 else None
+        usage = Usage(known[0], known[1], None, known[2]) if known is not None else None
         at = value.get("ts")
         return cls(at if isinstance(at, (int, float)) else 0, usage, known_text(value.get("protocol")),
                    known_text(value.get("cancel")), known_text(value.get("failure")), value.get("done") is True,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loop_core.wire import wire
+from loop_core.wire.body import token_count
 
 _MASK = re.compile(r"\W*(?:redacted|masked|removed|hidden)?\W*", re.IGNORECASE)
 
@@ -43,7 +44,7 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
 
 def number_of(value: Any) -> int | None:
     """A whole number as a count."""
-    return value if type(value) is int and value >= 0 else None
+    return token_count(value)
 
 
 def counts_of(holder: dict[str, Any], *names: str) -> tuple[int | None, ...]:

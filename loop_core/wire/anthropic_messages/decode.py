@@ -39,7 +39,7 @@ from loop_core.wire.anthropic_messages.table import (
     flatten,
     read_block,
 )
-from loop_core.wire.body import compact
+from loop_core.wire.body import compact, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
 
@@ -201,8 +201,9 @@ class Decoder(base.Decoder):
             # It comes under HTTP 200, after the answer began (API docs, Errors).
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
             self.fail(error, self.at("error"))
-        elif kind != "ping":  # a ping only keeps the connection open (API docs, Streaming)
+        elif kind != "ping" and not event.get("base_resp"):  # a ping only keeps the connection open (API docs)
             self._quirk("unknown_event", f"an event of type {kind!r} is not known")
+        self._base_resp(event)
 
     def on_body(self, body: Any) -> None:
         """Reads a whole message or an error (already read by the base class)."""
@@ -277,6 +278,7 @@ class Decoder(base.Decoder):
             self._earlier = len(self._order)
             self._open.clear()
         self._read_message(message)
+        self._base_resp(message, "message")
         if message.get("stop_reason") is not None:
             # Believing it would make every cut of this stream look finished.
             self._quirk("early_stop_reason", "message_start already names a stop reason; ignored")
@@ -336,6 +338,11 @@ class Decoder(base.Decoder):
         self._read_native(event)
         self._read_usage(event.get("usage"))
 
+    def _base_resp(self, holder: Any, *path: str) -> None:
+        """Reads MiniMax's report of an error, which stands in an event of any kind or in the first message."""
+        if holder.get("base_resp") and (error := read_error(holder)) is not None:
+            self.fail(error, self.at(*path, "base_resp"))
+
     # -- fields --------------------------------------------------------------------------------------------------
 
     def _read_message(self, message: Any) -> None:
@@ -359,8 +366,8 @@ class Decoder(base.Decoder):
             return
         counts = self._counts
         for name in _COUNTS:
-            count = usage.get(name)
-            if type(count) is not int:
+            count = token_count(usage.get(name))
+            if count is None:
                 continue
             before = counts.get(name)
             # Gateways send 0 in message_start and the count in message_delta (rig PR#2236).
@@ -371,8 +378,8 @@ class Decoder(base.Decoder):
             self._iterations = usage["iterations"]
             self.native["usage.iterations"] = compact(self._iterations)
         details = usage.get("output_tokens_details")
-        thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
-        if type(thinking) is int:
+        thinking = token_count(details.get("thinking_tokens")) if isinstance(details, dict) else None
+        if thinking is not None:
             counts["thinking_tokens"] = thinking
         self.usage = Usage(*(counts.get(name) for name in _USAGE))
 

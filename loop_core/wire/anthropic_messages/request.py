@@ -39,7 +39,7 @@ from loop_core.wire.asking import (
     tool_of,
     with_ids,
 )
-from loop_core.wire.body import compact, integer, list_of, mapping_of, merge, non_null, opaque, rest, string
+from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
@@ -66,7 +66,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         model=string(model),
         tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(body.get("tool_choice")),
-        max_tokens=integer(cap),
+        max_tokens=token_count(cap),
         stream=stream,
         extra=rest(body, "model", "system", "messages", "tools", "tool_choice.type", "tool_choice.name", "max_tokens",
                    "max_tokens_to_sample", "stream"),

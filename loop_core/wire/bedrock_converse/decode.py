@@ -28,7 +28,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, completes, unwrap
-from loop_core.wire.body import compact, integer, string
+from loop_core.wire.body import compact, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
@@ -319,9 +319,9 @@ class Decoder(base.Decoder):
         usage = event.get("usage")
         if isinstance(usage, dict):
             self.usage = Usage(
-                input_tokens=integer(usage.get("inputTokens")),
-                output_tokens=integer(usage.get("outputTokens")),
-                cached_tokens=integer(usage.get("cacheReadInputTokens")),
+                input_tokens=token_count(usage.get("inputTokens")),
+                output_tokens=token_count(usage.get("outputTokens")),
+                cached_tokens=token_count(usage.get("cacheReadInputTokens")),
             )
         trace = event.get("trace")
         if isinstance(trace, dict):

@@ -40,7 +40,7 @@ from loop_core.wire.asking import (
     with_ids,
 )
 from loop_core.wire.bedrock_converse.table import API, FIELDS, PATHS, SERVER_TOOL
-from loop_core.wire.body import compact, integer, list_of, mapping_of, merge, non_null, opaque, rest, string
+from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
@@ -61,7 +61,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         model=model,
         tools=tuple(tool for item in list_of(config.get("tools")) if (tool := _tool(item))),
         tool_choice=_choice(config.get("toolChoice")),
-        max_tokens=integer(limits.get("maxTokens")),
+        max_tokens=token_count(limits.get("maxTokens")),
         stream=bool(place and place["stream"]),
         extra=rest(body, "modelId", "messages", "system", "inferenceConfig.maxTokens", "toolConfig"),
     )

@@ -38,7 +38,7 @@ from loop_core.wire.bedrock_invoke.makers import (
     path,
     read_request,
 )
-from loop_core.wire.body import compact, integer, list_of, mapping_of, rest, string, word
+from loop_core.wire.body import compact, list_of, mapping_of, rest, string, token_count, word
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home
@@ -196,7 +196,7 @@ class Decoder(ConverseDecoder):
         else:
             super().on_event(_counts_named(inner), None)
         if isinstance(metrics, dict) and self.usage is None:  # the maker's own counts come first
-            self.usage = Usage(integer(metrics.get("inputTokenCount")), integer(metrics.get("outputTokenCount")))
+            self.usage = Usage(*(token_count(metrics.get(name)) for name in ("inputTokenCount", "outputTokenCount")))
 
     def on_body(self, body: Any) -> None:
         """Reads a whole body or an error."""
@@ -278,10 +278,10 @@ class Decoder(ConverseDecoder):
         if reason:
             self.end_with(reason, at or self.at(*((shape.holder, 0) if shape.holder else ()), shape.reason))
         usage = mapping_of(body.get("usage"))
-        counts = [integer(body.get(shape.input_tokens, usage.get("prompt_tokens"))),
-                  integer(body.get(shape.output_tokens, usage.get("completion_tokens")))]
+        counts = [token_count(body.get(shape.input_tokens, usage.get("prompt_tokens"))),
+                  token_count(body.get(shape.output_tokens, usage.get("completion_tokens")))]
         if counts[1] is None:
-            counts[1] = integer(holder.get("tokenCount"))
+            counts[1] = token_count(holder.get("tokenCount"))
         if counts != [None, None]:
             before = self.usage or Usage()
             self.usage = Usage(before.input_tokens if counts[0] is None else counts[0],

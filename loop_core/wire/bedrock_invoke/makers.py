@@ -28,7 +28,7 @@ from loop_core.wire.asking import one_choice
 from loop_core.wire.bedrock_converse import encode as encode_converse
 from loop_core.wire.bedrock_converse.request import encode_request as converse_request
 from loop_core.wire.bedrock_converse.request import read_request as read_converse
-from loop_core.wire.body import compact, integer, mapping_of, merge, non_null, pieces, rest, word
+from loop_core.wire.body import compact, mapping_of, merge, non_null, pieces, rest, token_count, word
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.framing import SSE
 from loop_core.wire.openai_chat.request import encode_request as chat_request
@@ -215,7 +215,7 @@ def _read(body: Mapping[str, Any], model: str) -> Request:
         return read_messages(rest(body, "anthropic_version") if body.get("anthropic_version") == VERSION else body)
     if "amazon." in model or "inferenceConfig" in body or "toolConfig" in body:
         request = read_converse(body)
-        cap = integer(mapping_of(body.get("inferenceConfig")).get("max_new_tokens"))
+        cap = token_count(mapping_of(body.get("inferenceConfig")).get("max_new_tokens"))
         if cap is None or request.max_tokens is not None:
             return request
         return replace(request, max_tokens=cap, extra=rest(request.extra, "inferenceConfig.max_new_tokens"))
@@ -224,11 +224,12 @@ def _read(body: Mapping[str, Any], model: str) -> Request:
 
 def _read_text(body: Mapping[str, Any]) -> Request:
     field = next((name for name in _PROMPTS if word(body.get(name))), None)
-    cap_field = next((name for name in _CAPS if integer(body.get(name)) is not None), None)
-    titan = integer(mapping_of(body.get("textGenerationConfig")).get("maxTokenCount"))
+    cap_field = next((name for name in _CAPS if token_count(body.get(name)) is not None), None)
+    titan = mapping_of(body.get("textGenerationConfig")).get("maxTokenCount")
+    cap = token_count(body[cap_field] if cap_field else titan)
     taken = [name for name in (field, cap_field) if name] + ["textGenerationConfig.maxTokenCount"]
     messages = tuple(read_prompt(body[field])) if field else ()
-    return Request(API, messages, max_tokens=body[cap_field] if cap_field else titan, extra=rest(body, *taken))
+    return Request(API, messages, max_tokens=cap, extra=rest(body, *taken))
 
 
 # -- `Request` -> the body for the model's maker -------------------------------------------------------------------

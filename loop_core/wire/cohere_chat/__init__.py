@@ -27,7 +27,6 @@ from loop_core.wire.asking import NOTHING_KEPT, choice_word, forced_tool, one_ch
 from loop_core.wire.body import (
     RawJSON,
     dump,
-    integer,
     list_of,
     mapping_of,
     merge,
@@ -36,6 +35,7 @@ from loop_core.wire.body import (
     pieces,
     rest,
     string,
+    token_count,
     word,
 )
 from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STREAM_READS, Decoder, recognises
@@ -163,7 +163,7 @@ def _read_first(body: Mapping[str, Any]) -> Request:
     whole = [(Role.SYSTEM, word(body.get("preamble"))), *said, (Role.USER, word(body.get("message")))]
     return Request(
         API, tuple(Message(role, (TextPart(text),)) for role, text in whole if text), word(body.get("model")),
-        max_tokens=integer(body.get("max_tokens")), stream=body.get("stream") is True,
+        max_tokens=token_count(body.get("max_tokens")), stream=body.get("stream") is True,
         extra=rest(body, "message", "chat_history", "preamble", "model", "max_tokens", "stream"),
     )
 

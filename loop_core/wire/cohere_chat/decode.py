@@ -24,7 +24,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import integer, list_of, mapping_of, string, word
+from loop_core.wire.body import list_of, mapping_of, string, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Framing
 from loop_core.wire.json_values import NDJSON, slice_of
@@ -282,8 +282,8 @@ class Decoder(base.Decoder):
         the provider added to the prompt."""
         counts = mapping_of(usage.get("tokens")) or mapping_of(usage.get("billed_units"))
         if counts:
-            self.usage = Usage(integer(counts.get("input_tokens")), integer(counts.get("output_tokens")),
-                                cached_tokens=integer(usage.get("cached_tokens")))
+            self.usage = Usage(token_count(counts.get("input_tokens")), token_count(counts.get("output_tokens")),
+                                cached_tokens=token_count(usage.get("cached_tokens")))
 
     def _first_version(self, kind: str, event: Mapping[str, Any]) -> None:
         if kind == "text-generation":

@@ -11,7 +11,7 @@ from typing import Any
 
 from loop_core.values import At, ChatResponse, Evidence, Severity, Stop, StopReason, Usage
 from loop_core.wire import base
-from loop_core.wire.body import integer, word
+from loop_core.wire.body import token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.gemini_generate.parts import Parts, string_piece
 from loop_core.wire.gemini_generate.table import (
@@ -227,7 +227,7 @@ class Decoder(base.Decoder):
 
 def _usage(counts: dict[str, Any]) -> Usage | None:
     """The token counts. Gemini counts thoughts separately from the candidates' tokens; both count under the cap."""
-    prompt, visible, thoughts, cached = (integer(get(counts, name)) for name in _COUNTS)
+    prompt, visible, thoughts, cached = (token_count(get(counts, name)) for name in _COUNTS)
     if prompt is visible is thoughts is cached is None:
         return None
     # Both spend maxOutputTokens: 478 of thoughts and 18 of text under 500 (hindsight#3365).

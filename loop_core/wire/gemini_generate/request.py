@@ -47,6 +47,7 @@ from loop_core.wire.body import (
     opaque_object,
     rest,
     string,
+    token_count,
     word,
 )
 from loop_core.wire.gemini_generate.table import API, PATHS, REQUEST_WRAPPER, SNAKE, get, problems
@@ -86,7 +87,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         model=model.rpartition("/")[2] if model else None,  # `models/…`, `publishers/google/models/…`
         tools=tuple(tool for item in list_of(body.get("tools")) for tool in _tools(item)),
         tool_choice=_choice(get(body, "toolConfig")),
-        max_tokens=integer(get(settings, "maxOutputTokens")),
+        max_tokens=token_count(get(settings, "maxOutputTokens")),
         stream="streamGenerateContent" in url or "generate_content_stream" in url,
         n=integer(get(settings, "candidateCount")) or 1,
         continuation_token=word(get(body, "continuationToken")),

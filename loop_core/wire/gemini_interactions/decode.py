@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import announced_apart, compact, integer, list_of, mapping_of, word
+from loop_core.wire.body import announced_apart, compact, list_of, mapping_of, token_count, word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import (
     API,
@@ -349,5 +349,5 @@ def _usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     names = ("input", "output", "thought", "cached")
-    given, taken, thought, cached = (integer(usage.get(f"total_{name}_tokens")) for name in names)
+    given, taken, thought, cached = (token_count(usage.get(f"total_{name}_tokens")) for name in names)
     return Usage(given, taken if thought is None else (taken or 0) + thought, thought, cached)

@@ -40,7 +40,6 @@ from loop_core.wire.asking import (
 from loop_core.wire.body import (
     compact,
     dump,
-    integer,
     json_value,
     list_of,
     mapping_of,
@@ -49,6 +48,7 @@ from loop_core.wire.body import (
     opaque,
     opaque_object,
     rest,
+    token_count,
     word,
 )
 from loop_core.wire.gemini_interactions.decode import read_step
@@ -74,7 +74,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         model=model.rpartition("/")[2] if model else None,  # also `models/NAME`, as Gemini's lists of models have it
         tools=tuple(tool for declared in list_of(body.get("tools")) if (tool := _tool(declared)) is not None),
         tool_choice=_choice(settings.get("tool_choice")),
-        max_tokens=integer(settings.get("max_output_tokens")),
+        max_tokens=token_count(settings.get("max_output_tokens")),
         stream=body.get("stream") is True,
         previous_id=word(body.get("previous_interaction_id")),
         continuation_token=word(body.get("continuation_token")),

@@ -44,7 +44,6 @@ from loop_core.wire.asking import (
 from loop_core.wire.body import (
     RawJSON,
     dump,
-    integer,
     list_of,
     mapping_of,
     merge,
@@ -54,6 +53,7 @@ from loop_core.wire.body import (
     read_object,
     rest,
     string,
+    token_count,
     word,
 )
 from loop_core.wire.format import Format, Home
@@ -187,13 +187,13 @@ _ROLES: Mapping[str, Role] = {role.value: role for role in Role}
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; Ollama streams unless the request says otherwise."""
-    cap = integer(mapping_of(body.get("options")).get("num_predict"))
+    cap = token_count(mapping_of(body.get("options")).get("num_predict"))
     return Request(
         api=API,
         messages=tuple(message for item in list_of(body.get("messages")) if (message := _read_message(item))),
         model=word(body.get("model")),
         tools=tuple(tool for item in list_of(body.get("tools")) if (tool := _read_tool(item))),
-        max_tokens=cap if cap is not None and cap > 0 else None,  # -1 is no limit, -2 the rest of the context
+        max_tokens=cap or None,  # -1 is no limit, -2 the rest of the context
         stream=body.get("stream") is not False,
         extra=rest(body, "model", "messages", "tools", "stream", "options.num_predict"),
     )

@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import integer, list_of, string, word
+from loop_core.wire.body import list_of, string, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.framing import Frame
 from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
@@ -206,7 +206,7 @@ class Decoder(base.Decoder):
 
     def _take_end(self, line: dict[str, Any]) -> None:
         self._done_at, self._kind = self.at("done"), None
-        counts = [integer(line.get(name)) for name in ("prompt_eval_count", "eval_count")]
+        counts = [token_count(line.get(name)) for name in ("prompt_eval_count", "eval_count")]
         if counts != [None, None]:
             self.usage = Usage(*counts)
         reason = line.get("done_reason")

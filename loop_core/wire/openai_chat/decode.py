@@ -25,6 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import Decoder as Base
+from loop_core.wire.body import mapping_of
 from loop_core.wire.failures import ForeignWord, StopRow, read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_chat.choice import GrowingChoice, join_pieces
@@ -42,6 +43,7 @@ from loop_core.wire.openai_chat.table import (
     PROVIDER_FIELDS,
     REFUSAL,
     STOP_REASONS,
+    VERBOSE,
     read_usage,
 )
 
@@ -262,9 +264,7 @@ class Decoder(Base):
             for name in CHOICE_WORDS if type(holder) is dict else ():
                 if holder.get(name) is not None:
                     state.words[name] = _word(holder[name])
-        for name in BODY_WORDS:
-            if event.get(name) is not None:
-                self.native[name] = _word(event[name])
+        self._body_words(event)
         if choice.get(FILTERS):
             self._filters(state, choice, at._replace(pointer=f"{(at.pointer or '').rpartition('/')[0]}/{FILTERS}"))
         # Groq puts usage into x_groq, Moonshot into the choice (pi-ai openai-completions.js).
@@ -292,12 +292,16 @@ class Decoder(Base):
         if filtered:
             self.native[PROMPT_FILTERS] = ",".join(sorted(filtered))
             self.find(f"{API}.prompt_filtered", f"the prompt was filtered: {', '.join(sorted(filtered))}", at)
-        for word in BODY_WORDS:
-            if event.get(word) is not None:
-                self.native[word] = _word(event[word])
+        self._body_words(event)
         # MiMo and LM Studio end so without a reason (Zoo-Code#425, vaadin/flow-components b88af58).
         if event.get("choices") == []:
             self._empty_at, self._progress = at, sum(choice.progress for choice in self._choices)
+
+    def _body_words(self, event: Mapping[str, Any]) -> None:
+        for holder in (mapping_of(event.get(VERBOSE)), event):
+            for word in BODY_WORDS:
+                if holder.get(word) is not None:
+                    self.native[word] = _word(holder[word])
 
     def _failure(self, event: Mapping[str, Any], name: str | None, at: At) -> None:
         error = read_error(event) or (read_error(event, 400) if name == "error" else None)
@@ -342,7 +346,7 @@ class Decoder(Base):
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
         finished = bool(stop.raw) and all(choice.raw for choice in read)
         parts = [part for choice in read for part in choice.parts(finished)]
-        self.usage = read_usage(self._counts)
+        self.usage = read_usage(self._counts, self.model)
         ended = self._progress == sum(choice.progress for choice in self._choices) and not stop.raw
         for rule, message, at, severity in remarks(read, parts, self.usage, self._empty_at if ended else None):
             self.find(rule, message, at, severity)

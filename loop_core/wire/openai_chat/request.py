@@ -26,7 +26,7 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire.asking import NOTHING_KEPT, choice_word, custom, describe, forced_tool, refuse, with_ids
-from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, word
+from loop_core.wire.body import integer, list_of, merge, non_null, opaque_object, rest, token_count, word
 from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
 ROLES: Mapping[str, Role] = {
@@ -47,17 +47,18 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; Azure names the model's deployment in the URL only."""
     deployment = _DEPLOYMENT.search(url)
     model = word(body.get("model")) or (unquote(deployment.group(1)) if deployment else None)
+    caps = [name for name in CAPS if token_count(body.get(name)) is not None]  # LM Studio: -1 is no limit, and stays
     return Request(
         api=API,
         messages=tuple(_message(item) for item in list_of(body.get("messages")) if isinstance(item, Mapping)),
         model=model,
         tools=tuple(_tools(body)),
         tool_choice=_choice(body.get("tool_choice", body.get("function_call"))),
-        max_tokens=next((cap for name in CAPS if (cap := integer(body.get(name))) is not None), None),
+        max_tokens=token_count(body[caps[0]]) if caps else None,
         stream=body.get("stream") is True,
         n=integer(body.get("n")) or 1,
         extra=rest(body, "model", "messages", "tools", "functions", "tool_choice", "function_call", "stream", "n",
-                   *CAPS),
+                   *caps),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loop_core.values import Stop, Usage
-from loop_core.wire.body import non_null, total_of
+from loop_core.wire.body import non_null, token_count, total_of
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
 
@@ -67,8 +67,13 @@ CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched
 PROVIDER_FIELDS = "provider_specific_fields"
 """The object of a choice in which LiteLLM keeps such fields of the provider behind it (litellm 1.110.2, `Choices`)."""
 
-BODY_WORDS: tuple[str, ...] = ("truncated",)
-"""Fields beside the choices with words about the end (llama.cpp: `truncated` says that the context was full)."""
+BODY_WORDS: tuple[str, ...] = ("truncated", "stop_type")
+"""Fields beside the choices with words about the end (llama.cpp: `truncated` says that the context was full,
+`stop_type` what ended the answer)."""
+
+VERBOSE = "__verbose"
+"""The object beside the choices in which llama.cpp repeats its own answer if it is started with `--verbose`
+(ggml-org/llama.cpp tools/server, `to_json_oaicompat_chat`)."""
 
 ERROR_WORDS: tuple[str, ...] = ("failed_generation",)
 """Fields of an error with words about the end (Groq: the model's raw text that was not a valid call)."""
@@ -136,8 +141,13 @@ _REASONING: tuple[tuple[str, ...], ...] = (
 )
 
 
-def read_usage(counts: Mapping[str, Any]) -> Usage | None:
-    """The counts, reasoning included in the output; None if the object holds none.
+CONSTANTS: Mapping[str, tuple[int, int]] = {"koboldcpp/": (100, 100)}
+"""Beginning of a model's name -> the input and output tokens that its server reports of every answer, having counted
+nothing (older versions of KoboldCpp)."""
+
+
+def read_usage(counts: Mapping[str, Any], model: str | None = None) -> Usage | None:
+    """The counts, reasoning included in the output; None if the object holds none, or the constants of a server.
 
     If the total is prompt + completion + reasoning (xAI), the server leaves reasoning out of `completion_tokens`.
     """
@@ -145,6 +155,8 @@ def read_usage(counts: Mapping[str, Any]) -> Usage | None:
     total = _count(counts, ("total_tokens",))
     reasoning, cached = _first(counts, _REASONING), _first(counts, _CACHED)
     if prompt is None and completion is None and reasoning is None and cached is None:
+        return None
+    if any((model or "").startswith(begin) and (prompt, completion) == same for begin, same in CONSTANTS.items()):
         return None
     if reasoning and completion is not None and prompt is not None and prompt + completion + reasoning == total:
         completion += reasoning
@@ -167,9 +179,7 @@ def _count(counts: Mapping[str, Any], place: tuple[str, ...]) -> int | None:
     value: Any = counts
     for key in place:
         value = value.get(key) if isinstance(value, dict) else None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if type(value) is int else None
+    return token_count(value)
 
 
 # -- Which values of a Chat Completions body or chunk become which facts ---------------------------------------------
@@ -182,7 +192,7 @@ _BODY: tuple[FactRow, ...] = (
     FactRow("error", "/choices/*/error"),
     *(FactRow(f"native.{name}", f"/choices/*/{name}") for name in CHOICE_WORDS),
     *(FactRow(f"native.{name}", f"/choices/*/{PROVIDER_FIELDS}/{name}") for name in CHOICE_WORDS),
-    *(FactRow(f"native.{name}", f"/{name}") for name in BODY_WORDS),
+    *(FactRow(f"native.{name}", f"{holder}/{name}") for holder in (f"/{VERBOSE}", "") for name in BODY_WORDS),
 )
 _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.input_tokens", "/prompt_tokens"),

@@ -21,7 +21,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import Decoder as BaseDecoder
-from loop_core.wire.body import integer, string
+from loop_core.wire.body import string, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import pointer
 from loop_core.wire.openai_responses.items import GrowingItem, call_id, read
@@ -317,9 +317,9 @@ def _index(value: Any) -> int:
 def _usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
-    given, taken, total = (integer(usage.get(key)) for key in ("input_tokens", "output_tokens", "total_tokens"))
+    given, taken, total = (token_count(usage.get(key)) for key in ("input_tokens", "output_tokens", "total_tokens"))
     out, into = usage.get("output_tokens_details"), usage.get("input_tokens_details")
-    thought = integer(out.get("reasoning_tokens")) if isinstance(out, dict) else None
+    thought = token_count(out.get("reasoning_tokens")) if isinstance(out, dict) else None
     if thought and given is not None and taken is not None and total == given + taken + thought:
         taken += thought  # a server that counts thinking apart
-    return Usage(given, taken, thought, integer(into.get("cached_tokens")) if isinstance(into, dict) else None)
+    return Usage(given, taken, thought, token_count(into.get("cached_tokens")) if isinstance(into, dict) else None)

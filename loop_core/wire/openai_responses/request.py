@@ -36,7 +36,17 @@ from loop_core.wire.asking import (
     tool_of,
     with_ids,
 )
-from loop_core.wire.body import integer, json_value, list_of, mapping_of, merge, non_null, opaque_object, rest, string
+from loop_core.wire.body import (
+    json_value,
+    list_of,
+    mapping_of,
+    merge,
+    non_null,
+    opaque_object,
+    rest,
+    string,
+    token_count,
+)
 from loop_core.wire.openai_responses.items import call_id
 from loop_core.wire.openai_responses.table import API, CLIENT_ITEMS, SERVER_ITEMS, runs_itself
 
@@ -74,7 +84,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         model=string(body.get("model")),
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_choice(body.get("tool_choice")),
-        max_tokens=next((cap for name in CAPS if (cap := integer(body.get(name))) is not None), None),
+        max_tokens=next((cap for name in CAPS if (cap := token_count(body.get(name))) is not None), None),
         stream=body.get("stream") is True,
         previous_id=string(body.get("previous_response_id")),
         background=body.get("background") is True,
