@@ -114,7 +114,7 @@ def json_schema_of(schema: Any) -> Any:
 _COMPILED: dict[int, tuple[Mapping[str, Any], str, Any]] = {}
 """Identity of a schema -> the schema, its dialect and its validator. Storing the schema keeps the identity from being
 used again."""
-_MOST = 512  # schemas come from outside, and a long recording may declare new ones in every request
+_MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request
 
 
 def _validator(tool: Tool) -> Any:
@@ -128,7 +128,7 @@ def _validator(tool: Tool) -> Any:
     plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
     # equal schemas of many requests compile once
     made = _compile_schema(json.dumps(plain, sort_keys=True, default=_json_default))
-    if len(_COMPILED) >= _MOST:
+    if len(_COMPILED) >= _MOST_VALIDATORS:
         _COMPILED.clear()
     _COMPILED[id(declared)] = (declared, tool.dialect, made)
     return made
@@ -224,7 +224,7 @@ WRAPPINGS: Mapping[str, str] = {
 }
 """The only member of an object into which a translator puts arguments that it could not parse -> the translators that
 do so."""
-_BEGUN = re.compile(r'\s*\{\s*"')
+_BRACE = re.compile(r'\s*\{\s*"')
 
 
 def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
@@ -240,7 +240,7 @@ def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
     if name not in WRAPPINGS or type(inner) is not str:
         return reading
     within = parse(inner)
-    if within.shape is ArgumentShape.COMPLETE or (within.shape is ArgumentShape.CUT and _BEGUN.match(inner) is None):
+    if within.shape is ArgumentShape.COMPLETE or (within.shape is ArgumentShape.CUT and _BRACE.match(inner) is None):
         return reading
     if within.shape is not ArgumentShape.CUT and _may_take(tool, name):
         return reading
@@ -250,7 +250,8 @@ def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
 
 
 def _may_take(tool: Tool | None, name: str) -> bool:
-    """Whether a tool may have a parameter of this name; it surely has not only where its schema shows all of them."""
+    """Whether a tool may have a parameter of this name. It certainly has none only if its schema shows all
+    parameters."""
     schema = tool.schema if tool is not None else None
     if schema is None or not COMPOSING_KEYWORDS.isdisjoint(schema) or schema.get("additionalProperties"):
         return True
@@ -317,7 +318,7 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
-# The standard library's parser, not the fast one: it can refuse a key that stands twice and `NaN`, which other parsers
+# The standard library's parser, not the fast one: it can refuse a key that occurs twice and `NaN`, which other parsers
 # read in different ways, so that the agent would run another call than the one that was checked.
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
 

@@ -189,7 +189,7 @@ _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.output_tokens", "/completion_tokens"),
     ("usage.reasoning_tokens", "/completion_tokens_details/reasoning_tokens"),
     ("usage.reasoning_tokens", "/reasoning_tokens"),
-    # A server may count thinking apart; then both make the output.
+    # A server may count thinking separately; then the output is the sum of both.
     ("usage.output_tokens", "/completion_tokens_details/reasoning_tokens"),
     ("usage.output_tokens", "/reasoning_tokens"),
     ("usage.cached_tokens", "/prompt_tokens_details/cached_tokens"),
