@@ -103,7 +103,7 @@ FAILING = frozenset({
 })
 """The reasons that a native word needs to replace the mapped one; an end, a call or an unknown word replaces none."""
 OVER_A_CUT = FAILING - {Stop.MAX_TOKENS, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED}
-"""Those that replace a cut too: LiteLLM writes `length` for a full context and for a pause (1.110.2)."""
+"""The reasons with which a native word replaces a cut: LiteLLM writes `length` for a pause too (1.110.2)."""
 
 
 def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:

@@ -32,7 +32,7 @@ class CallMark(NamedTuple):
     name_pattern: str | None = None
     """A pattern that is searched behind the opening if that does not hold the name. Its group 1 is the tool's name."""
     until: str = ""
-    """The mark at which this search ends; empty if only the range limits it."""
+    """The mark at which the search for the name ends; empty if only the range limits it."""
 
 
 def _opening(pattern: str) -> str:
@@ -231,7 +231,8 @@ PARTICLES: Mapping[str, tuple[str, ...]] = {
     "ja": ("は", "を", "に", "へ", "や", "そして", "または", "および"),
     "ko": ("를", "그리고", "또는", "하지만", "그러나", "때문에"),
 }
-"""Language -> such words of languages that write without spaces, or that join these words to others."""
+"""Language -> words with which a complete text does not end, for languages that write without spaces or join such words
+to others."""
 
 
 def _comma(text: str, end: int) -> Sign | None:
@@ -296,7 +297,8 @@ def _particle(text: str, end: int) -> Sign | None:
 
 
 SIGNS: tuple[Callable[[str, int], Sign | None], ...] = (_comma, _fence, _bracket, _function_word, _particle)
-"""The functions that find such a sign, in the order in which they are tried. The first sign is reported."""
+"""The functions that find a sign that a text stops in the middle, in the order in which they are tried. The first sign
+is reported."""
 
 
 def stops_in_the_middle(text: str) -> Sign | None:

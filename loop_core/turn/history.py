@@ -38,7 +38,7 @@ class Ability(NamedTuple):
     prefill: bool = False
     """Whether the server continues an assistant message that ends the request."""
     echoes: bool | None = None
-    """Whether the server repeats such a message in its answer; None if unknown."""
+    """Whether the server repeats an assistant message that it continues in its answer; None if unknown."""
     system_hint: bool = True
     """Whether the history may end with a system message."""
 

@@ -72,7 +72,7 @@ _MOST_NESTED = 100
 """The number of earlier segments up to which a join begins with the join of all of them. Each of these joins is a
 nested call if it is not in the cache yet."""
 _STRIDE = 16
-"""Beyond that number, a join begins with the join of a multiple of this many segments."""
+"""If there are more segments than `_MOST_NESTED`, a join begins with the join of a multiple of this many segments."""
 
 
 def _add(before: _JoinedSegments, last: Segment, segment: Segment, rule: SeamRule) -> _JoinedSegments:

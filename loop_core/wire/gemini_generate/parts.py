@@ -275,7 +275,7 @@ class Parts:
         """Takes the next piece of text. None unless the last part is a text, a thought, or a call with an open
         string."""
         self.width = 1
-        """The number of fields of a part that holds such a piece; a thought has one more, which says that it is a
+        """The number of fields of a part that continues the last one: a thought has one more, which says that it is a
         thought."""
         self.path: str | None = None
         """The path of the open string in the arguments of a call; None for texts and thoughts."""
