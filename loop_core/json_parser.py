@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
 
     def from_json(data: bytes, /) -> Any:
-        """The value of a JSON text. Raises ValueError where it is none."""
+        """The value of a JSON text. Raises ValueError if the text is not JSON."""
 
     def from_json_rows(data: bytes, /) -> Any:
         """The value of a JSON text, one of many rows: only names of members are cached, as other texts seldom recur."""

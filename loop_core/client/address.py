@@ -97,7 +97,7 @@ class Server:
         """The key, and all secrets in the base URL and the further headers; none of them may be shown."""
         parts = urlsplit(self.base)
         pairs = [pair.partition("=") for pair in parts.query.split("&")]
-        # As a value stands in the address, and as a server shows it.
+        # The value as the address spells it, and as a server shows it.
         query = [form for name, _, value in pairs if name not in _HARMLESS for form in (value, unquote_plus(value))]
         known = [value for name, value in self.headers if SECRET_NAME.search(name)]
         users = [form for word in (parts.username, parts.password) if word for form in (word, unquote(word))]
@@ -147,7 +147,7 @@ def refuse_plain(server: Server) -> None:
     """Refuses a server that would receive credentials as plain text, unless the operator named its host.
 
     Raises:
-        CallerError: it is such a server.
+        CallerError: the server would receive credentials as plain text.
     """
     base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()

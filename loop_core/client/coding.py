@@ -37,7 +37,7 @@ class Uncoding:
         self._inflate = zlib.decompressobj(32 + zlib.MAX_WBITS) if names else None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Decodes the next bytes; yields their content in pieces of at most `STEP` bytes.
+        """Decodes the next bytes; yields their content, in pieces of at most `STEP` bytes if it is coded.
 
         Raises:
             CodingError: the content does not have the named coding.

@@ -189,7 +189,7 @@ class Answer:
         """Runs the next turn of the conversation with the same server, tools, limits and policy.
 
         Raises:
-            LoopError: as `ask`.
+            LoopError: for the same reasons as `loop_core.ask`.
         """
         return self._chat.ask(self._number + 1, self._next(prompt))
 
@@ -210,9 +210,10 @@ class Answer:
 
 
 class AsyncStream:
-    """The text of a turn in pieces that can be shown at once; `answer` once it is over. It is read once.
+    """The text of a turn in pieces that can be shown at once. `answer` holds the result when the turn is over. A stream
+    can be read once.
 
-    Text that was yielded is never taken back: the text of a continuation is yielded once it is decided how it joins the
+    Text that was yielded is never taken back: the text of a continuation is yielded when it is decided how it joins the
     text before it. The joined pieces end with `answer.text`. Before it may come the text that the model wrote before
     its tools ran, and a text that the model replaced later, each followed by a blank line. To end the turn when you
     stop reading, use the object as a context or call `aclose`.
@@ -228,7 +229,7 @@ class AsyncStream:
         """The whole answer.
 
         Raises:
-            CallerError: it has not come to its end.
+            CallerError: the stream has not been read to its end.
         """
         if self._answer is None:
             raise CallerError("the stream has not been read to its end")
@@ -268,7 +269,7 @@ class AsyncStream:
                 yield piece
             await task
         finally:
-            # Whoever stops reading ends the turn; its connection is closed before the caller goes on.
+            # A caller that stops reading ends the turn; its connection is closed before the caller goes on.
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
@@ -285,7 +286,7 @@ class Stream:
         """The whole answer.
 
         Raises:
-            CallerError: it has not come to its end.
+            CallerError: the stream has not been read to its end.
         """
         return self._async.answer
 
@@ -309,7 +310,7 @@ class Stream:
             try:
                 while (piece := runner.run(self._next())) is not None:
                     yield piece
-            except GeneratorExit:  # whoever reads has stopped; after any other exception the turn is over
+            except GeneratorExit:  # the caller stopped reading; after any other exception the turn is over
                 runner.run(self._async.aclose())
                 raise
 
@@ -338,7 +339,7 @@ class _Chat:
         """The checked arguments of `ask`.
 
         Raises:
-            CallerError: something cannot be used.
+            CallerError: an argument cannot be used.
         """
         refuse_plain(server)
         chosen = preset(policy) if isinstance(policy, str) else policy
@@ -372,7 +373,7 @@ class _Chat:
             return Answer(run(f"t{number}", request, source, self.plan), self, number)
 
     async def aask(self, number: int, request: Request) -> Answer:
-        """The same on an event loop."""
+        """Runs one turn on an event loop."""
         async with self.alive() as source:
             return Answer(await arun(f"t{number}", request, source, self.plan), self, number)
 

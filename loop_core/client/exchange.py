@@ -88,7 +88,7 @@ class Observer:
         """A request is about to leave."""
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """The status and headers of its answer have arrived."""
+        """The status and headers of an answer have arrived."""
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the body has arrived."""
@@ -111,41 +111,41 @@ class Observers(Observer):
     """An observer that passes every event on to several observers."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
-        self._each = tuple(observers)
+        self._observers = tuple(observers)
 
     def on_request(self, ask: LiveRequest) -> None:
         """A request is about to leave."""
-        for each in self._each:
+        for each in self._observers:
             each.on_request(ask)
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        """The status and headers of its answer have arrived."""
-        for each in self._each:
+        """The status and headers of an answer have arrived."""
+        for each in self._observers:
             each.on_head(number, status, headers)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the body has arrived."""
-        for each in self._each:
+        for each in self._observers:
             each.on_data(number, data, ms)
 
     def on_end(self, answer: LiveResponse) -> None:
         """The answer has ended, or the client gave it up."""
-        for each in self._each:
+        for each in self._observers:
             each.on_end(answer)
 
     def on_wait(self, number: int, seconds: float) -> None:
         """The same request will be sent again after this time."""
-        for each in self._each:
+        for each in self._observers:
             each.on_wait(number, seconds)
 
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls of this answer were run."""
-        for each in self._each:
+        for each in self._observers:
             each.on_tools(number, results)
 
     def on_interrupt(self, number: int, *, answered: bool) -> None:
         """The keyboard interrupted the run."""
-        for each in self._each:
+        for each in self._observers:
             each.on_interrupt(number, answered=answered)
 
 
@@ -175,26 +175,26 @@ class ResponseReader:
         self._shown = self._decoded_bytes = b""  # the last bytes that the observer and the decoder got, unmasked
         self._waiting: list[bytes] = []  # pieces that are not decoded yet, and their bytes
         self._unread = 0
-        self._last, self._ending, self._heard = b"", False, 0.0
+        self._last, self._ending, self._last_ms = b"", False, 0.0
         observer.on_request(self.ask)
 
     def begin(self, status: int, headers: Iterable[tuple[str, str]], ms: float = 0.0) -> None:
         """Reads status and headers, which came `ms` after the request was sent."""
-        self._status, self._heard = status, ms
+        self._status, self._last_ms = status, ms
         self._headers = tuple((name, self._mask.text(value)) for name, value in headers)
         self._decoder = self._new_decoder()
         self._observer.on_head(self.ask.number, status, self._headers)
 
     def feed(self, data: bytes, ms: float) -> bool:
         """Reads the next bytes, received `ms` after the request was sent; False if no more bytes should be read."""
-        self._heard = ms
+        self._last_ms = ms
         self._take(self._mask.feed(data), ms)
         # Some servers keep the connection open behind the end mark (wire notes).
         return not self._decoder.saw_done and self._size <= MOST_BYTES
 
     def silence_until(self, ms: float) -> str:
         """How long the server was silent before the answer ended, in words; empty if the silence was short."""
-        seconds = (ms - self._heard) / 1000
+        seconds = (ms - self._last_ms) / 1000
         return f"was silent for {seconds:.0f} s, and then " if seconds >= NOTICEABLE else ""
 
     def close(self, end: TransportEnd, ms: float, problem: str = "", may_have_left: bool = True) -> LiveResponse:
@@ -312,7 +312,7 @@ def retryable(answer: LiveResponse) -> bool:
     """Whether the request may be repeated: another attempt may succeed, and nothing is shown or run twice."""
     if answer.status is None:
         lost = answer.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
-        return lost and not (answer.may_have_arrived and is_stored(answer.ask.request))  # it may be stored all the same
+        return lost and not (answer.may_have_arrived and is_stored(answer.ask.request))  # the server may have stored it
     if answer.status >= 400:
         return answer.status in RETRYABLE_STATUS
     # A redirect is not followed, so asking again would be redirected again.

@@ -27,11 +27,12 @@ stays."""
 class Mask:
     """Replaces secrets in a stream of bytes by as many asterisks, wherever the chunks are cut."""
 
-    __slots__ = ("_also", "_held", "_in_texts", "_inside", "_secrets")
+    __slots__ = ("_held", "_in_texts", "_inside", "_redact", "_secrets")
 
-    def __init__(self, secrets: Iterable[str], also: Redact | None = None, *, halves: bool = False) -> None:
-        """With `halves`, a half of a secret is masked in fed pieces too; in a complete text it always is."""
-        self._also = also
+    def __init__(self, secrets: Iterable[str], redact: Redact | None = None, *, halves: bool = False) -> None:
+        """Further credentials are found by `redact`. With `halves`, a half of a secret is masked in fed pieces too; in
+        a complete text it always is."""
+        self._redact = redact
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
         packed = [form for secret in long for form in _base64_forms(secret)]
         # A continuation may go on in the middle of a key. Neither text then holds all of it, but one holds a half. In
@@ -56,12 +57,12 @@ class Mask:
         return data
 
     def mask_credentials(self, data: bytes, before: bytes) -> bytes:
-        """The same bytes with everything else masked that looks like a credential; `before` stands in front of them.
+        r"""The same bytes with everything else masked that looks like a credential; `before` are the bytes before them.
 
-        The text before a credential helps to recognise it: if `\\nAIza…` is split behind the backslash, the second
+        The text before a credential helps to recognise it: if `\nAIza…` is split behind the backslash, the second
         piece begins with the `n` of the escape, and `nAIza…` alone looks like a longer word.
         """
-        return data if self._also is None else self._also(before + data)[len(before) :]
+        return data if self._redact is None else self._redact(before + data)[len(before) :]
 
     def flush(self) -> bytes:
         """The bytes that were kept back; asterisks if they are most of a secret that the end of the stream cut."""
@@ -73,13 +74,13 @@ class Mask:
         """A complete text with its secrets masked."""
         for secret in self._in_texts:
             value = value.replace(secret.decode(), "*" * len(secret))
-        if self._also is None:
+        if self._redact is None:
             return value
-        return self._also(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return self._redact(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def response(self, value: ChatResponse) -> ChatResponse:
         """A response with its texts masked: a secret that arrived in several frames is complete only here."""
-        if not self._secrets and self._also is None:
+        if not self._secrets and self._redact is None:
             return value
         error = value.error
         return replace(

@@ -63,7 +63,7 @@ def is_chained(request: Request) -> bool:
 def outgoing(turn: Turn, send: Send) -> Request:
     """The request that a `Send` effect asks for: the history so far and the new messages.
 
-    Where the server keeps the history, the request names the last response by its id and holds only new messages.
+    If the server stores the history, the request names the last response by its id and holds only new messages.
 
     Raises:
         CallerError: a continuation token or the last response's id is needed, and there is no usable one.
@@ -83,17 +83,18 @@ def outgoing(turn: Turn, send: Send) -> Request:
 
 
 def _from_last(turn: Turn, send: Send) -> dict[str, Any]:
-    """The changed fields of a request after the first of a chain; none if it is sent again from where the turn began.
+    """The changed fields of a request after the first of a chain; none if the request is sent again from where the turn
+    began.
 
     Raises:
-        CallerError: it cannot go on from the last response.
+        CallerError: the request cannot continue from the last response.
     """
     on_top = send.method in ON_TOP
     results = send.place is RequestPlace.REQUEST and send.ordinal > 0
     conversation = turn.request.extra.get("conversation") is not None
     if not on_top and not results:
         if conversation and send.method is not Method.POLL:
-            # It is kept by the conversation's id, so what was sent before stands in it already.
+            # The server keeps it under the conversation's id, with everything that was sent before.
             raise CallerError("the server keeps this conversation: the same request would stand in it twice")
         return {}
     last = turn.evaluation.response if turn.evaluation is not None else None
@@ -165,7 +166,7 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
     """A prompt as messages; a plain text becomes a message of the user.
 
     Raises:
-        CallerError: it is neither a text nor messages, it is empty, or one of them is not a message.
+        CallerError: the prompt is neither a text nor messages, is empty, or holds something that is not a message.
     """
     if not isinstance(prompt, (str, Iterable)):
         raise CallerError(f"expected a text, or messages, not {type(prompt).__name__}")
@@ -271,7 +272,7 @@ def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
     """The request with its key or signature; no other function adds them.
 
     Raises:
-        LoopError: it holds what is no JSON, or there is nothing to sign with.
+        LoopError: the request holds a value that JSON cannot express, or there is nothing to sign with.
     """
     profile = expected_speaker(server, request.request.model).profile.name
     proof = {name for name, _ in masked_proof(server, profile)}
@@ -288,7 +289,7 @@ def _content(request: LiveRequest) -> bytes:
     """The bytes of the body.
 
     Raises:
-        EncodeError: it holds a value that JSON has no form for.
+        EncodeError: the body holds a value that JSON cannot express.
     """
     try:
         content = dump(request.body).encode()

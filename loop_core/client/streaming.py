@@ -68,7 +68,7 @@ class PendingSeam:
         else:
             joined = join((*self._before, self._coming._replace(text=text)), self._rule)
             if len(text) > self.threshold and self._is_wrapped(joined):
-                self.threshold = 2 * len(text)  # not looked at with each piece, which would take ever longer
+                self.threshold = 2 * len(text)  # not checked for each piece: each check takes longer than the last
             elif len(text) > self.threshold:
                 self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
         return joined, _added_text(joined, self._before)
@@ -89,7 +89,7 @@ class PendingSeam:
 
 
 def coming_segment(turn: Turn, send: Send) -> Segment:
-    """The segment that the answer to a request will be, before any of it has come."""
+    """The segment for the answer to a request, before any text of the answer has come."""
     return Segment("", send.method, send.anchor, send.stripped, turn.ability.echoes, mark=send.mark)
 
 
@@ -200,7 +200,7 @@ class ShownText(Observer):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShowingSource:
-    """A source that reports every request to `shown` before sending it."""
+    """A source that reports every request to `shown_text` before the wrapped source sends it."""
 
     source: AsyncLive
     shown_text: ShownText

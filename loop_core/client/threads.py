@@ -21,7 +21,7 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     context = copy_context()
 
     def end(result: Any, why: BaseException | None) -> None:
-        if not ended.done():  # whoever waited has given it up
+        if not ended.done():  # the waiting task has given it up
             ended.set_result((result, why))
 
     def run() -> None:
@@ -30,7 +30,7 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
             result = context.run(function, *arguments)
         except BaseException as why:  # noqa: BLE001  (raised again where it is waited for)
             raised = why
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed, so no task waits
             loop.call_soon_threadsafe(end, result, raised)
 
     Thread(target=run, name="loop_core", daemon=True).start()

@@ -39,12 +39,12 @@ RequestRewrite = Callable[[LiveRequest], LiveRequest]
 
 def _client(line: Connection, kind: type[_Client], transport: type[Any], server: Server,
             given: _Client | None) -> _Client:
-    """The client that was handed in, else one of httpx for this server.
+    """The client that the caller passed in, else one of httpx for this server.
 
     Raises:
-        CallerError: a proxy or a file of certificates that is named cannot be used (httpx's message may hold a
-            password, so it is replaced), or what was handed in would send credentials of its own, which could neither
-            be masked nor kept from plain http.
+        CallerError: the named proxy or file of certificates cannot be used (httpx's message may hold a password, so it
+            is replaced), or the client that was passed in would send credentials of its own, which could neither be
+            masked nor kept from plain http.
     """
     if given is not None and (given.auth is not None or any(SECRET_NAME.search(name) for name in given.headers)):
         raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")
@@ -130,7 +130,7 @@ class _Source:
     def _http(self, request: LiveRequest) -> dict[str, Any]:
         """The request for httpx, its key or its signature included."""
         leaves, timeouts = with_credentials(self.server, request), self.line.timeouts
-        # Said of each request too, for a client that was handed in: a redirect would take the key along.
+        # Set for each request, also for a client that was passed in: a redirect would take the key along.
         return {"method": leaves.method, "url": leaves.url, "headers": leaves.headers, "follow_redirects": False,
                 "timeout": httpx.Timeout(timeouts.silence, connect=timeouts.connect), "content": leaves.content}
 
@@ -206,8 +206,7 @@ class _Reading:
         return self.close(TransportEnd.EOF)
 
     def fail(self, why: Exception) -> None:
-        """Ends the answer because of an error. The message of one of httpx may hold a proxy's address, so it is
-        replaced."""
+        """Ends the answer because of an error. A message of httpx may hold a proxy's address, so it is replaced."""
         host = urlsplit(self.hearing.ask.url).netloc  # without the name and password that an address may hold
         left = not isinstance(why, _NEVER_LEFT)
         if self.late and left:
@@ -243,7 +242,7 @@ class Live(_Source):
         line: Connection | None = None, redact: Redact | None = None, rewrite: RequestRewrite | None = None,
         client: httpx.Client | None = None,
     ) -> None:
-        """`client` stays open: who hands it in closes it.
+        """`client` stays open, so the caller that passes it in closes it.
 
         Raises:
             CallerError: a key would leave as plain text, or the proxy, the certificates or the client cannot be used.
@@ -334,7 +333,7 @@ class AsyncLive(_Source):
         self._cancelled.set()
 
     async def respond(self, send: Send, turn: Turn, request: LiveRequest | None = None) -> Event:
-        """The server's answer; `Cancel` after `cancel`; the end where what follows cannot be asked.
+        """The server's answer; `Cancel` after `cancel`; the end of the turn if a later request cannot be sent.
 
         `request` is sent instead of what the effect asks for.
 
@@ -362,7 +361,7 @@ class AsyncLive(_Source):
         finally:
             for task in (work, stop):
                 task.cancel()
-            # Waited for, so that the observer hears how the exchange ended before the turn does.
+            # This waits, so that the observer learns how the exchange ended before the turn ends.
             await asyncio.gather(work, stop, return_exceptions=True)
 
     async def _respond(self, send: Send, request: LiveRequest) -> Event:

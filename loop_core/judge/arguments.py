@@ -114,7 +114,7 @@ def json_schema_of(schema: Any) -> Any:
 _COMPILED: dict[int, tuple[Mapping[str, Any], str, Any]] = {}
 """Identity of a schema -> the schema, its dialect and its validator. Storing the schema keeps the identity from being
 used again."""
-_MOST = 512  # schemas come from outside, and a long recording may declare new ones in every request
+_MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request
 
 
 def _validator(tool: Tool) -> Any:
@@ -128,7 +128,7 @@ def _validator(tool: Tool) -> Any:
     plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
     # equal schemas of many requests compile once
     made = _compile_schema(json.dumps(plain, sort_keys=True, default=_json_default))
-    if len(_COMPILED) >= _MOST:
+    if len(_COMPILED) >= _MOST_VALIDATORS:
         _COMPILED.clear()
     _COMPILED[id(declared)] = (declared, tool.dialect, made)
     return made
@@ -226,7 +226,7 @@ WRAPPINGS: Mapping[str, str] = {
 do so."""
 ONLY_WRAPPINGS = frozenset({"raw_arguments"})
 """The names in `WRAPPINGS` that no tool has as a parameter, unless its schema lists it."""
-_BEGUN = re.compile(r'\s*\{\s*"')
+_BRACE = re.compile(r'\s*\{\s*"')
 
 
 def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
@@ -244,11 +244,11 @@ def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
     if name not in WRAPPINGS or type(inner) is not str:
         return reading
     within = parse(inner)
-    if within.shape is ArgumentShape.COMPLETE or (within.shape is ArgumentShape.CUT and _BEGUN.match(inner) is None):
+    if within.shape is ArgumentShape.COMPLETE or (within.shape is ArgumentShape.CUT and _BRACE.match(inner) is None):
         return reading
     if within.shape is not ArgumentShape.CUT:
         takes = _takes(tool, name)
-        shown = name in ONLY_WRAPPINGS or _BEGUN.match(inner) is not None
+        shown = name in ONLY_WRAPPINGS or _BRACE.match(inner) is not None
         if takes or (takes is None and not shown):
             return reading
     shape = within.shape if within.shape is ArgumentShape.CUT else ArgumentShape.INVALID
@@ -327,7 +327,7 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
-# The standard library's parser, not the fast one: it can refuse a key that stands twice and `NaN`, which other parsers
+# The standard library's parser, not the fast one: it can refuse a key that occurs twice and `NaN`, which other parsers
 # read in different ways, so that the agent would run another call than the one that was checked.
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
 

@@ -103,7 +103,7 @@ FAILING = frozenset({
 })
 """The reasons that a native word needs to replace the mapped one; an end, a call or an unknown word replaces none."""
 OVER_A_CUT = FAILING - {Stop.MAX_TOKENS, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED}
-"""Those that replace a cut too: LiteLLM writes `length` for a full context and for a pause (1.110.2)."""
+"""The reasons with which a native word replaces a cut: LiteLLM writes `length` for a pause too (1.110.2)."""
 
 
 def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -219,7 +219,7 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def spent_cap(response: ChatResponse, request: Request | None) -> tuple[int, int] | None:
-    """The output tokens and the cap, if the response used the whole cap; None if not, or if either is unknown."""
+    """The output tokens and the cap, if the response is known to have used the whole cap; None otherwise."""
     cap, usage = request.max_tokens if request else None, response.usage
     if cap is None or usage is None or usage.output_tokens is None or usage.output_tokens < cap:
         return None
@@ -267,9 +267,9 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
-    """The sign that a text which used all allowed tokens stops in the middle; None if nothing does.
+    """The sign that a text which used all allowed tokens stops in the middle; None if there is none.
 
-    A stop string ends a text anywhere, so where one may have been hit this shows nothing.
+    A stop string ends a text anywhere, so if one may have been hit, no sign is searched.
     """
     if spent_cap(response, request) is None or _has_reasoning(response) or has_calls(response):
         return None
@@ -388,7 +388,7 @@ def _readings(calls: Sequence[ToolCall], request: Request | None) -> tuple[tuple
 
 def _has_complete_calls(response: ChatResponse, request: Request | None) -> bool:
     """Whether the calls under `end_turn` are complete: closed, with a whole payload. Schemas are not considered, since
-    a call that its schema refuses is a call too, and gets its error."""
+    a call that its schema refuses is a call too, and is answered with an error."""
     tools = tools_by_name(request.tools if request else ())
     calls = [call for call in response.tool_calls if not is_phantom(call)]
     return bool(calls) and all(call.closed and _whole(call, tools.get(call.name)) for call in calls)

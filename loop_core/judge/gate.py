@@ -256,7 +256,7 @@ def missing_calls(
     left = list(received)
     lost: set[int] = set()
     for call, marks in marked:
-        fits = next((other for other in left if other.name == call.name and _has(other, marks)), None)
+        fits = next((other for other in left if other.name == call.name and _matches(other, marks)), None)
         if fits is not None:
             left.remove(fits)
         elif call.name:
@@ -275,7 +275,7 @@ def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[Dist
     return found
 
 
-def _has(call: ToolCall, marks: DistinctArguments) -> bool:
+def _matches(call: ToolCall, marks: DistinctArguments) -> bool:
     value = parse(call.arguments).value or {}
     return all(name in value and _text(value[name]) == _text(mark) for name, mark in marks.items())
 

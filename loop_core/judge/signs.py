@@ -32,37 +32,37 @@ class CallMark(NamedTuple):
     name_pattern: str | None = None
     """A pattern that is searched behind the opening if that does not hold the name. Its group 1 is the tool's name."""
     until: str = ""
-    """The mark at which this search ends; empty if only the range limits it."""
+    """The mark at which the search for the name ends; empty if only the range limits it."""
 
 
-def _opens(pattern: str) -> str:
+def _opening(pattern: str) -> str:
     return pattern.replace("NAME", r"(?P<name>[\w.:/-]{1,200}?)")
 
 
 CALL_MARKS: tuple[CallMark, ...] = (
-    CallMark("Hermes, Qwen", _opens(r"<tool_call>\s*(?=[{\[])"), _JSON_NAME, "</tool_call>"),
-    CallMark("Qwen XML, Llama, Seed", _opens(r"<function=NAME\s*>")),
-    CallMark("GLM", _opens(r"<(?:\w{1,20}_)?tool_call>\s*NAME\s*(?=<(?:tool_sep|(?:\w{1,20}_)?arg_key|/\w{1,20})>)")),
-    CallMark("Anthropic, MiniMax, xAI", _opens(r'<(?:[\w-]{1,20}:)?(?:invoke|function_call)\s+name="NAME"')),
-    CallMark("Jamba, MiniMax", _opens(r"<(?:tool_calls|TOOLCALL)>\s*(?=[{\[])"), _JSON_NAME, "</"),
-    CallMark("Olmo", _opens(r"<function_calls>\s*NAME\(")),
-    CallMark("Mistral", _opens(r"\[TOOL_CALLS\]\s*(?=[{\[])"), _JSON_NAME),
-    CallMark("Mistral, named", _opens(r"\[TOOL_CALLS\]\s*NAME\s*(?=\[ARGS\]|\[CALL_ID\]|\{)")),
-    CallMark("Llama", _opens(r"<\|python_tag\|>\s*(?=\{)"), _JSON_NAME),
-    CallMark("Llama, Python", _opens(r"<\|python_(?:tag|start)\|>\s*\[?\s*NAME(?:\.call)?\(")),
-    CallMark("DeepSeek", _opens(
+    CallMark("Hermes, Qwen", _opening(r"<tool_call>\s*(?=[{\[])"), _JSON_NAME, "</tool_call>"),
+    CallMark("Qwen XML, Llama, Seed", _opening(r"<function=NAME\s*>")),
+    CallMark("GLM", _opening(r"<(?:\w{1,20}_)?tool_call>\s*NAME\s*(?=<(?:tool_sep|(?:\w{1,20}_)?arg_key|/\w{1,20})>)")),
+    CallMark("Anthropic, MiniMax, xAI", _opening(r'<(?:[\w-]{1,20}:)?(?:invoke|function_call)\s+name="NAME"')),
+    CallMark("Jamba, MiniMax", _opening(r"<(?:tool_calls|TOOLCALL)>\s*(?=[{\[])"), _JSON_NAME, "</"),
+    CallMark("Olmo", _opening(r"<function_calls>\s*NAME\(")),
+    CallMark("Mistral", _opening(r"\[TOOL_CALLS\]\s*(?=[{\[])"), _JSON_NAME),
+    CallMark("Mistral, named", _opening(r"\[TOOL_CALLS\]\s*NAME\s*(?=\[ARGS\]|\[CALL_ID\]|\{)")),
+    CallMark("Llama", _opening(r"<\|python_tag\|>\s*(?=\{)"), _JSON_NAME),
+    CallMark("Llama, Python", _opening(r"<\|python_(?:tag|start)\|>\s*\[?\s*NAME(?:\.call)?\(")),
+    CallMark("DeepSeek", _opening(
         r"<[|\uff5c]tool[\u2581_]calls?[\u2581_]begin[|\uff5c]>\s*(?:function<[|\uff5c]tool[\u2581_]sep[|\uff5c]>)?"
         r"\s*NAME\s*(?=<[|\uff5c]tool|\n|$)")),
-    CallMark("DeepSeek DSML", _opens(r"<[|\uff5c]+DSML[|\uff5c]+"), _IN_TAG, ">"),
-    CallMark("Kimi K2", _opens(r"<\|tool_call_begin\|>\s*(?:functions\.)?NAME(?::\d+)?\s*(?=<\||$)")),
-    CallMark("Kimi K3", _opens(r'<\|open\|>[^<]{0,200}?\btool="NAME"')),
-    CallMark("gpt-oss", _opens(r"\bto=functions\.NAME(?=[\s<]|$)")),
-    CallMark("Granite, Phi", _opens(r"<\|tool_call\|>\s*(?=[{\[])"), _JSON_NAME),
-    CallMark("LFM", _opens(r"<\|tool_call_start\|>\s*\[\s*NAME\(")),
-    CallMark("Functionary", _opens(r"<\|recipient\|>\s*NAME\s*(?=<\|)")),
-    CallMark("InternLM", _opens(r"<\|action_start\|>\s*<\|plugin\|>\s*(?=\{)"), _JSON_NAME),
-    CallMark("Command", _opens(r"<\|START_ACTION\|>\s*(?=[{\[])"), _JSON_NAME),
-    CallMark("Gemma", _opens(r"<start_function_call>\s*call:NAME\s*(?=\{|$)")),
+    CallMark("DeepSeek DSML", _opening(r"<[|\uff5c]+DSML[|\uff5c]+"), _IN_TAG, ">"),
+    CallMark("Kimi K2", _opening(r"<\|tool_call_begin\|>\s*(?:functions\.)?NAME(?::\d+)?\s*(?=<\||$)")),
+    CallMark("Kimi K3", _opening(r'<\|open\|>[^<]{0,200}?\btool="NAME"')),
+    CallMark("gpt-oss", _opening(r"\bto=functions\.NAME(?=[\s<]|$)")),
+    CallMark("Granite, Phi", _opening(r"<\|tool_call\|>\s*(?=[{\[])"), _JSON_NAME),
+    CallMark("LFM", _opening(r"<\|tool_call_start\|>\s*\[\s*NAME\(")),
+    CallMark("Functionary", _opening(r"<\|recipient\|>\s*NAME\s*(?=<\|)")),
+    CallMark("InternLM", _opening(r"<\|action_start\|>\s*<\|plugin\|>\s*(?=\{)"), _JSON_NAME),
+    CallMark("Command", _opening(r"<\|START_ACTION\|>\s*(?=[{\[])"), _JSON_NAME),
+    CallMark("Gemma", _opening(r"<start_function_call>\s*call:NAME\s*(?=\{|$)")),
 )
 """The marks that open a call in the text of a model, with the models that write them (from their chat templates; vLLM's
 and SGLang's tool parsers name the same marks)."""
@@ -147,7 +147,7 @@ def _code(text: str) -> list[tuple[int, int]]:
 # -- Text that visibly stops in the middle: what its last characters show --------------------------------------------
 # A sign is a character or a word after which a text goes on: a comma, an open bracket, an open fence of code, a word
 # that only joins others. A missing full stop is none: a quarter of all clean answers end without one. Words that may
-# end a sentence as well (`not`, German `an`, a German auxiliary) stand in no table.
+# end a sentence as well (`not`, German `an`, a German auxiliary) are in no table.
 
 
 _TAIL_CHARS = 2_000
@@ -231,7 +231,8 @@ PARTICLES: Mapping[str, tuple[str, ...]] = {
     "ja": ("は", "を", "に", "へ", "や", "そして", "または", "および"),
     "ko": ("를", "그리고", "또는", "하지만", "그러나", "때문에"),
 }
-"""Language -> such words of languages that write without spaces, or that join these words to others."""
+"""Language -> words with which a complete text does not end, for languages that write without spaces or join such words
+to others."""
 
 
 def _comma(text: str, end: int) -> Sign | None:
@@ -296,7 +297,8 @@ def _particle(text: str, end: int) -> Sign | None:
 
 
 SIGNS: tuple[Callable[[str, int], Sign | None], ...] = (_comma, _fence, _bracket, _function_word, _particle)
-"""The functions that find such a sign, in the order in which they are tried. The first sign is reported."""
+"""The functions that find a sign that a text stops in the middle, in the order in which they are tried. The first sign
+is reported."""
 
 
 def stops_in_the_middle(text: str) -> Sign | None:

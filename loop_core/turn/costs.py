@@ -1,7 +1,8 @@
 """Output caps, refusals and counters: how many tokens the next request may ask for, and what each event costs a turn.
 
-A larger cap, a forced call and a prefill are tried, since they save requests; if a server answers with a 400, the
-request is sent once more without the refused field. The functions are pure; the moves of the machine call them.
+A larger cap, a forced call and a prefill are tried, since they save requests. If a server refuses one of them with a
+400 or 422, the request is sent once more without the refused field. The functions are pure; the moves of the machine
+call them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def first_cap(request: Request, limits: Limits, policy: Policy) -> int | None:
     if bound is None or not policy.lacks.isdisjoint(("tokens", "room")):
         return request.max_tokens  # a bound that is derived is no smaller
     # The format's least cap wins over the bound: Responses refuses less than 16 tokens, and Messages a cap within the
-    # thinking budget. Such a request would fail, and nothing would be learned.
+    # thinking budget. Such a request would fail and show nothing.
     return max(least_cap(request), bound if request.max_tokens is None else min(bound, request.max_tokens))
 
 
@@ -52,8 +53,8 @@ def cap_within_bound(turn: Turn, cap: int | None) -> int | None:
 
 
 class RefusalRow(NamedTuple):
-    """A field that the engine adds to a request and that a server may refuse with a 400, and the words of that error.
-    """
+    """A field that the engine adds to a request and that a server may refuse (`REFUSED_STATUS`), and the words of that
+    error."""
 
     name: str
     applies: Callable[[Turn, Send], bool]
@@ -74,7 +75,7 @@ REFUSED_STATUS = frozenset({400, 422})
 
 
 def current_refusal(turn: Turn) -> RefusalRow | None:
-    """The field of our request that the server has just refused; None if its answer is no such refusal."""
+    """The field of our request that the server has just refused; None if its answer is not such a refusal."""
     # Providers refuse a field with 400, servers built on FastAPI by default with 422. Policies of other loops
     # (`settles` is False) add no fields of ours.
     evaluation, send = turn.evaluation, turn.last_send

@@ -38,7 +38,7 @@ class Ability(NamedTuple):
     prefill: bool = False
     """Whether the server continues an assistant message that ends the request."""
     echoes: bool | None = None
-    """Whether the server repeats such a message in its answer; None if unknown."""
+    """Whether the server repeats an assistant message that it continues in its answer; None if unknown."""
     system_hint: bool = True
     """Whether the history may end with a system message."""
 
@@ -116,8 +116,8 @@ def _with_text(parts: Sequence[MessagePart], text: str) -> list[MessagePart]:
 
 
 def _with_arguments(call: ToolCall) -> ToolCall:
-    """The call with `{}` where it has no arguments: an empty string is not JSON, and the history would be refused ever
-    after (DeepSeek-Reasonix#9566)."""
+    """The call with `{}` in place of missing arguments. An empty string is not JSON, and servers would refuse every
+    later request with this history (DeepSeek-Reasonix#9566)."""
     if call.kind is CallKind.FUNCTION and not (call.arguments or "").strip():
         return call._replace(arguments="{}")
     return call

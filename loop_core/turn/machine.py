@@ -189,7 +189,7 @@ def _signal(turn: Turn, event: Event) -> Signal:
         return Signal.RETURN_PARTIAL
     guard_signal = moves.guard_signal(turn)
     if guard_signal is not None and turn.signal is Signal.ANCHOR_MISSING:
-        return Signal.END_TURN  # no budget to ask once more: the answer had ended, and stands as it was sent
+        return Signal.END_TURN  # no budget to ask once more: the answer had ended, and stays as it was sent
     return guard_signal or Signal.UNDER_LIMITS
 
 
@@ -222,7 +222,7 @@ def signal_of(turn: Turn) -> Signal:
     else:
         # Many words lead to the same place whether or not the calls may run: then that is not computed.
         signal = held if held is released or not is_runnable(policy, evaluation.verdicts) else released
-    # Only a peaceful end is questioned. A cut or blocked answer may be empty as well, and is already no success.
+    # Only an ordinary end is examined. A cut or blocked answer may be empty as well, and is already no success.
     ending = policy_ending(policy, evaluation.judgement) if signal is Signal.END_TURN else None
     if ending is not None:
         signal = ENDING_SIGNALS[ending]

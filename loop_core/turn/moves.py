@@ -172,7 +172,7 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     messages = (*((reply,) if reply else ()),
              history.repair_message(verdicts, turn.ability.system_hint, turn.repaired_siblings))
     if costs.is_refused(turn):
-        messages = ()  # the message stands in the request that was refused, and so in the history
+        messages = ()  # the refused request held the message, so the history has it already
     # Doubled only if the budget cut the call. A malformed call would be as malformed with more room.
     cap, lower = costs.next_cap(turn, turn.policy.settles and is_cut(turn))
     choice = turn.request.tool_choice if "choice" in turn.refusals else _choice(turn, verdicts)
@@ -310,7 +310,7 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def _again(continuations: int) -> str:
+def _times_more(continuations: int) -> str:
     return "" if not continuations else " once more" if continuations == 1 else f" {continuations} times more"
 
 
@@ -329,7 +329,7 @@ def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:
     if text is None or "{" not in text:
         return text
     return text.format(
-        again=_again(turn.spend.continuations),
+        again=_times_more(turn.spend.continuations),
         continuation_max_attempts=turn.limits.continuation_max_attempts,
         tokens=turn.spend.continuation_tokens,
         chars=turn.spend.continuation_chars,

@@ -67,24 +67,24 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     """Finds where a segment quotes `anchor`, the end of `text`; `mark` is the name of the tags that asked for it."""
     start = prompt_end(segment, mark)
     # From the surest form to the least sure, so that a plain quotation never depends on the rules about wrappers.
-    at = (_at_once(segment, start, anchor) or _anywhere(text, segment, start, anchor)
+    at = (_at_beginning(segment, start, anchor) or _behind_other_text(text, segment, start, anchor)
           or _last_line(text, segment, start, anchor))
     if at is None:
         return Quotation(start, _marks(text, segment, start, mark, found=False), present=False)
     begin, end = at
     wrappers = _wrappers(text, segment[start:begin], anchor)
-    end, open_still = _closing(text, segment, end, anchor, wrappers, mark)
-    late = [_late(text, segment, end, wrapper) for wrapper in open_still]
+    end, open_still = _closing_marks(text, segment, end, anchor, wrappers, mark)
+    late = [_late_closing(text, segment, end, wrapper) for wrapper in open_still]
     gone = {each for each in late if each is not None and each[0] < each[1]} | set(_marks(text, segment, end, mark))
     doubt = ""
     if None in late:
         doubt = "what wraps it is not closed"
     elif _may_come_again(text, segment[start : at[1]]):
         doubt = "the text repeats itself, and these words may be the next ones"
-    return Quotation(end, _apart(sorted(gone)), doubt=doubt)
+    return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
 
 
-def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
+def _at_beginning(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
     """Finds the anchor unchanged, at the very beginning or directly after our own prompt."""
     blank = _SPACE.match(segment, start) if start else None
     for begin in (start, blank.end()) if blank is not None else (start,):
@@ -93,7 +93,7 @@ def _at_once(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
     return None
 
 
-def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
+def _behind_other_text(text: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
     """Finds the anchor behind other text, ignoring differences in white space."""
     core = anchor.strip()
     if not core:
@@ -108,7 +108,7 @@ def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, in
         known = not before or find_opening(before) is not None
         # A few characters occur by chance, so they count only if a wrapper closes right after them.
         if len(core) < SHORT:
-            shut = bool(wrappers) and known and _closing(text, segment, end, anchor, wrappers, "")[1] == []
+            shut = bool(wrappers) and known and _closing_marks(text, segment, end, anchor, wrappers, "")[1] == []
             if shut and segment[begin:end] == core:
                 return begin, end
         # Behind other words the words may as well be those of the next row, if the text repeats its rows.
@@ -118,14 +118,14 @@ def _anywhere(text: str, segment: str, start: int, anchor: str) -> tuple[int, in
             return begin, end
         elif len(core) >= LONG:
             if once is None:
-                once = _once(pattern, text)
+                once = _is_at_end_only(pattern, text)
             if once or _folded_end(text[: len(text) - len(anchor)], segment[start:begin]):
                 return begin, end
     return None
 
 
 def _is_next_row(text: str, segment: str, at: tuple[int, int, int], anchor: str, known: bool) -> bool:
-    """Whether more than the words is alike at the end of the text and in the segment: then a row comes again, and
+    """Whether the segment and the end of the text are alike beyond the words. Then a row of the text comes again, and
     nothing was quoted."""
     start, begin, end = at
     own, before = text[: len(text) - len(anchor)].rstrip(), segment[start:begin].rstrip()
@@ -137,8 +137,8 @@ def _is_next_row(text: str, segment: str, at: tuple[int, int, int], anchor: str,
 
 
 def _may_come_again(text: str, words: str) -> bool:
-    """Whether a text that ends with the quoted words may as well go on with them: they are a single sign or of equal
-    parts, or the text before them is the same again."""
+    """Whether a text that ends with the quoted words may also continue with them: they are a single character, consist
+    of equal parts, or end with the text that comes before them."""
     size = len(words)
     if not size or not text.endswith(words):
         return False
@@ -164,7 +164,7 @@ def _last_line(text: str, segment: str, start: int, anchor: str) -> tuple[int, i
         return None
     pattern = folded_pattern(line)
     places = list(pattern.finditer(segment, start, start + OPENING_CHARS))
-    return places[0].span() if len(places) == 1 and _once(pattern, text) else None
+    return places[0].span() if len(places) == 1 and _is_at_end_only(pattern, text) else None
 
 
 def folded_pattern(words: str) -> re.Pattern[str]:
@@ -178,14 +178,14 @@ def _either(char: str) -> str:
     return re.escape(char) if len(alike) == 1 else f"[{''.join(map(re.escape, alike))}]"
 
 
-def _once(pattern: re.Pattern[str], text: str) -> bool:
+def _is_at_end_only(pattern: re.Pattern[str], text: str) -> bool:
     """Whether the text contains the words only at its end; overlapping occurrences count."""
     first = pattern.search(text)
     return first is not None and pattern.search(text, first.start() + 1) is None
 
 
 def _folded_end(text: str, words: str) -> bool:
-    """Whether a text ends with the words: more was quoted than was asked for."""
+    """Whether a text ends with these words, regardless of white space: then more was quoted than was asked for."""
     core = words.split()
     return bool(core) and " ".join(text[-2 * len(words) - LONG :].split()).endswith(" ".join(core))
 
@@ -229,7 +229,7 @@ def _around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
         before, lead = before[:at], ""
 
 
-def _closing(
+def _closing_marks(
     text: str, segment: str, end: int, anchor: str, wrappers: Sequence[Wrapper], mark: str
 ) -> tuple[int, list[Wrapper]]:
     """The end of the quotation with its white space and the closing marks after it, and the wrappers that stay open."""
@@ -240,7 +240,7 @@ def _closing(
     left: list[Wrapper] = []
     closed = False
     for wrapper in wrappers:
-        own = wrapper.kind == "tag" and _own(text, wrapper)
+        own = wrapper.kind == "tag" and _is_own_mark(text, wrapper)
         # Innermost first: once one stays open, what follows cannot close those around it.
         shut = None if left or own else re.compile(wrapper.closer).match(segment, end)
         if shut is None:
@@ -251,7 +251,7 @@ def _closing(
         shut = re.compile(rf"\s*</{mark}>").match(segment, end)
         if shut is not None:
             end, closed = shut.end(), True
-    # The white space at the end of the anchor may stand after the closing tag as well as before it.
+    # The white space at the end of the anchor may come after the closing tag as well as before it.
     if closed and not inside:
         end = _trailing(segment, end, blank)
     laid_out = _LAID_OUT.match(segment, end) if closed else None
@@ -273,7 +273,7 @@ def _trailing(segment: str, end: int, blank: str) -> int:
     return come.end() if come is not None and blank.startswith(come[0]) else end
 
 
-def _own(text: str, wrapper: Wrapper) -> bool:
+def _is_own_mark(text: str, wrapper: Wrapper) -> bool:
     """Whether the answer itself has an open mark of this kind: then the mark was quoted with the words, and it
     stays."""
     if wrapper.kind == "tag":
@@ -282,10 +282,10 @@ def _own(text: str, wrapper: Wrapper) -> bool:
     return wrapper.kind == "fence" and len(re.compile(_FENCES).findall(text)) % 2 == 1
 
 
-def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
+def _late_closing(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
     """The range of a wrapper's closing mark at the very end of the segment; an empty range if none is needed, None if
     it is missing."""
-    own = _own(text, wrapper)
+    own = _is_own_mark(text, wrapper)
     if (own and wrapper.kind != "fence") or not wrapper.closer:
         return end, end
     stripped = segment.rstrip()
@@ -299,7 +299,7 @@ def _late(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int
         odd = len(re.compile(_FENCES).findall(segment, end)) % 2 != own
         return (shut.start(), len(segment)) if shut is not None and odd else (end, end) if own else None
     closer = next(pair[1] for pair in PAIRS if pair[0] == wrapper.opener)
-    if wrapper.opener == closer:  # apostrophes, backticks and stars stand alone in prose and code, a " hardly does
+    if wrapper.opener == closer:  # apostrophes, backticks and stars occur alone in prose and code, a " hardly does
         odd = closer == '"' and segment.count(closer, end) % 2 == 1 and text.count(closer) % 2 == 0
     else:
         whole = text + segment[end:]
@@ -338,8 +338,8 @@ def _marks(text: str, segment: str, start: int, mark: str, found: bool = True) -
     return tuple(spans)
 
 
-def _apart(stretches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The ranges, with overlapping ones removed."""
+def _disjoint(stretches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The ranges without their overlaps."""
     disjoint: list[tuple[int, int]] = []
     for begin, end in stretches:
         begin = max(begin, disjoint[-1][1]) if disjoint else begin

@@ -72,7 +72,7 @@ _MOST_NESTED = 100
 """The number of earlier segments up to which a join begins with the join of all of them. Each of these joins is a
 nested call if it is not in the cache yet."""
 _STRIDE = 16
-"""Beyond that number, a join begins with the join of a multiple of this many segments."""
+"""If there are more segments than `_MOST_NESTED`, a join begins with the join of a multiple of this many segments."""
 
 
 def _add(before: _JoinedSegments, last: Segment, segment: Segment, rule: SeamRule) -> _JoinedSegments:
@@ -119,7 +119,7 @@ def added_chars(segments: Sequence[Segment], rule: SeamRule) -> int:
     whole = join(segments, rule)
     replaced = len(whole.seams) > 1 and whole.seams[-2].decision is SeamDecision.LEFT_OUT
     if replaced and segments[-1].method is Method.AGAIN:
-        return len(whole.text) - whole.seams[-2].at  # it stands in the place of the segment before
+        return len(whole.text) - whole.seams[-2].at  # it replaces the segment before
     return len(whole.text) - len(join(segments[:-1], rule).text)
 
 
@@ -213,7 +213,7 @@ def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: S
     made = _careful(base, segment._replace(method=Method.ANCHOR))
     if made.sure and segment.text:
         return made, out
-    # Neither begins with the words: one without chatter stands before one with it, else the longer one stands.
+    # Neither begins with the words: one without chatter is kept rather than one with it, else the longer one is.
     bare = find_opening(segment.text) is None and bool(segment.text.strip())
     clean = find_opening(doubted.text) is None
     if bare is clean:
@@ -263,7 +263,8 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
 
 
 def _is_echo(text: str, echoes: bool | None) -> bool:
-    """Whether an answer that begins with the prefill repeats it: a long one does, whatever the profile says."""
+    """Whether an answer that begins with the prefill repeats it. A long repetition counts whatever the profile says,
+    unless the text repeats itself."""
     if echoes is None:
         return len(text) >= ECHO_CHARS
     return echoes or (len(text) >= RESTART_CHARS and not _repeats(text, len(text)))
@@ -291,7 +292,7 @@ def _restart_cut(text: str, following: str) -> _Cut | None:
     if same == len(following):
         why = "the answer began again and ended earlier; the text so far stays"
         return _Cut(SeamDecision.RESTART, size, same, why, False)
-    # The newer text stands only if it is no shorter: nothing that the user could have read is lost.
+    # The newer text is kept only if it is no shorter: nothing that the user could have read is lost.
     if len(following) >= size:
         return _Cut(SeamDecision.RESTART, 0, 0, "the answer began again and went another way; the newer text stands")
     why = "the answer began again, went another way and is shorter; the text so far stays"

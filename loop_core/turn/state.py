@@ -139,11 +139,11 @@ class Recut(NamedTuple):
     basis: str
     """The source of the token boundaries, as the simulation names it."""
     note: str
-    """A description of that source for people, with the figures."""
+    """The source of the token boundaries in words for people, with the figures."""
     budget: int | None
     """The output cap that was sent; None if there was none."""
     tokens: int
-    """The number of output tokens of this answer, by that source."""
+    """The number of output tokens of this answer, counted by `basis`."""
     body: bytes
     """The bytes that the provider would have sent, from which the answer was decoded."""
     lost: str = ""

@@ -71,7 +71,7 @@ class Toolbox:
     def run_call(self, verdict: Verdict) -> ToolResultPart:
         """The unbounded result of one released call; an error if its tool fails or does not exist."""
         call = verdict.call
-        if verdict.admission is not Admission.READY:  # the gate decides, whoever built the effect
+        if verdict.admission is not Admission.READY:  # the gate decides, wherever the effect comes from
             return tool_result(call, f"Not run: {verdict.why}", is_error=True)
         tool = self.tools.get(call.name)
         if tool is None:
@@ -104,10 +104,10 @@ def _text(result: Any) -> str:
 
 
 def _spell(value: Any) -> str:
-    """The text of a value that has no JSON of its own, such as a date or a path.
+    """The text of a value that has no JSON form, such as a date or a path.
 
     Raises:
-        TypeError: it stands for work that nobody did, as a coroutine does; a function that is decorated may return one.
+        TypeError: the value is work that was never done, such as a coroutine, which a decorated function may return.
     """
     import inspect
 

@@ -47,14 +47,14 @@ def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effe
     asked = before.repairing and before.spend.repairs > 0
     if before.state is State.EVALUATE_STOP and asked and after.state is not State.RESUME:
         records.append(_repair(before, attempted=True, success=after.state is State.EXECUTE_TOOLS))
-    # No repair is allowed at all: the failed payload is recorded all the same.
+    # No repair is allowed at all; the failed payload is recorded nevertheless.
     if before.state is State.REPAIR_PENDING and after.signal is Signal.REPAIR_FAILED and before.spend.repairs == 0:
         records.append(_repair(after, attempted=False, success=False))
     for effect in effects:
         if isinstance(effect, Send) and effect.place is RequestPlace.CONTINUATION:
             records.append(_continuation_attempt(after))
         elif isinstance(effect, Finish) and _was_cut(after):
-            records.append({**_who(after, "continuation_terminated"), "terminal_reason": effect.terminal,
+            records.append({**_labels(after, "continuation_terminated"), "terminal_reason": effect.terminal,
                             "attempts": after.spend.continuations})
     return tuple(records)
 
@@ -66,7 +66,7 @@ def _was_cut(turn: Turn) -> bool:
     return turn.terminal in _CUT_EXITS or any(used)
 
 
-def _who(turn: Turn, name: str) -> Record:
+def _labels(turn: Turn, name: str) -> Record:
     model = turn.evaluation.response.model if turn.evaluation else None
     return {"event": name, "turn_id": turn.id, "provider": turn.provider, "model": model or turn.request.model or ""}
 
@@ -74,7 +74,7 @@ def _who(turn: Turn, name: str) -> Record:
 def _stop_reason_observed(turn: Turn, event: ProviderResponse) -> Record:
     stop = event.judgement.stop
     return {
-        **_who(turn, "stop_reason_observed"),
+        **_labels(turn, "stop_reason_observed"),
         "normalized_reason": stop.normalized.value,
         "raw_reason": stop.raw,
         "iteration": turn.spend.requests,
@@ -84,7 +84,7 @@ def _stop_reason_observed(turn: Turn, event: ProviderResponse) -> Record:
 def _continuation_attempt(turn: Turn) -> Record:
     spent, limits, cap = turn.spend, turn.limits, turn.token_cap
     return {
-        **_who(turn, "continuation_attempt"),
+        **_labels(turn, "continuation_attempt"),
         "attempt": spent.continuations,
         "cumulative_output_tokens": spent.output_tokens,
         "cumulative_output_chars": spent.output_chars,
@@ -101,7 +101,7 @@ def _repair(turn: Turn, attempted: bool, success: bool) -> Record:
             if v.admission is Admission.HELD]
     issue = parse(held[0].call.arguments).shape.value if held else "no_call"
     return {
-        **_who(turn, "tool_payload_repair"),
+        **_labels(turn, "tool_payload_repair"),
         "parse_issue": issue,
         "repair_attempted": attempted,
         "repair_succeeded": success,

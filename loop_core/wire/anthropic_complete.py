@@ -194,6 +194,6 @@ FORMAT = Format(
     provider="anthropic",
     history="prompt",
     no_tools=NO_TOOLS,
-    prefills=frozenset(Prefill),  # whatever the server: the text stands right behind its prompt
+    prefills=frozenset(Prefill),  # on any server: the text follows directly after its prompt
     played_in="anthropic_messages.serving:COMPLETE_SERVING",
 )

@@ -30,15 +30,16 @@ Word = TypeVar("Word")
 # -- a body -> `Request` ---------------------------------------------------------------------------------------------
 
 
-def tool_of(told: Mapping[str, Any], name: str, schema: Any, declaration: Mapping[str, Any],
+def tool_of(holder: Mapping[str, Any], name: str, schema: Any, declaration: Mapping[str, Any],
             kind: CallKind = CallKind.FUNCTION) -> Tool:
-    """A declared tool; `told` is the object that describes it."""
-    return Tool(name, schema if isinstance(schema, Mapping) else None, string(told.get("description")) or "", kind,
+    """A declared tool; `holder` is the object that describes it."""
+    return Tool(name, schema if isinstance(schema, Mapping) else None, string(holder.get("description")) or "", kind,
                 declaration=declaration)
 
 
 def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
-    """A message in a format without a role for tools: their results travel in a message of the user."""
+    """A message of these parts, for formats that send tool results in a message of the user: a message of nothing but
+    results gets the role of a tool."""
     said = tuple(parts)
     return Message(Role.TOOL if said and all(isinstance(part, ToolResultPart) for part in said) else role, said)
 
@@ -54,10 +55,10 @@ NOTHING_KEPT: Mapping[str, str] = {
 
 
 def content(part: ToolResultPart, api: str) -> Any:
-    """The JSON values that a result holds beside its text.
+    """The JSON values that a result holds in addition to its text.
 
     Raises:
-        EncodeError: it is not JSON.
+        EncodeError: what the result holds is not JSON.
     """
     return opaque(OpaquePart("result", part.json or ""), api)
 
@@ -99,7 +100,7 @@ def choice_word(choice: str, words: Mapping[str, Word], api: str) -> Word:
     """How a format spells a tool choice that forces no tool.
 
     Raises:
-        EncodeError: it has no word for it.
+        EncodeError: the format has no word for the choice.
     """
     if choice not in words:
         raise EncodeError(f"tool_choice {choice!r}: expected auto, any, none or tool:NAME", api=api, what="tool_choice")
@@ -136,10 +137,9 @@ def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
 def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Message, ...]:
     """The history with a unique id in every call and its result, for formats that refuse it otherwise.
 
-    An id that the provider gave stays where it is the first of its kind. One that is missing, or that an earlier call
-    has (servers count from 0 in every answer), is made: `call00000`, of the form that the strictest servers ask for. A
-    result answers the first call of its id, or without one of its name, that is still open. Without `missing` a call
-    that has no id gets none.
+    An id that the provider gave stays if no earlier call has it (servers count from 0 in every answer). Any other id,
+    and a missing one, is made: `call00000`, in the form that the strictest servers ask for. A result answers the first
+    call of its id, or without one of its name, that is still open. Without `missing` a call that has no id gets none.
     """
     made: list[Message] = []
     waiting: list[tuple[ToolCall, str | None]] = []
@@ -191,19 +191,19 @@ def prompt_of(messages: Sequence[Message], api: str) -> str:
     """The texts of the messages in one prompt, so that an answer continues the last one.
 
     Raises:
-        EncodeError: one holds what is not text.
+        EncodeError: a message holds a part that is not text.
     """
     only_text(messages, api)
-    # The text of an answer so far stands right behind its prompt: the model goes on with it.
+    # The text of an answer so far follows directly after its prompt, so the model goes on with it.
     return "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
                    for message in messages).removeprefix("\n\n")
 
 
 def only_text(messages: Iterable[Message], api: str) -> None:
-    """Refuses messages with images or other blocks, where the format takes texts.
+    """Refuses messages with images or other blocks, for formats that take only texts.
 
     Raises:
-        EncodeError: one has some.
+        EncodeError: a message holds such a block.
     """
     for message in messages:
         for part in message.parts:
@@ -212,10 +212,10 @@ def only_text(messages: Iterable[Message], api: str) -> None:
 
 
 def no_calls(request: Request, api: str, why: str) -> None:
-    """Refuses a request with tools, calls or results in a format without them.
+    """Refuses a request with tools, calls or results, for formats without them.
 
     Raises:
-        EncodeError: it has some.
+        EncodeError: the request holds tools, calls or results.
     """
     if request.tools or any(message.tool_calls or message.results for message in request.messages):
         raise EncodeError(why, api=api, what="tools")

@@ -104,7 +104,7 @@ class Decoder:
         self.usage: Usage | None = None
         self.native: dict[str, str] = {}
         self.saw_done = self.streaming = False
-        self.size = self._blanks = 0  # bytes, and those of them that stand before anything else
+        self.size = self._blanks = 0  # bytes, and the blank ones before anything else
         self.cut = False  # the body ended inside a frame or a JSON value
         self._opening: bytes | None = None  # the payload of the first frame
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
@@ -137,7 +137,7 @@ class Decoder:
         self.size += len(data)
         framing = self._framing
         if framing is None:
-            if not self._head and not data.strip():  # some servers send blanks for minutes: looked at once, not kept
+            if not self._head and not data.strip():  # some servers send blanks for minutes: they are not stored
                 self._blanks += len(data)
                 return
             self._head = (self._head or b"\n" * self._blanks) + data
@@ -209,7 +209,8 @@ class Decoder:
         self.findings.note(Finding(rule, severity, message, at))
 
     def after_end(self) -> None:
-        """Reports an event after the end of the stream: in a stream that is sent twice, each call would run again."""
+        """Reports an event after the end of the stream. If it were read, each call of a stream that is sent twice would
+        run twice."""
         self._late = self.frame
         self.find("frame.after_end", "an event follows the end of the answer and is no part of it", self.at())
 
@@ -229,12 +230,12 @@ class Decoder:
             folded = raw.casefold()
             row = self.words.get(folded) or self.stop_reasons.get(folded)
         if row is None and ":" in raw:  # gateways: `content_filter: RECITATION`
-            row, rule = self._foreign(raw, rule)
+            row, rule = self._foreign_row(raw, rule)
         if row is None:
             return StopReason(Stop.UNKNOWN, raw, None, (Evidence("unknown_word", at, raw),))
         return mapped_reason(row.stop, raw, row.detail, rule or f"{self.api}.stop_reasons", at)
 
-    def _foreign(self, raw: str, rule: str | None) -> tuple[StopRow | None, str | None]:
+    def _foreign_row(self, raw: str, rule: str | None) -> tuple[StopRow | None, str | None]:
         """The meaning of a word such as `content_filter: RECITATION`, and the table that has it. A filter's word never
         means less than a filter."""
         before, _, word = raw.partition(":")
@@ -295,7 +296,7 @@ class Decoder:
             try:
                 self.on_event(event, None)
             except _MISSHAPEN as why:
-                self._misshapen(why)
+                self._report_shape(why)
 
     def _frames(self, frames: Iterable[Frame], last: bool = False) -> None:
         if type(self._framing) is Whole:
@@ -321,14 +322,14 @@ class Decoder:
                 try:
                     on_event(event, name)
                 except _MISSHAPEN as why:
-                    self._misshapen(why)
+                    self._report_shape(why)
             elif type(event) is not dict:
                 if (error := read_error(event, self.http_status)) is not None:
                     self.fail(error, self.at())
                 else:
                     self.find("frame.no_object", "a frame is not a JSON object", self.at())
 
-    def _misshapen(self, why: Exception) -> None:
+    def _report_shape(self, why: Exception) -> None:
         self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
 
     def _parse_leniently(self, payload: bytes, last: bool) -> Any:
@@ -378,7 +379,7 @@ class Decoder:
         stop = keep_earlier(response.stop_reason, said, f"{self.api}.earlier_reason")
         sent_on = redirect(self.http_status, self.headers)
         if sent_on is not None and not response.parts and not stop.raw:
-            # What stands in the body is a page about the redirect, if anything: nothing about it is worth telling.
+            # If there is a body, it is a page about the redirect, and findings about it would be of no use.
             self.error, pointer = sent_on
             self.findings.clear()
             seen = Evidence("error.redirect", At(ExchangePart.HEADERS, pointer=pointer), self.error.message[:200])

@@ -18,17 +18,17 @@ from loop_core.values import EMPTY, OpaquePart, ReasoningPart, ResponsePart, Tex
 
 
 def word(value: Any) -> str | None:
-    """A non-empty string; None for anything else."""
+    """The value if it is a non-empty string; None for anything else."""
     return value if isinstance(value, str) and value else None
 
 
 def string(value: Any) -> str | None:
-    """A string; None for anything else."""
+    """The value if it is a string; None for anything else."""
     return value if isinstance(value, str) else None
 
 
 def integer(value: Any) -> int | None:
-    """A whole number; None for anything else, also for a boolean."""
+    """The value if it is a whole number; None for anything else, also for a boolean."""
     return value if type(value) is int else None
 
 
@@ -53,12 +53,12 @@ def total_of(usage: Usage) -> int | None:
 
 
 def list_of(value: Any) -> list[Any]:
-    """A list; an empty one for anything else."""
+    """The value if it is a list; an empty list for anything else."""
     return value if isinstance(value, list) else []
 
 
 def mapping_of(value: Any) -> Mapping[str, Any]:
-    """An object; an empty one for anything else."""
+    """The value if it is an object; an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -97,7 +97,7 @@ def non_null(**fields: Any) -> dict[str, Any]:
 
 
 def json_value(text: str | None) -> Any:
-    """The JSON value that a text is; None if it is none."""
+    """The JSON value of a text; None if the text is not JSON."""
     try:
         return json.loads(text or "")
     except (ValueError, RecursionError):
@@ -108,7 +108,7 @@ def opaque(part: OpaquePart, api: str) -> Any:
     """The JSON value of a block that is kept verbatim.
 
     Raises:
-        EncodeError: it is not JSON.
+        EncodeError: the block is not JSON.
     """
     try:
         return json.loads(part.json)
@@ -120,7 +120,7 @@ def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
     """The JSON object of a block that is kept verbatim.
 
     Raises:
-        EncodeError: it is not an object.
+        EncodeError: the block is not an object.
     """
     value = opaque(part, api)
     if not isinstance(value, dict):
@@ -129,10 +129,10 @@ def opaque_object(part: OpaquePart, api: str) -> dict[str, Any]:
 
 
 def object_text(call: ToolCall, api: str) -> str | None:
-    """The arguments as JSON text for a whole body, character for character; None if there are none.
+    """The arguments as JSON text for a whole body, character for character; None if there are no arguments.
 
     Raises:
-        EncodeError: they are not JSON, are a JSON string, or have white space around them.
+        EncodeError: the arguments are not JSON, are a JSON string, or have white space around them.
     """
     text = call.arguments
     if text is None:
@@ -150,7 +150,7 @@ def _no_constant(word: str) -> Any:
     raise ValueError(word)
 
 
-# -- JSON text in which some values stand exactly as they were received ----------------------------------------------
+# -- JSON text in which some values are written exactly as they were received ----------------------------------------
 
 _COMPACT, _SORTED = (
     # Made once: `json.dumps` makes an encoder for every call that asks for anything.
@@ -164,8 +164,8 @@ class RawJSON(str):
     __slots__ = ()
 
 
-def announced_apart(given: Any, text: str) -> str | None:
-    """The arguments that the beginning of a call held already, if its text is another object; None if they agree."""
+def conflicting_arguments(given: Any, text: str) -> str | None:
+    """The arguments in the event that began a call, as JSON, if the call's own text is another object; None if not."""
     if not isinstance(given, dict) or not given:
         return None
     try:
@@ -188,7 +188,7 @@ def dump(value: Any) -> str:
         # nothing printable is a surrogate
         if text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text):
             return text
-        return json.dumps(value)  # a lone surrogate is not UTF-8: it can only stand as an escape
+        return json.dumps(value)  # a lone surrogate is not UTF-8: only an escape can express it
     if kind is dict:
         return "{" + ",".join([_name(key) + dump(item) for key, item in value.items()]) + "}"
     if value is None:

@@ -156,7 +156,7 @@ def turns(messages: Any, *, joined: bool) -> list[RoleTurn]:
     made: list[RoleTurn] = []
     for number, message in enumerate(messages if isinstance(messages, list) else ()):
         if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant"):
-            continue  # a late system message stands between nobody
+            continue  # a late system message is part of no turn
         where: Where = ("messages", number)
         role, blocks = message["role"], list(_blocks(message.get("content"), where))
         if joined and made and made[-1].role == role:  # Anthropic reads them as one (API reference, messages)

@@ -73,7 +73,7 @@ class EventStream:
         self._width = 0  # of the last head: the next one is likely as long
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Reads bytes; returns the frames that they completed."""
+        """Reads the next bytes; returns the frames that are complete with them."""
         frames: list[Frame] = []
         if self._broken:
             return frames

@@ -143,8 +143,8 @@ def classify(error: ProviderError) -> tuple[Stop, str, str]:
 
 
 def error_reason(error: ProviderError, at: At | None, stop: StopReason) -> StopReason:
-    """The stop reason of a response with an error, which outranks the reason beside it: `length` plus an error is an
-    error."""
+    """The stop reason of a response with an error. The error outranks the stop word beside it: `length` plus an error
+    is an error."""
     word, detail, rule = classify(error)
     seen = Evidence(rule, at, error.message[:200])
     return StopReason(word, stop.raw, detail, (*(stop.evidence if stop.raw else ()), seen))
@@ -178,7 +178,7 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
 
 
 def _inner_code(inner: Mapping[str, Any]) -> Any:
-    deeper = inner.get("innererror")  # Azure: ResponsibleAIPolicyViolation stands only here
+    deeper = inner.get("innererror")  # Azure: ResponsibleAIPolicyViolation is only here
     if isinstance(deeper, dict) and deeper.get("code"):
         return f"{inner.get('code')} {deeper['code']}"
     return inner.get("code")
@@ -207,8 +207,8 @@ class StopRow(NamedTuple):
 
 
 class ForeignWord(NamedTuple):
-    """How to read the word behind a colon: through the table of `api`. `least` is the meaning if that table has no
-    stricter one."""
+    """How to read the word behind a colon: through the table of `api`. `least` is the meaning if that table gives a
+    finished or an unknown one."""
 
     api: str
     least: StopRow

@@ -94,7 +94,7 @@ class Profile(NamedTuple):
 
 
 # -- A wire format ---------------------------------------------------------------------------------------------------
-# The registry (`loop_core.formats`) names the packages; whoever needs a fact of a format asks its `Format` for it, so
+# The registry (`loop_core.formats`) names the packages; code that needs a fact of a format reads its `Format`, so
 # that a format is added by a package and a line of the registry.
 
 
@@ -207,7 +207,7 @@ class Format(NamedTuple):
     `SERVING` in the format's own package."""
 
     def __repr__(self) -> str:
-        return f"Format({self.id!r})"  # its tables would fill the screen of whoever sees a traceback
+        return f"Format({self.id!r})"  # its tables would fill the screen with each traceback
 
     @property
     def id(self) -> str:

@@ -55,7 +55,7 @@ class SSE:
         self._names: dict[bytes, str] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Reads bytes; returns the events that they complete."""
+        """Reads the next bytes; returns the events that are complete with them."""
         pending = self._pending
         if pending:
             pending += data
@@ -82,7 +82,7 @@ class SSE:
         """Appends the complete events; returns how many bytes they took."""
         # A whole body is split by one C call, and an event that looks like the one before costs one comparison:
         # decoding may cost twice the JSON parser at most, and a search for any blank line costs more than it.
-        # One body may mix the breaks: what CR LF does not split is split again by `_loose`.
+        # One body may mix the breaks: what CR LF does not split is split again by `_mixed_events`.
         mixed = b"\r" in data
         separator = b"\r\n\r\n" if mixed else b"\n\n"
         blocks = data.split(separator)
@@ -97,14 +97,14 @@ class SSE:
                     append((payload, name, position, end))
                     position = end + gap
                     continue
-            used = self._loose(block, position, frames)
+            used = self._mixed_events(block, position, frames)
             self._event(block[used:], position + used, frames)
             prefix, name, width = self._prefix, self._name, len(self._prefix)
             position = end + gap
-        used = self._loose(rest, position, frames) if mixed else 0
+        used = self._mixed_events(rest, position, frames) if mixed else 0
         return position + used - self._offset
 
-    def _loose(self, data: bytes, start: int, frames: list[Frame]) -> int:
+    def _mixed_events(self, data: bytes, start: int, frames: list[Frame]) -> int:
         """Appends the events that end in a blank line of any kind; returns how many bytes they took."""
         used = 0
         for blank in _BLANK.finditer(data):
@@ -115,7 +115,7 @@ class SSE:
     def _event(self, block: bytes, start: int, frames: list[Frame], last: bool = False) -> None:
         if start == 0 and block.startswith(_BOM):  # which may begin a stream (HTML standard, 9.2)
             block, start = block[3:], 3
-        # A chunk may end inside a line break, and a body inside a blank line: what is left of it stands at either end.
+        # A chunk may end inside a line break, and a body inside a blank line: the rest of it is at either end.
         stripped = block.lstrip(_BREAKS)
         start += len(block) - len(stripped)
         block = stripped.rstrip(_BREAKS)
@@ -136,7 +136,7 @@ class SSE:
             elif line[:6] == b"error:":
                 error = line[6:].strip()
         if error is not None:
-            self._single(block, start, frames)
+            self._line_events(block, start, frames)
         elif name == _ERROR and data and not data[0].lstrip().startswith((b"{", _DONE)):
             frames.append((_as_error(b"\n".join(data)), name, start, end))
         elif len(data) == 1:
@@ -150,12 +150,12 @@ class SSE:
                 frames.append((joined, name, start, end))
             else:
                 self.single = self.single or (start, end)
-                self._single(block, start, frames)
+                self._line_events(block, start, frames)
         elif block[:1] == b"{":
             frames.append((block, name, start, end))
 
-    def _single(self, block: bytes, start: int, frames: list[Frame]) -> None:
-        """Appends an event for every `data:` and `error:` line of its own, with the name that stands before it."""
+    def _line_events(self, block: bytes, start: int, frames: list[Frame]) -> None:
+        """Appends an event for every `data:` and `error:` line, with the name in the `event:` line before it."""
         name: str | None = None
         begin: int | None = None  # of the event's first line
         for found in _LINE.finditer(block):
@@ -206,7 +206,7 @@ class Framing(Protocol):
         """The frames that these bytes complete."""
 
     def flush(self) -> list[Frame]:
-        """The rest at the end."""
+        """The rest of the bytes, at the end of the body."""
 
 
 class Whole:
@@ -230,7 +230,7 @@ class Whole:
 
 # -- JSON texts in a row, each between a record separator and a line break (RFC 7464) --------------------------------
 # Messages of a WebSocket, joined.
-# Framing only. The separator stands in no JSON text, so that a message may hold any line breaks of its own.
+# Framing only. The separator occurs in no JSON text, so a message may hold any line breaks of its own.
 
 SEPARATOR = b"\x1e"
 
@@ -250,7 +250,7 @@ class TextSequence:
         self._offset = 0  # of its first byte in the body
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Reads bytes; returns the texts that they complete."""
+        """Reads the next bytes; returns the texts that are complete with them."""
         if SEPARATOR not in data:
             self._held.append(data)
             return []
@@ -292,7 +292,7 @@ def framing_of(
     kept whole if the response `failed`: the HTML page of a proxy is then the error's message.
 
     Raises:
-        ValueError: it is neither JSON nor a stream.
+        ValueError: the body is neither JSON nor a stream.
     """
     text = head.removeprefix(_BOM).lstrip()
     if not text or (not final and _BOM.startswith(head)):  # one or two of the BOM's three bytes

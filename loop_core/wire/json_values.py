@@ -130,7 +130,7 @@ def _item_starts(text: str, position: int) -> tuple[int, ...]:
 
 
 def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] | None:
-    """Where the member begins, and where it ends if that is known already; None if there is no such member."""
+    """Where the member begins, and where it ends if that is already known; None if there is no such member."""
     opening = text[position]
     if opening == "{":
         return _members(text, position).get(str(key))
@@ -215,7 +215,7 @@ class JSONArray:
         self.closed = False
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Reads bytes; returns the values that they completed."""
+        """Reads the next bytes; returns the values that are complete with them."""
         return [(payload, None, start, end) for payload, _, start, end in self.values(data)]
 
     def values(self, data: bytes) -> Iterator[tuple[bytes, dict[str, Any] | None, int, int]]:
@@ -242,7 +242,7 @@ class JSONArray:
         self._forget()
 
     def flush(self) -> list[Frame]:
-        """The rest of a value that never closed; it does not parse, and its place shows that."""
+        """The rest of a value that never closed, with the place where it began. It does not parse."""
         if self._start < 0:
             return []
         return [(bytes(self._buffer), None, self._offset, self._offset + len(self._buffer))]
@@ -345,7 +345,7 @@ class NDJSON:
         self._values: JSONSequence | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Reads bytes; returns the lines that they completed."""
+        """Reads the next bytes; returns the lines that are complete with them."""
         if self._values is not None:
             return self._values.feed(data)
         held = self._held
@@ -373,7 +373,7 @@ class NDJSON:
         return self._frames(lines)
 
     def _begin(self, data: bytes) -> bool:
-        """Looks at the first line that is not blank, once it is complete."""
+        """Examines the first line that is not blank; False if lines cannot be read yet, or not at all."""
         first, newline, _ = data.removeprefix(_LINE_BOM).lstrip().partition(b"\n")
         if not newline:
             self._held.append(data)

@@ -71,7 +71,7 @@ def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # -- `ChatResponse` -> the bytes that Ollama would send for it -------------------------------------------------------
-# The objects are those of a chat with the message's fields beside the others.
+# The objects are those of a chat, with the message's fields moved up to the other fields.
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
     """The body: one item when whole, one item per line when streamed, with `chunk` characters of text in each."""
@@ -94,7 +94,7 @@ def _generate_line(line: dict[str, Any]) -> dict[str, Any]:
 
 
 # -- Body of a recorded request -> `Request` -------------------------------------------------------------------------
-# A system prompt and a prompt stand instead of a history.
+# A system prompt and a prompt take the place of a history.
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; Ollama streams unless the request says otherwise."""
@@ -130,7 +130,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     images = [_image(part) for message in others for part in message.parts if isinstance(part, OpaquePart)]
     body = non_null(model=request.model, system=system or None,
                     prompt="\n\n".join(message.text for message in others) if others else None, images=images or None)
-    body["stream"] = request.stream  # it streams where nothing is said
+    body["stream"] = request.stream  # Ollama streams by default
     if request.max_tokens is not None:
         body["options"] = {"num_predict": request.max_tokens}
     return merge(body, request.extra)

@@ -129,7 +129,7 @@ def _body(response: ChatResponse) -> dict[str, Any]:
     error = _error(response)
     if error and not response.parts and response.stop_reason.raw is None and response.usage is None:
         return {**(_head(response) if response.id or response.model else {}), **error}
-    return {**_head(response), "choices": [_choice(response, response.text or "", last=True)], **_beside(response),
+    return {**_head(response), "choices": [_choice(response, response.text or "", last=True)], **_metadata(response),
             **error}
 
 
@@ -142,7 +142,7 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
     ended = response.stop_reason.raw is not None or bool(set(_NATIVE) & set(response.native))
     if ended:
         yield _event({**head, "choices": [_choice(response, "", last=True)]})
-    beside = _beside(response)
+    beside = _metadata(response)
     if beside or (not ended and not texts and not error and (response.id or response.model)):
         yield _event({**head, "choices": [], **beside})
     if error:
@@ -168,7 +168,7 @@ def _choice(response: ChatResponse, text: str, *, last: bool) -> dict[str, Any]:
     return {**choice, "finish_reason": response.stop_reason.raw, **words}
 
 
-def _beside(response: ChatResponse) -> dict[str, Any]:
+def _metadata(response: ChatResponse) -> dict[str, Any]:
     literals = {"true": True, "false": False}
     words = {name: literals.get(word, word) for name, word in response.native.items() if name in BODY_WORDS}
     return words | non_null(usage=None if response.usage is None else write_usage(response.usage))
@@ -180,7 +180,7 @@ def _error(response: ChatResponse) -> dict[str, Any]:
 
 
 # -- Body of a recorded request -> `Request` -------------------------------------------------------------------------
-# A prompt stands instead of a history; one of token ids is kept beside the messages as it was sent.
+# A prompt takes the place of a history. One of token ids is kept in `extra` as it was sent.
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; each of several prompts becomes a message of the user."""
@@ -232,6 +232,6 @@ FORMAT = Format(
     provider="openai",
     history="prompt",
     no_tools=NO_TOOLS,
-    prefills=frozenset(Prefill),  # whatever the server: the text stands right behind its prompt
+    prefills=frozenset(Prefill),  # on any server: the text follows directly after its prompt
     played_in="openai_chat.serving:COMPLETIONS_SERVING",
 )

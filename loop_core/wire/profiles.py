@@ -290,7 +290,7 @@ def _meaning(name: str) -> StopRow | None:
 
 @cache
 def _words_of(api: str | None) -> Mapping[str, StopRow]:
-    """The stop words of a format in lower case; with None those of all servers' profiles."""
+    """The stop words of a format in lower case; with None, the words of all servers' profiles."""
     words: dict[str, StopRow] = {}
     for table in [server.words for server in SERVERS] if api is None else [wire(api).stop_reasons]:
         for word, row in table.items():

@@ -87,8 +87,8 @@ def find(
 ) -> list[FactValue]:
     """Every value of `payload` that a row matches, with places counted from `base`, in the order of the bytes.
 
-    `event` is what the payload was parsed to, `name` that of its frame. An event whose only member has the name of an
-    event type is that event wrapped.
+    `event` is the parsed payload, and `name` is the name of its frame. If the only member of an event is named after an
+    event type, its value is read as an event of that type.
     """
     node, inner = _plan(rows, name or _type(event)), event
     if name is None and len(event) == 1:

@@ -137,7 +137,7 @@ def _trigger(block: Mapping[str, Any]) -> str:
 
 
 def _fallback_models(iterations: Any) -> list[str]:
-    """The fallback models that made an answer."""
+    """The names of the fallback models that made an answer, from the usage per iteration."""
     given = iterations if isinstance(iterations, list) else []
     return [str(each.get("model")) for each in given if isinstance(each, dict) and each.get("type") == ITERATION]
 
@@ -171,7 +171,7 @@ class Decoder(base.Decoder):
         self._refusal: str | None = None
         self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
         self._parts: list[ResponsePart] = []  # of a whole body
-        self._seams: list[At] = []  # where fallback blocks of a whole body stand
+        self._seams: list[At] = []  # the places of fallback blocks in a whole body
         self._iterations: Any = None
 
     def on_event(self, event: Any, name: str | None) -> None:
@@ -228,7 +228,7 @@ class Decoder(base.Decoder):
         # Proxies send tool_use with an empty content (wire notes).
         if self.raw == "tool_use" and not calls:
             self.find(f"{API}.tool_use_without_call", "stop_reason is tool_use, but there is no call", self.raw_at)
-        self._look_back(limit)
+        self._report_open_blocks(limit)
         return self.response(parts, self._stop(), refusal=self._refusal)
 
     def _stop(self) -> StopReason:
@@ -242,8 +242,7 @@ class Decoder(base.Decoder):
                              evidence=(*stop.evidence, Evidence(f"{API}.{UNNAMED}", self.raw_at)))
 
     def _after_fallback(self, parts: list[ResponsePart], limit: int) -> list[ResponsePart]:
-        """The parts without calls of a model that handed over, and the findings that say which model wrote which
-        part."""
+        """Reports which model wrote which part; returns the parts without calls of a model that handed over."""
         seams = self._seams or [At(ExchangePart.BODY, block.start, block.end or limit, "/content_block")
                                 for block in self._order if block.type == BLOCK]
         end = self.raw_at or At(ExchangePart.BODY, 0, self.size)
@@ -385,7 +384,7 @@ class Decoder(base.Decoder):
 
     # -- findings ------------------------------------------------------------------------------------------------
 
-    def _look_back(self, limit: int) -> None:
+    def _report_open_blocks(self, limit: int) -> None:
         if self.raw is None:
             return
         for block in self._order:

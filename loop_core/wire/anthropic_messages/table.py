@@ -26,7 +26,7 @@ from loop_core.values import (
     TextPart,
     ToolCall,
 )
-from loop_core.wire.body import announced_apart, compact, string
+from loop_core.wire.body import compact, conflicting_arguments, string
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
@@ -270,7 +270,7 @@ class MessageBlock:
         if not text and fields.get("input") == {}:
             call = call._replace(arguments_unsent=True)  # every block begins with it, and nothing of the input followed
         if text and kind.call is CallKind.FUNCTION:
-            call = call._replace(other_arguments=announced_apart(fields.get("input"), text))
+            call = call._replace(other_arguments=conflicting_arguments(fields.get("input"), text))
         return [call, *_fields(self.type, fields)]
 
     def _arguments(self, text: str) -> tuple[str | None, ArgsForm]:
@@ -328,7 +328,7 @@ def _call(
 def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
     known = KNOWN[type_]
     if fields.keys() <= known and type_ != "mcp_tool_use":
-        return []  # as nearly always
+        return []  # the usual case
     rest = {name: value for name, value in fields.items() if name not in known and worth_keeping(name, value)}
     if not rest and type_ != "mcp_tool_use":
         return []

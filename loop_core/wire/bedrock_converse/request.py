@@ -143,7 +143,7 @@ def _choice(choice: Any) -> str | None:
 
 
 # -- Request -> the body that Converse expects -----------------------------------------------------------------------
-# Model and streaming stand in the path.
+# The path holds the model and says whether the answer is streamed.
 
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any"}
 ASKING_LOSES: Mapping[str, str] = {

@@ -161,7 +161,7 @@ def _pairs(body: Body) -> RequestError | None:
 
 
 def _results_first(blocks: Any) -> Any:
-    """Converse accepts tool results after text in one message."""
+    """The blocks of a message with tool results first, because Converse also accepts results after text."""
     return sorted(blocks, key=lambda each: _result(each[1]) is None)
 
 
@@ -173,7 +173,7 @@ def _call(block: Mapping[str, Any]) -> str | None:
 
 def _result(block: Mapping[str, Any]) -> str | None:
     ident = inside(block, "toolResult", "toolUseId")
-    runs_there = inside(block, "toolResult", "type") is not None  # what the provider ran stands with its call
+    runs_there = inside(block, "toolResult", "type") is not None  # the provider's own results are beside their calls
     return str(ident) if ident is not None and not runs_there else None
 
 

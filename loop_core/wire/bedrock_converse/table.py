@@ -67,7 +67,7 @@ SERVER_TOOL = "server_tool_use"
 def completes(stop: StopReason) -> bool:
     """Whether the last call of a whole body is complete under this reason: a cut call arrives there as an object too.
     """
-    # such a sequence may stand inside a call
+    # a stop sequence may occur inside a call
     return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 

@@ -150,7 +150,7 @@ READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
 
 
 class _ChatDecoder(ChatDecoder):
-    """The decoder of Mistral's chat, whose choices call the word `stop_reason`."""
+    """The decoder of Mistral's chat, whose choices name the finish reason `stop_reason`."""
 
     def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, at: At) -> None:
         if reason is None and word(choice.get(REASON)):
@@ -194,7 +194,7 @@ class Decoder(ConverseDecoder):
         elif "choices" in inner:  # Mistral's chat; what is left is Nova
             self._maker_decoder(_ChatDecoder, text).on_event(_as_chunk(inner), None)
         else:
-            super().on_event(_counts_named(inner), None)
+            super().on_event(_with_converse_counts(inner), None)
         if isinstance(metrics, dict) and self.usage is None:  # the maker's own counts come first
             self.usage = Usage(*(token_count(metrics.get(name)) for name in ("inputTokenCount", "outputTokenCount")))
 
@@ -204,7 +204,7 @@ class Decoder(ConverseDecoder):
             self._guarded_at = self.at(GUARDRAIL)
         shape = self._shape(body)
         if self.error is not None or "output" in body:
-            super().on_body(_counts_named(body))
+            super().on_body(_with_converse_counts(body))
         elif shape is not None:
             self._text(shape, body, None, self.frame[0])
         else:
@@ -320,10 +320,10 @@ def _holder(shape: TextShape, body: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping_of(next(iter(list_of(body.get(shape.holder))), None)) if shape.holder else body
 
 
-def _counts_named(value: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_converse_counts(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Nova's body or event, with its count of cached tokens renamed as in Converse."""
     if "metadata" in value:
-        return {**value, "metadata": _counts_named(mapping_of(value["metadata"]))}
+        return {**value, "metadata": _with_converse_counts(mapping_of(value["metadata"]))}
     usage = mapping_of(value.get("usage"))
     named = {other: usage[name] for name, other in NOVA_COUNTS.items() if name in usage}
     return {**value, "usage": {**usage, **named}} if named else value
@@ -338,7 +338,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
     if response.error is not None and (stream or not response.parts):
         bare = replace(response, api="bedrock_converse", parts=(), usage=None, native={},
                        stop_reason=response.stop_reason._replace(raw=None))
-        *_, failure = encode_error(bare, stream=stream)  # what stands before an exception is of Converse
+        *_, failure = encode_error(bare, stream=stream)  # only the last frame is the exception
         if not stream or not response.parts:
             yield failure
             return

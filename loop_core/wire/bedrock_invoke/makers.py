@@ -113,7 +113,7 @@ def _text(text: str, reason: str | None, counts: tuple[int | None, int | None], 
 
 
 def encode_chat(response: ChatResponse, stream: bool, chunk: int) -> Iterator[bytes]:
-    """A body with the one choice of Mistral's chat, or its events; a call comes whole."""
+    """A body with the one choice of Mistral's chat, or its events. A call is written in one piece."""
     odd = next((part for part in response.parts if type(part) not in (TextPart, ToolCall)), None)
     if odd is not None:
         raise EncodeError(f"a message of {response.model} is text and calls", api=API, what="reasoning")
@@ -154,9 +154,9 @@ WRITERS: tuple[tuple[re.Pattern[str], Write], ...] = (
 
 # -- A history as the prompt of a model, and back --------------------------------------------------------------------
 
-_TURN = re.compile(r"<\|start_header_id\|>(system|user|assistant)<\|end_header_id\|>\n\n(.*?)(?:<\|eot_id\|>|\Z)",
+_LLAMA_TURN = re.compile(r"<\|start_header_id\|>(system|user|assistant)<\|end_header_id\|>\n\n(.*?)(?:<\|eot_id\|>|\Z)",
                    re.DOTALL)
-_ASKED = re.compile(r"\[INST\] (.*?) \[/INST\](?: ?(.*?)(?:</s>|(?=\[INST\])|\Z))?", re.DOTALL)
+_MISTRAL_TURN = re.compile(r"\[INST\] (.*?) \[/INST\](?: ?(.*?)(?:</s>|(?=\[INST\])|\Z))?", re.DOTALL)
 
 
 def llama_prompt(messages: Iterable[Message]) -> str:
@@ -181,9 +181,9 @@ def mistral_prompt(messages: Iterable[Message]) -> str:
 
 def read_prompt(prompt: str) -> Iterator[Message]:
     """The messages of a prompt; a single message of the user if it follows neither template."""
-    found = [(Role(role), text) for role, text in _TURN.findall(prompt)]
-    if not found and "<<SYS>>" not in prompt:  # Llama 2's template, in which [INST] stands too
-        found = [each for asked, said in _ASKED.findall(prompt)
+    found = [(Role(role), text) for role, text in _LLAMA_TURN.findall(prompt)]
+    if not found and "<<SYS>>" not in prompt:  # Llama 2's template, which contains [INST] too
+        found = [each for asked, said in _MISTRAL_TURN.findall(prompt)
                  for each in ((Role.USER, asked), (Role.ASSISTANT, said.strip()))]
     yield from (Message(role, (TextPart(text),)) for role, text in found or [(Role.USER, prompt)] if text)
 

@@ -144,7 +144,7 @@ _ROLES: Mapping[str, Role] = {"SYSTEM": Role.SYSTEM, "USER": Role.USER, "CHATBOT
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body."""
     if "messages" not in body and isinstance(body.get("message"), str):
-        return _read_first(body)
+        return _read_version_1(body)
     request = read_chat(rest(body, "tool_choice"))
     plans = [word(item.get("tool_plan")) for item in list_of(body.get("messages")) if isinstance(item, Mapping)]
     messages = (_with_plan(message, plan) for message, plan in zip(request.messages, plans, strict=True))
@@ -156,8 +156,8 @@ def _with_plan(message: Message, plan: str | None) -> Message:
     return message._replace(parts=(ReasoningPart(plan), *message.parts)) if plan else message
 
 
-def _read_first(body: Mapping[str, Any]) -> Request:
-    """Reads a request of version 1: a history, and the user's message beside it."""
+def _read_version_1(body: Mapping[str, Any]) -> Request:
+    """Reads a request of version 1, which holds a history and, in another member, the user's message."""
     history = (mapping_of(item) for item in list_of(body.get("chat_history")))
     said = [(_ROLES.get(str(item.get("role")), Role.USER), word(item.get("message"))) for item in history]
     whole = [(Role.SYSTEM, word(body.get("preamble"))), *said, (Role.USER, word(body.get("message")))]

@@ -198,7 +198,7 @@ class Decoder(base.Decoder):
                 self.fail(ProviderError(text, retryable=True), self.at("delta", "error"))
         # Version 1 names its events in `event_type`, version 2 in `type`.
         elif kind in FIRST_EVENTS:
-            self._first_version(kind, event)
+            self._version_1_event(kind, event)
         elif (error := read_error(event, self.http_status)) is not None:
             self.fail(error, at)
         elif kind not in EVENTS:
@@ -227,7 +227,7 @@ class Decoder(base.Decoder):
             at = self.at("message", "tool_calls", number)
             self._parts.append(ToolCall(word(mapping_of(call).get("id")), string(function.get("name")) or "", whole,
                                         closed=bool(self.raw), form=ArgsForm.STRING, at=at))
-        self._old_calls(body)
+        self._version_1_calls(body)
 
     def build(self) -> ChatResponse:
         """The response, as far as it arrived."""
@@ -262,7 +262,7 @@ class Decoder(base.Decoder):
         function = mapping_of(call.get("function"))
         growing, begins = self._calls.get(index), kind == "tool-call-start"
         if growing is None and not begins:
-            # Kept as a call without a name, beside which no other runs: one of them may lack these arguments.
+            # It becomes a call without a name, which holds the others back: one of them may lack these arguments.
             self.find(f"{API}.delta_without_start", "a delta belongs to a call that never began", at)
         if growing is None or begins:
             growing = self._calls[index] = GrowingPart(None, at)
@@ -285,7 +285,7 @@ class Decoder(base.Decoder):
             self.usage = Usage(token_count(counts.get("input_tokens")), token_count(counts.get("output_tokens")),
                                 cached_tokens=token_count(usage.get("cached_tokens")))
 
-    def _first_version(self, kind: str, event: Mapping[str, Any]) -> None:
+    def _version_1_event(self, kind: str, event: Mapping[str, Any]) -> None:
         if kind == "text-generation":
             self._add(TextPart, event.get("text"), self.at())
         elif kind == "stream-end":
@@ -294,9 +294,9 @@ class Decoder(base.Decoder):
             self.saw_done = True
         # This event holds the calls whole, so the `tool-calls-chunk` events before it are not read.
         elif kind == "tool-calls-generation":
-            self._old_calls(event)
+            self._version_1_calls(event)
 
-    def _old_calls(self, holder: Mapping[str, Any]) -> None:
+    def _version_1_calls(self, holder: Mapping[str, Any]) -> None:
         """Reads calls of version 1, which are whole, have no ids, and have an object as arguments."""
         text = self.text()
         for number, call in enumerate(list_of(holder.get("tool_calls"))):

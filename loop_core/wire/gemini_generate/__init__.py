@@ -110,16 +110,16 @@ def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tu
 
 def _body(response: ChatResponse) -> dict[str, Any]:
     parts = [wire for part in response.parts for wire in _parts(part, 0)]
-    end, body = _end(response), {**_feedback(response), **_beside(response), **_error(response.error)}
+    end, body = _end(response), {**_feedback(response), **_metadata(response), **_error(response.error)}
     return {"candidates": [_candidate(parts, end)], **body} if parts or end or not body else body
 
 
 def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
-    head = _beside(response, usage=False)
+    head = _metadata(response, usage=False)
     for part in response.parts:
         for wire in _parts(part, chunk):
             yield _event({"candidates": [_candidate([wire])], **head})
-    end, last = _end(response), {**_feedback(response), **_beside(response)}
+    end, last = _end(response), {**_feedback(response), **_metadata(response)}
     if end:
         yield _event({"candidates": [_candidate([{"text": ""}], end)], **last})
     elif last.keys() - head.keys() or (head and not response.parts and response.error is None):
@@ -177,7 +177,7 @@ def _feedback(response: ChatResponse) -> dict[str, Any]:
     return {"promptFeedback": found} if found else {}
 
 
-def _beside(response: ChatResponse, *, usage: bool = True) -> dict[str, Any]:
+def _metadata(response: ChatResponse, *, usage: bool = True) -> dict[str, Any]:
     counts = _usage(response.usage) if usage and response.usage is not None else None
     return non_null(usageMetadata=counts, modelVersion=response.model, responseId=response.id)
 

@@ -26,7 +26,7 @@ from loop_core.wire.gemini_generate.table import (
 )
 from loop_core.wire.json_values import JSONArray, slice_of
 
-# What an event may hold without anything about an end or an error, so that nothing else is asked of it.
+# The members of an event that says nothing about an end or an error, so that no other check is needed.
 _PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 _PLAIN_CANDIDATE = frozenset({
     "content", "index", "safetyRatings", "groundingMetadata", "citationMetadata", "avgLogprobs", "logprobsResult",
@@ -55,7 +55,7 @@ class Decoder(base.Decoder):
         self._holder: tuple[str, ...] = ()  # the path of the answer in the value that is read: Code Assist wraps it
 
     def at(self, *path: str | int) -> At:
-        """The place of the value that is being read, and of a value in the answer that it holds."""
+        """The place of the value that is being read, or of a value in the answer that it holds."""
         return super().at(*self._holder, *path) if path else super().at()
 
     def verbatim(self, *path: str | int) -> str | None:
@@ -63,7 +63,7 @@ class Decoder(base.Decoder):
         return slice_of(self.text(), *self._holder, *path)
 
     def on_event(self, event: Any, name: str | None) -> None:
-        """Reads one chunk. Nearly all of them go on with a text, a thought or a streamed argument and bring nothing
+        """Reads one chunk. Nearly all chunks continue a text, a thought or a streamed argument and hold nothing
         else."""
         # No event marks the end: text may follow a finish reason (Gemini 2.5 beside a call, rig), under the same id.
         if self.raw and word(get(event, "responseId")) not in (None, self.id):
@@ -90,7 +90,7 @@ class Decoder(base.Decoder):
                     and (self.model is not None or "modelVersion" not in event)
                 ):
                     append(text)
-                    # Chunks have running totals: the last counts stand, and a usage without any takes none away.
+                    # Chunks have running totals: the last counts hold, and a usage without counts removes none.
                     if "promptTokenCount" in usage or not _COUNTED.isdisjoint(usage):
                         self._counts = usage
                     return
@@ -129,7 +129,7 @@ class Decoder(base.Decoder):
         if type(inner) is dict and "candidates" not in event:
             event, self._holder = inner, (WRAPPER,)
         if not event.keys() <= _PLAIN_EVENT:
-            self._read_beside(event)
+            self._read_metadata(event)
         usage = get(event, "usageMetadata")
         if isinstance(usage, dict) and not _COUNTED.isdisjoint(usage):
             self._counts = usage
@@ -142,7 +142,7 @@ class Decoder(base.Decoder):
             if isinstance(candidate, dict):
                 self._candidate(candidate, position)
 
-    def _read_beside(self, event: dict[str, Any]) -> None:
+    def _read_metadata(self, event: dict[str, Any]) -> None:
         if "error" in event:
             error = read_error(event, self.http_status)
             if error is not None:

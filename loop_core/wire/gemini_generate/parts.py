@@ -129,10 +129,10 @@ class PartialArgs:
 
 
 def string_piece(call: Mapping[str, Any], path: str) -> Any:
-    """The piece that a chunk adds to the string at `path`; None if it brings or ends anything else.
+    """The piece that a chunk adds to the string at `path`; None if the chunk holds or ends anything else.
 
     Raises:
-        KeyError, TypeError, ValueError: it has another shape.
+        KeyError, TypeError, ValueError: the chunk has another shape.
     """
     (value,) = call["partialArgs"]
     plain = len(call) == 2 and call["willContinue"] is True and len(value) == 3 and value["willContinue"] is True
@@ -140,7 +140,7 @@ def string_piece(call: Mapping[str, Any], path: str) -> Any:
 
 
 class _UnplacedError(Exception):
-    """Raised for a value whose place in the object cannot be found."""
+    """The error for a value whose place in the object cannot be found."""
 
 
 def _steps(path: Any) -> list[str | int]:
@@ -275,7 +275,7 @@ class Parts:
         """Takes the next piece of text. None unless the last part is a text, a thought, or a call with an open
         string."""
         self.width = 1
-        """The number of fields of a part that holds such a piece; a thought has one more, which says that it is a
+        """The number of fields of a part that continues the last one: a thought has one more, which says that it is a
         thought."""
         self.path: str | None = None
         """The path of the open string in the arguments of a call; None for texts and thoughts."""
@@ -288,11 +288,11 @@ class Parts:
         if isinstance(call, dict):
             self.append = None
             self._call(call, signature, (*path, key_of(part, "functionCall")))
-        elif part.keys() <= _TEXT_FIELDS:  # a part is a union: these never stand for a kind
+        elif part.keys() <= _TEXT_FIELDS:  # a part is a union, and these fields name no kind
             text = part.get("text")
             self._run(text if isinstance(text, str) else "", part.get("thought") is True, signature)
         elif isinstance(part.get("text"), str):
-            self._run(part["text"], part.get("thought") is True, signature)  # metadata of the text beside it
+            self._run(part["text"], part.get("thought") is True, signature)  # with metadata of its text
         else:
             self.append = None
             kind = next(key for key in part if key not in _TEXT_FIELDS)

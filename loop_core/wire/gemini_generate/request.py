@@ -183,7 +183,7 @@ def _choice(config: Any) -> str | None:
 
 
 # -- Request -> the body that generateContent expects ----------------------------------------------------------------
-# Model and streaming stand in the path.
+# The path holds the model and says whether the answer is streamed.
 # A schema that Gemini does not take is refused with its place: see `table.problems`.
 
 CHOICES: Mapping[str, str] = {"auto": "AUTO", "any": "ANY", "none": "NONE"}

@@ -220,16 +220,16 @@ READS: tuple[FactRow, ...] = (
 # Nothing is reduced unasked, since a reduced schema allows more than the tool does.
 
 
-_COMMON = frozenset({
+_COMMON_KEYWORDS = frozenset({
     "type", "format", "title", "description", "default", "enum", "items", "minItems", "maxItems", "properties",
     "required", "minProperties", "maxProperties", "minimum", "maximum", "minLength", "maxLength", "pattern",
     "propertyOrdering",
 })
 TAKES: Mapping[str, frozenset[str]] = {
     # google-genai 3.4.0 types.py Schema, without what pi's agent loop saw refused (anyOf, additionalProperties, $ref).
-    "openapi": _COMMON | {"nullable", "example"},
+    "openapi": _COMMON_KEYWORDS | {"nullable", "example"},
     # google-genai 3.4.0 types.py JSONSchema; parametersJsonSchema documents additionalProperties and propertyOrdering.
-    "json_schema": _COMMON | {"additionalProperties", "anyOf", "oneOf", "uniqueItems", "$ref", "$defs"},
+    "json_schema": _COMMON_KEYWORDS | {"additionalProperties", "anyOf", "oneOf", "uniqueItems", "$ref", "$defs"},
 }
 """Dialect -> the schema keywords that Gemini accepts in it."""
 _SNAKE: Mapping[str, str] = {
@@ -239,8 +239,8 @@ _SNAKE: Mapping[str, str] = {
     "unique_items": "uniqueItems",
 }
 """Keyword in the spelling of protocol buffers -> its JSON name."""
-_NAMED = ("properties", "$defs")
-_SEVERAL = ("anyOf", "oneOf", "allOf")
+_SCHEMAS_BY_NAME = ("properties", "$defs")
+_SCHEMA_LISTS = ("anyOf", "oneOf", "allOf")
 
 
 class RefusedKeyword(NamedTuple):
@@ -258,7 +258,7 @@ def problems(tool: Tool) -> tuple[RefusedKeyword, ...]:
     """The keywords of this tool's schema that Gemini refuses, in order."""
     if tool.schema is None:
         return ()
-    return tuple(RefusedKeyword(tool.name, pointer, word) for pointer, word in _wrong(tool.schema, tool.dialect, ""))
+    return tuple(RefusedKeyword(tool.name, pointer, word) for pointer, word in _flaws(tool.schema, tool.dialect, ""))
 
 
 def reduce_schema(tool: Tool) -> Tool:
@@ -269,11 +269,11 @@ def reduce_schema(tool: Tool) -> Tool:
     """
     if tool.schema is None or not problems(tool):
         return tool
-    made = _less(tool.schema, tool.dialect, tool.schema, ())
+    made = _reduced(tool.schema, tool.dialect, tool.schema, ())
     return tool._replace(schema=made, declaration=None)
 
 
-def _wrong(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]:
+def _flaws(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]:
     if not isinstance(schema, Mapping):
         return
     for key, value in schema.items():
@@ -282,53 +282,53 @@ def _wrong(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]
             yield at, key
         elif word == "type" and isinstance(value, list) and dialect == "openapi":
             yield at, "a list of types"
-        elif word in _NAMED and isinstance(value, Mapping):
+        elif word in _SCHEMAS_BY_NAME and isinstance(value, Mapping):
             for name, inner in value.items():
-                yield from _wrong(inner, dialect, f"{at}/{_escape_pointer(name)}")
-        elif word in _SEVERAL and isinstance(value, list):
+                yield from _flaws(inner, dialect, f"{at}/{_escape_pointer(name)}")
+        elif word in _SCHEMA_LISTS and isinstance(value, list):
             for number, inner in enumerate(value):
-                yield from _wrong(inner, dialect, f"{at}/{number}")
+                yield from _flaws(inner, dialect, f"{at}/{number}")
         elif word in ("items", "additionalProperties"):
-            yield from _wrong(value, dialect, at)
+            yield from _flaws(value, dialect, at)
 
 
 def _escape_pointer(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")  # RFC 6901 section 3
 
 
-def _less(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]) -> Any:
+def _reduced(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     takes = TAKES[dialect]
-    schema = _simpler(schema, takes, dialect)
+    schema = _simplified(schema, takes, dialect)
     reference = schema.get("$ref")
     if isinstance(reference, str) and "$ref" not in takes:
         refs = (*refs, reference)
         # a schema that refers to itself ends here
         target = None if reference in refs[:-1] else _target(root, reference)
         schema = {**(target or {}), **{key: value for key, value in schema.items() if key != "$ref"}}
-        schema = _simpler(schema, takes, dialect)
+        schema = _simplified(schema, takes, dialect)
     made: dict[str, Any] = {}
     for key, value in schema.items():
         word = _SNAKE.get(key, key)
         if word not in takes:
             continue
-        if word in _NAMED and isinstance(value, Mapping):
-            made[key] = {name: _less(inner, dialect, root, refs) for name, inner in value.items()}
-        elif word in _SEVERAL and isinstance(value, list):
-            made[key] = [_less(inner, dialect, root, refs) for inner in value]
+        if word in _SCHEMAS_BY_NAME and isinstance(value, Mapping):
+            made[key] = {name: _reduced(inner, dialect, root, refs) for name, inner in value.items()}
+        elif word in _SCHEMA_LISTS and isinstance(value, list):
+            made[key] = [_reduced(inner, dialect, root, refs) for inner in value]
         else:
-            made[key] = _less(value, dialect, root, refs) if word in ("items", "additionalProperties") else value
+            made[key] = _reduced(value, dialect, root, refs) if word in ("items", "additionalProperties") else value
     return made
 
 
-def _simpler(schema: Mapping[str, Any], takes: frozenset[str], dialect: str) -> Mapping[str, Any]:
+def _simplified(schema: Mapping[str, Any], takes: frozenset[str], dialect: str) -> Mapping[str, Any]:
     """An equivalent of a refused keyword in accepted ones, if there is one."""
     made = dict(schema)
     if "const" in made and "const" not in takes:
         made.setdefault("enum", [made["const"]])
         made.setdefault("type", _type_of(made["const"]))
-    for word in _SEVERAL:
+    for word in _SCHEMA_LISTS:
         options = made.get(word)
         if word in takes or not isinstance(options, list):
             continue
@@ -363,7 +363,7 @@ def _type_of(value: Any) -> str:
 
 
 def _target(root: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:
-    """What a reference inside the same schema stands for; None if it leads nowhere."""
+    """The schema to which a reference inside the same schema leads; None if it leads nowhere."""
     found: Any = root
     if not reference.startswith("#"):
         return None

@@ -63,7 +63,7 @@ def _whole(response: ChatResponse) -> dict[str, Any]:
         if part.closed is not (raw is not None and (raw in FINISHED or part is not calls[-1])):
             raise EncodeError("a whole body cannot say whether this call was closed", api=API, what="call.closed")
     steps = [_step(part, notes) for part, notes in _annotated_parts(response.parts)]
-    return {**_head(response), **non_null(status=raw), "steps": steps, **_beside(response)}
+    return {**_head(response), **non_null(status=raw), "steps": steps, **_metadata(response)}
 
 
 def _annotated_parts(parts: Sequence[ResponsePart]) -> Iterator[tuple[ResponsePart, str | None]]:
@@ -114,14 +114,14 @@ def _call(call: ToolCall, whole: bool) -> dict[str, Any]:
 
 def _events(response: ChatResponse, chunk: int) -> Iterator[tuple[str, Any]]:
     raw, head = response.stop_reason.raw, _head(response)
-    early = _beside(response) if raw is None else {}  # a stream that breaks off has its counts in the first event alone
+    early = _metadata(response) if raw is None else {}  # a stream that breaks off has counts in its first event only
     yield _event("interaction.created", interaction={**head, "status": "in_progress", **early})
     for index, (part, notes) in enumerate(_annotated_parts(response.parts)):
         yield from _step_events(index, part, notes, chunk)
     if response.error is not None:
         yield _event("error", error=_error(response))
     if raw is not None:
-        yield _event("interaction.completed", interaction={**head, "status": raw, **_beside(response)})
+        yield _event("interaction.completed", interaction={**head, "status": raw, **_metadata(response)})
     if response.saw_done or raw is not None:
         yield "done", RawJSON("[DONE]")
 
@@ -168,8 +168,9 @@ def _head(response: ChatResponse) -> dict[str, Any]:
     return {"id": response.id or "", "object": "interaction", **non_null(model=response.model)}
 
 
-def _beside(response: ChatResponse) -> dict[str, Any]:
-    """The fields beside the status: usage, and the token with which a paused interaction is continued."""
+def _metadata(response: ChatResponse) -> dict[str, Any]:
+    """The fields of an interaction besides its status: usage, and the token with which a paused interaction is
+    continued."""
     counts = None if response.usage is None else _usage(response.usage)
     return non_null(usage=counts, continuation_token=response.continuation_token)
 

@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.body import announced_apart, compact, list_of, mapping_of, token_count, word
+from loop_core.wire.body import compact, conflicting_arguments, list_of, mapping_of, token_count, word
 from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions.table import (
     API,
@@ -71,7 +71,7 @@ class GrowingStep:
         self.end: int | None = None
 
     def extend(self, delta: Mapping[str, Any]) -> bool:
-        """Reads a delta; False if it does not belong to such a step."""
+        """Reads a delta; False if the delta does not belong to a step of this type."""
         kind, text = delta.get("type"), delta.get("text")
         if kind == "text" and self.type in (OUTPUT, "text") and isinstance(text, str):
             self.append(text)
@@ -107,7 +107,7 @@ class GrowingStep:
         for name, value in delta.items():
             before, holder[name] = holder.get(name), value
             if name == "data" and isinstance(before, str) and isinstance(value, str):
-                before += value  # nobody else holds it, so that it grows in place
+                before += value  # there is no other reference to it, so it grows in place
                 holder[name] = before
 
     def parts(self, limit: int) -> list[ResponsePart]:
@@ -140,7 +140,7 @@ class GrowingStep:
             form, untold = ArgsForm.OBJECT, not given
         return ToolCall(word(self.fields.get("id")), str(self.fields.get("name") or ""), arguments,
                         self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=untold,
-                        other_arguments=announced_apart(given, text) if text else None,
+                        other_arguments=conflicting_arguments(given, text) if text else None,
                         at=At(ExchangePart.BODY, self.start, end, f"/{self.holder}"))
 
 
@@ -187,7 +187,7 @@ def _summary(fields: Mapping[str, Any]) -> str:
 # -- Events and bodies -----------------------------------------------------------------------------------------------
 
 
-# Such a step stays open: nothing told its name or id.
+# Such a step stays open, because its name and id never came.
 STEP_OF_DELTA: Mapping[str, str] = {
     "text": OUTPUT, "arguments_delta": CALL, "thought_signature": THOUGHT, "thought_summary": THOUGHT,
 }

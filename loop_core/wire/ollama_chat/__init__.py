@@ -269,7 +269,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     body["messages"] = [item for message in history for item in _messages(message)]
     if request.tools and choice != "none":
         body["tools"] = [_write_tool(tool) for tool in request.tools]
-    body["stream"] = request.stream  # it streams where nothing is said
+    body["stream"] = request.stream  # Ollama streams by default
     if request.max_tokens is not None:
         body["options"] = {"num_predict": request.max_tokens}
     return merge(body, request.extra)

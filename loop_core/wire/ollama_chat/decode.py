@@ -119,7 +119,7 @@ class Decoder(base.Decoder):
         self._done_at: At | None = None
 
     def on_event(self, event: Any, name: str | None) -> None:
-        """Reads one line. Nearly all of them carry one piece of text, or of thinking, and nothing new besides."""
+        """Reads one line. Nearly all lines carry one piece of text or thinking and nothing else that is new."""
         try:
             message = event["message"]
             if not event["done"] and "role" in message and "error" not in event:

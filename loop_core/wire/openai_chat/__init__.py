@@ -105,7 +105,7 @@ def _body(response: ChatResponse) -> dict[str, Any]:
     for fields in (_reasoning(response), _blocks(response), _calls(response)):
         message.update(fields)
     body["choices"] = [{"index": 0, "message": message, "logprobs": None, **_end(response)}]
-    return {**body, **_beside(response), **(error or {})}
+    return {**body, **_metadata(response), **(error or {})}
 
 
 def _content(response: ChatResponse) -> Any:
@@ -117,13 +117,13 @@ def _content(response: ChatResponse) -> Any:
 
 def _calls(response: ChatResponse) -> dict[str, Any]:
     calls = response.tool_calls
-    if _is_old(response):
+    if _is_deprecated_call(response):
         call = calls[0]
         return {"function_call": {"name": call.name, **_arguments(call)}}
     return {"tool_calls": [_call(call) for call in calls]} if calls else {}
 
 
-def _is_old(response: ChatResponse) -> bool:
+def _is_deprecated_call(response: ChatResponse) -> bool:
     calls = response.tool_calls
     # The decoder leaves no mark of the deprecated field: under this word a call without an id can only have come in it.
     return (response.stop_reason.raw == "function_call" and len(calls) == 1 and calls[0].id is None
@@ -182,7 +182,7 @@ def _blocks(response: ChatResponse) -> dict[str, Any]:
 
 
 def _end(response: ChatResponse) -> dict[str, Any]:
-    """The finish reason and the words beside it."""
+    """The finish reason and the other words about the end."""
     end: dict[str, Any] = {"finish_reason": response.stop_reason.raw}
     end.update({name: response.native[name] for name in CHOICE_WORDS if name in response.native})
     if FILTERS in response.native:
@@ -198,7 +198,7 @@ def _head(response: ChatResponse) -> dict[str, Any]:
     return {"id": response.id or "", "model": response.model or ""}
 
 
-def _beside(response: ChatResponse) -> dict[str, Any]:
+def _metadata(response: ChatResponse) -> dict[str, Any]:
     native = response.native
     beside: dict[str, Any] = {name: _literal(native[name]) for name in BODY_WORDS if name in native}
     if PROMPT_FILTERS in native:
@@ -227,7 +227,7 @@ def _error(response: ChatResponse) -> dict[str, Any] | None:
 def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
     head = {**_head(response), "object": "chat.completion.chunk", "created": 0}
     if PROMPT_FILTERS in response.native:
-        yield _event({**head, "choices": [], PROMPT_FILTERS: _beside(response)[PROMPT_FILTERS]})
+        yield _event({**head, "choices": [], PROMPT_FILTERS: _metadata(response)[PROMPT_FILTERS]})
     error, raw = _error(response), response.stop_reason.raw
     if response.parts or raw is not None or response.refusal:
         for delta in _deltas(response, chunk):
@@ -239,7 +239,7 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
     if raw is not None or len(end) > 1:
         yield _event({**head, "choices": [{"index": 0, "delta": {}, "logprobs": None, **end}]})
     # Usage has a chunk of its own, without choices (API reference, stream_options.include_usage).
-    last = {name: value for name, value in _beside(response).items() if name != PROMPT_FILTERS}
+    last = {name: value for name, value in _metadata(response).items() if name != PROMPT_FILTERS}
     if last:
         yield _event({**head, "choices": [], **last})
     if error is not None:
@@ -269,9 +269,9 @@ def _deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:
             yield {"content": [block]} if where == "content" else {name: [block] if name in _LISTS else block}
     for piece in pieces(response.refusal or "", chunk):
         yield {"refusal": piece}
-    if _is_old(response):
+    if _is_deprecated_call(response):
         call = response.tool_calls[0]
-        for function in _old_deltas(call, chunk):
+        for function in _deprecated_deltas(call, chunk):
             yield {"function_call": function}
         return
     for i, call in enumerate(response.tool_calls):
@@ -301,7 +301,7 @@ def _call_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
         yield {holder: {key: piece}}
 
 
-def _old_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
+def _deprecated_deltas(call: ToolCall, chunk: int) -> Iterator[dict[str, Any]]:
     if call.arguments is None or call.form is ArgsForm.OBJECT:
         yield {"name": call.name, **_arguments(call)}
         return

@@ -240,7 +240,7 @@ class CallAssembly:
 
 
 def _restarts(call: GrowingCall, piece: Any) -> bool:
-    """Whether arguments beside a repeated name begin another call: only if the call so far is complete."""
+    """Whether arguments with a repeated name begin another call. They do only if the call so far is complete."""
     return bool(piece) and piece != call.arguments and call.complete
 
 
@@ -253,7 +253,7 @@ def _payload(value: Mapping[str, Any]) -> tuple[CallKind, Mapping[str, Any], str
 
 
 def _word(value: Any) -> str | None:
-    """An id or a name as text; None if there is none or an empty one."""
+    """An id or a name as text; None if it is missing or empty."""
     if not value or isinstance(value, (list, dict)):
         return None
     return value if type(value) is str else str(value)

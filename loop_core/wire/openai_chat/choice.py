@@ -135,7 +135,7 @@ class GrowingChoice:
         return True
 
     def _take_thought(self, delta: Mapping[str, Any]) -> bool:
-        """Reads OpenRouter's form of a piece of thinking, which holds it twice, beside an empty content."""
+        """Reads OpenRouter's form of a piece of thinking: the same text in two fields, and an empty content."""
         (detail,) = delta["reasoning_details"]
         text, block = detail["text"], self.blocks[detail["index"]]
         if delta["content"] or "role" not in delta or "reasoning" not in delta or type(text) is not str:
@@ -165,14 +165,14 @@ class GrowingChoice:
                 self._verbatim(key, value, (*base, key), verbatim)
             elif key in _THINKING:
                 thinking = True
-            elif key not in BESIDE and (isinstance(value, str) or (isinstance(value, (list, dict)) and _holds(value))):
+            elif key not in BESIDE and _may_be_answer(value):
                 self.note(f"{API}.unknown_field", f"a message has a field that is not read: {key[:40]}",
                           place(*base, key))
         if thinking:
             self._reasoning(message, whole)
 
     def _content(self, value: Any, path: Path, place: Place, verbatim: Verbatim) -> None:
-        """Text, or a list of parts (Mistral, Albert)."""
+        """Reads the content: a text, or a list of parts (Mistral, Albert)."""
         if type(value) is str:
             self.text.append(value)
             return
@@ -257,8 +257,10 @@ class GrowingChoice:
             self.opaque.append(OpaquePart(f"message.{key}", verbatim(*path) or ""))
 
 
-def _holds(value: list[Any] | dict[str, Any]) -> bool:
-    return any(value.values()) if isinstance(value, dict) else any(value)
+def _may_be_answer(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(value.values())
+    return isinstance(value, str) or (isinstance(value, list) and any(value))
 
 
 def join_pieces(pieces: list[str]) -> str:

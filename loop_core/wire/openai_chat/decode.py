@@ -85,12 +85,12 @@ def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, Sto
     for word, at in lead.earlier:
         before = map_word(word, at)
         if before.normalized not in FINISHED:
-            return _tighter(stop, before.normalized, before.detail, f"{API}.earlier_reason", at, word), word
+            return _tighten(stop, before.normalized, before.detail, f"{API}.earlier_reason", at, word), word
     for choice in read:
         for key, found, seen in _signs(choice):
             row = rows.get(key)
             if found and row is not None:
-                return _tighter(stop, row.stop, row.detail, f"{API}.{key}", seen, ""), None
+                return _tighten(stop, row.stop, row.detail, f"{API}.{key}", seen, ""), None
     return stop, None
 
 
@@ -133,7 +133,7 @@ def remarks(
                None, Severity.WARNING)
 
 
-def _tighter(stop: StopReason, word: Stop, detail: str | None, rule: str, at: At | None, note: str) -> StopReason:
+def _tighten(stop: StopReason, word: Stop, detail: str | None, rule: str, at: At | None, note: str) -> StopReason:
     return stop._replace(normalized=word, detail=detail, evidence=(*stop.evidence, Evidence(rule, at, note)))
 
 
@@ -201,7 +201,7 @@ class Decoder(Base):
         if type(groq) is dict and groq.get("error"):  # why a stream stopped early (groq 1.7.0 chat_completion_chunk.py)
             self._failure(groq, None, self.at("x_groq"))
         if not choices or name is not None or "error" in event:
-            self._beside(event, name)
+            self._read_metadata(event, name)
             if not choices:  # as the chunk with usage is (API reference, stream_options.include_usage)
                 return
         states = self._states
@@ -240,7 +240,7 @@ class Decoder(Base):
         usage = body.get("usage")
         if type(usage) is dict:
             self._counts = usage
-        self._beside(body, None)
+        self._read_metadata(body, None)
         choices = body.get("choices")
         for i, choice in enumerate(choices if isinstance(choices, list) else ()):
             if type(choice) is not dict:
@@ -255,7 +255,7 @@ class Decoder(Base):
     # -- beside the message --------------------------------------------------------------------------------------
 
     def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, at: At) -> None:
-        """A finish reason, and what servers put beside it."""
+        """Reads a finish reason, and the fields that servers put beside it."""
         word = None if reason is None else _word(reason)
         if word is not None and word not in NO_REASON:
             self.raw = word
@@ -281,7 +281,7 @@ class Decoder(Base):
             state.filtered |= filtered
             state.filtered_at = at
 
-    def _beside(self, event: Any, name: str | None) -> None:
+    def _read_metadata(self, event: Any, name: str | None) -> None:
         """Reads fields beside the choices: an error in the stream, Azure's prompt annotations, and words of the
         server."""
         at = self.at()

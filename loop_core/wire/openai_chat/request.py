@@ -209,7 +209,7 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
     others = [part for part in message.parts if type(part) is not ToolResultPart]
     if not others and message.results:
         return
-    role = Role.USER if message.role is Role.TOOL else message.role  # what stands beside results is the user's
+    role = Role.USER if message.role is Role.TOOL else message.role  # parts besides results are the user's
     content = list(_write_content(others))
     item: dict[str, Any] = {"role": role.value}
     texts = [block["text"] for block in content if block.get("type") == "text"]

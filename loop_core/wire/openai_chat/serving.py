@@ -108,7 +108,7 @@ MEMBERS: tuple[Member, ...] = (
     Member("messages[]", "object"),
     Member("messages[].role", "string", required=True, among=ROLES),
     Member("messages[].content", "string|array"),
-    Member("messages[role=user].content", "string|array", required=True),  # of the assistant, calls may stand alone
+    Member("messages[role=user].content", "string|array", required=True),  # the assistant's may hold only calls
     Member("messages[role=system].content", "string|array", required=True),
     Member("messages[role=tool].tool_call_id", "string", required=True),
     Member("messages[].tool_calls", "array", least=1),  # OpenAI refuses an empty list

@@ -65,7 +65,8 @@ CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched
 """Fields of a choice with further words about the end: OpenRouter and routers; vLLM; SGLang; TabbyAPI."""
 
 PROVIDER_FIELDS = "provider_specific_fields"
-"""The object of a choice in which LiteLLM keeps such fields of the provider behind it (litellm 1.110.2, `Choices`)."""
+"""The object of a choice in which LiteLLM keeps further words of the provider behind it (litellm 1.110.2,
+`Choices`)."""
 
 BODY_WORDS: tuple[str, ...] = ("truncated", "stop_type")
 """Fields beside the choices with words about the end (llama.cpp: `truncated` says that the context was full,
@@ -199,7 +200,7 @@ _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.output_tokens", "/completion_tokens"),
     ("usage.reasoning_tokens", "/completion_tokens_details/reasoning_tokens"),
     ("usage.reasoning_tokens", "/reasoning_tokens"),
-    # A server may count thinking apart; then both make the output.
+    # A server may count thinking separately; then the output is the sum of both.
     ("usage.output_tokens", "/completion_tokens_details/reasoning_tokens"),
     ("usage.output_tokens", "/reasoning_tokens"),
     ("usage.cached_tokens", "/prompt_tokens_details/cached_tokens"),

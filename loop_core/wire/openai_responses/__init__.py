@@ -63,7 +63,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 class _Stream:
-    """The events of one response, numbered."""
+    """Writes the events of one response, with their numbers."""
 
     def __init__(self, response: ChatResponse, status: str | None, chunk: int) -> None:
         self.response, self.status, self.chunk = response, status, chunk
@@ -84,7 +84,7 @@ class _Stream:
             kind = named.get(str(status), "response.incomplete")
             yield self.event(kind, response=_response(response, status, [whole for _, whole, _ in items]))
         elif response.error is not None:
-            yield self.event("error", **_alone(response.error))
+            yield self.event("error", **_error_event(response.error))
 
     def event(self, kind: str, **fields: Any) -> bytes:
         """One event; JSON that holds line ends takes several `data:` lines."""
@@ -201,7 +201,7 @@ def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
         item["input" if custom else "arguments"] = text
     ended = status == "completed"
     if call.status == "in_progress" and call.closed:
-        item["caller"] = {"type": "program", "caller_id": ""}  # only so can such a call be complete: `items.closes`
+        item["caller"] = {"type": "program", "caller_id": ""}  # without it the call is not complete: `items.closes`
     if call.status is None and done and closes(item, ended) is not call.closed:
         item["status"] = "completed" if call.closed else "incomplete"  # a call of another format has no status to keep
     _check(call, done and closes(item, ended))
@@ -226,7 +226,7 @@ def _check(call: ToolCall, closed: bool) -> None:
 def _response(
     response: ChatResponse, status: str | None, output: list[JSONItem], early: bool = False
 ) -> dict[str, Any]:
-    """The `response` object; with `early` as it is before its end."""
+    """The `response` object; with `early`, as it is before the end of the response."""
     native: Mapping[str, str] = {} if early else response.native
     raw = response.stop_reason.raw or ""
     reason = native.get("incomplete_details.reason") or (raw.partition(":")[2] if status == "incomplete" else "")
@@ -256,7 +256,7 @@ def _error(error: ProviderError, native: Mapping[str, str] | None = None) -> dic
     return value
 
 
-def _alone(error: ProviderError) -> dict[str, Any]:
+def _error_event(error: ProviderError) -> dict[str, Any]:
     """The fields of an `error` event: flat, as documented, or in an `error` object if the error has a type, which the
     flat form has no place for."""
     value = _error(error)
@@ -264,7 +264,7 @@ def _alone(error: ProviderError) -> dict[str, Any]:
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    # What was written to the cache stands beside what was read, and we know of nothing.
+    # Beside it is the number of tokens that were written to the cache; we know of none.
     cached = None if usage.cached_tokens is None else {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0}
     thought = None if usage.reasoning_tokens is None else {"reasoning_tokens": usage.reasoning_tokens}
     return non_null(input_tokens=usage.input_tokens, input_tokens_details=cached, output_tokens=usage.output_tokens,

@@ -290,9 +290,9 @@ class Decoder(BaseDecoder):
         word, at = None, None
         # Each of these contradicts `completed`, and the stricter word counts.
         if "incomplete_details.reason" in native:
-            word, at = f"incomplete:{native['incomplete_details.reason']}", self._beside("incomplete_details", "reason")
+            word, at = f"incomplete:{native['incomplete_details.reason']}", self._place("incomplete_details", "reason")
         elif "content_filters.blocked" in native:
-            word, at = "content_filters.blocked", self._beside("content_filters")
+            word, at = "content_filters.blocked", self._place("content_filters")
         elif "output.status" in native:
             word, at = f"output.status:{native['output.status']}", self._cut_item
         elif refusal and not any(type(part) is TextPart and part.text for part in parts):
@@ -303,7 +303,7 @@ class Decoder(BaseDecoder):
         seen = Evidence(f"{API}.{word}", at, refusal[:200])
         return StopReason(row.stop, raw, row.detail, (*stop.evidence, seen))
 
-    def _beside(self, *path: str) -> At:
+    def _place(self, *path: str) -> At:
         """The place of a member of the last `response` object."""
         if not self._holder or self.raw_at is None:
             return self.at(*path)
@@ -321,5 +321,5 @@ def _usage(usage: Any) -> Usage | None:
     out, into = usage.get("output_tokens_details"), usage.get("input_tokens_details")
     thought = token_count(out.get("reasoning_tokens")) if isinstance(out, dict) else None
     if thought and given is not None and taken is not None and total == given + taken + thought:
-        taken += thought  # a server that counts thinking apart
+        taken += thought  # a server that counts thinking separately
     return Usage(given, taken, thought, token_count(into.get("cached_tokens")) if isinstance(into, dict) else None)

@@ -77,11 +77,12 @@ class ItemReading(NamedTuple):
 
 
 def closes(value: Mapping[str, Any], ended: bool) -> bool:
-    """Whether the status of an ended item means that a call is complete; `ended`: the response's status is completed.
+    """Whether the status of an ended item means that a call is complete. `ended` says whether the response's status is
+    completed.
 
     An item without a status is whole in a completed response. `in_progress` there means that the item waits for its
     output: a call that a program makes, and the provider's own tools that the client runs (OpenAI's guide shows a
-    `shell_call` so); for a plain function call this is a contradiction, and the call stays open.
+    `shell_call` in this way). For a plain function call this is a contradiction, and the call stays open.
     """
     status = value.get("status")
     if status is None:
@@ -108,9 +109,9 @@ def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemRead
     if kind in SERVER_ITEMS or (kind in CLIENT_ITEMS and runs_itself(item.value, result_ids)):
         name = item.value.get("name")
         own = name if isinstance(name, str) and name else SERVER_ITEMS.get(kind) or CLIENT_ITEMS[kind]
-        return ItemReading((_whole(item, own, CallKind.SERVER, ended),))
+        return ItemReading((_item_as_call(item, own, CallKind.SERVER, ended),))
     if kind in CLIENT_ITEMS:
-        return ItemReading((_whole(item, CLIENT_ITEMS[kind], CallKind.CUSTOM, ended),))
+        return ItemReading((_item_as_call(item, CLIENT_ITEMS[kind], CallKind.CUSTOM, ended),))
     quirk = None
     if kind not in KNOWN_RESULTS:
         quirk = ("openai_responses.unknown_item", f"an output item is of an unknown type: {kind[:80]}",
@@ -119,7 +120,7 @@ def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemRead
 
 
 def call_id(value: Mapping[str, Any]) -> str | None:
-    """The id that a result has to name; an empty one counts as none (xAI sends such ids)."""
+    """The id that a result has to name; None if it is missing or empty (xAI sends empty ids)."""
     return string(value.get("call_id")) or None
 
 
@@ -173,7 +174,7 @@ def _function(item: GrowingItem, ended: bool) -> ItemReading:
                  Severity.INFO)
     else:
         arguments, other = _agreed_payload(item, string(arguments), "arguments")
-        quirk = _differ(value, "arguments", arguments, other)
+        quirk = _difference(value, "arguments", arguments, other)
     call = ToolCall(call_id(value), string(value.get("name")) or "", arguments,
                     other is None and item.done and closes(value, ended), CallKind.FUNCTION, form,
                     string(value.get("status")), string(value.get("id")), other_arguments=other, at=item.at)
@@ -186,13 +187,13 @@ def _custom(item: GrowingItem, ended: bool) -> ItemReading:
     call = ToolCall(call_id(value), string(value.get("name")) or "", payload,
                     other is None and item.done and closes(value, ended), CallKind.CUSTOM, ArgsForm.STRING,
                     string(value.get("status")), string(value.get("id")), other_arguments=other, at=item.at)
-    return ItemReading((call,), quirk=_differ(value, "input", payload, other))
+    return ItemReading((call,), quirk=_difference(value, "input", payload, other))
 
 
-def _differ(
+def _difference(
     value: Mapping[str, Any], field: str, word: str | None, other: str | None
 ) -> tuple[str, str, Severity] | None:
-    """The finding that names both texts of a payload; None if there is one."""
+    """The finding that names two different texts of a payload; None if there is only one."""
     if other is None:
         return None
     one, two = (text if len(text) <= _MOST_CHARS else f"{text[: _MOST_CHARS - 1]}…" for text in (word or "", other))
@@ -214,13 +215,13 @@ def _agreed_payload(item: GrowingItem, word: str | None, field: str) -> tuple[st
     else:
         told = final if final is not None else pieces or word
         heard = [pieces, final]
-    other = next((text for text in heard if text and told and not _same(told, text, field)), None)
+    other = next((text for text in heard if text and told and not _is_same_payload(told, text, field)), None)
     if other is None and pieces and (final == "" or (item.done and not word)):
         other = ""  # an end that repeats nothing of what was streamed
     return told, other
 
 
-def _same(one: str, other: str, field: str) -> bool:
+def _is_same_payload(one: str, other: str, field: str) -> bool:
     if one == other:
         return True
     if field != "arguments":
@@ -231,7 +232,7 @@ def _same(one: str, other: str, field: str) -> bool:
         return False
 
 
-def _whole(item: GrowingItem, name: str, kind: CallKind, ended: bool) -> ToolCall:
+def _item_as_call(item: GrowingItem, name: str, kind: CallKind, ended: bool) -> ToolCall:
     value = item.value
     own = string(value.get("id"))
     # An approval names the request's own id (openai types/responses/response_input_item.py, McpApprovalResponse).

@@ -155,7 +155,7 @@ def _result(item: Mapping[str, Any], key: str) -> ToolResultPart:
     output = item.get("output")
     if isinstance(output, list) and all(isinstance(part, dict) and type(part.get("text")) is str for part in output):
         text = "".join(part["text"] for part in output)
-    # What answers without an output, such as an approval, is kept whole.
+    # An answer without an output, such as an approval, is kept whole.
     elif output is None:
         text = _json(item)
     else:
@@ -332,7 +332,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[Tool]) -> dict[str, Any]:
     item = _own_item(call) if call is not None else None
     if call is None or item is None:
-        # The call itself may stand in a history that the server keeps; its tool is declared all the same.
+        # The call itself may be in a history that the server stores, but its tool is declared in any case.
         custom_call = custom(part.name or "", tools) if call is None else call.kind is CallKind.CUSTOM
         kind = "custom_tool_call_output" if custom_call else "function_call_output"
         output = part.text if part.json is None else content(part, API)
@@ -353,7 +353,7 @@ def _write_tool(tool: Tool) -> Mapping[str, Any]:
         return {"type": tool.name}
     if tool.kind is CallKind.CUSTOM:
         return {"type": "custom", "name": tool.name, **said}
-    # `strict` is on where it is not said, and refuses most schemas (openai types/responses/function_tool_param.py).
+    # `strict` is on by default, and refuses most schemas (openai types/responses/function_tool_param.py).
     return {"type": "function", "name": tool.name, **said, "parameters": tool.schema, "strict": False}
 
 

@@ -159,7 +159,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
 
 
 # -- Which values of a Responses body or event become which facts ----------------------------------------------------
-# What an event repeats as a whole stands in a group of its own: it is a repetition, or all there is.
+# A value that an event repeats as a whole has a group of its own: it is a repetition, or the only copy.
 
 _FACTS = {"text": "text", "refusal": "refusal", "summary": "reasoning", "reasoning": "reasoning",
           "arguments": "call.arguments", "input": "call.arguments"}
@@ -174,7 +174,7 @@ _RESPONSE: tuple[tuple[str, str], ...] = (
     ("usage.input_tokens", "/usage/input_tokens"),
     ("usage.output_tokens", "/usage/output_tokens"),
     ("usage.reasoning_tokens", "/usage/output_tokens_details/reasoning_tokens"),
-    # A server may count thinking apart; then both make the output.
+    # A server may count thinking separately; then the output is the sum of both.
     ("usage.output_tokens", "/usage/output_tokens_details/reasoning_tokens"),
     ("usage.cached_tokens", "/usage/input_tokens_details/cached_tokens"),
 )
