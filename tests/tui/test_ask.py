@@ -91,7 +91,7 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
         assert "LIVE" in page(pilot.app)
         await pilot.press("5")
         await pilot.press("3")
-        assert "LIVE response 3" in told(pilot.app)
+        assert "LIVE response 4" in told(pilot.app)
         assert screen.runs.tree.every[1].name.startswith("live 2")
 
 
@@ -124,7 +124,7 @@ async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(
         assert "what was not recorded is made up" in " ".join(told(pilot.app).split())
         assert "asked live" not in told(pilot.app)
         await pilot.press("2")
-        assert "SIMULATED response 3" in told(pilot.app)
+        assert "SIMULATED response 4" in told(pilot.app)
         assert fake.got == []
 
 

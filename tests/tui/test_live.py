@@ -435,7 +435,7 @@ async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -
         await pilot.press("d")
         await until(pilot, lambda: "sent again in 39 s" in page(pilot.app))
         assert "RETRIES  HTTP 429" in page(pilot.app)
-        assert "request 0  HTTP 429" in told(pilot.app)
+        assert "request 1  HTTP 429" in told(pilot.app)
         await pilot.press("A")
         await until(pilot, waits(pilot, Finish))
         assert "cancelled" in page(pilot.app)
