@@ -18,6 +18,7 @@ from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.tabs import TABS, SheetTab
 from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
 from inspector.tui.turns_screen import LARGE, READABLE, TurnsScreen
 from tests.scenes.app import page, told, until
@@ -103,6 +104,22 @@ async def test_a_row_is_there_before_its_file_was_read_and_opens_by_enter() -> N
         await read(app, pilot)
         assert isinstance(app.screen, TurnsScreen)
         assert "COMPLETE" in page(app)
+
+
+@pytest.mark.parametrize("tab", TABS, ids=[tab.name for tab in TABS])
+async def test_the_key_of_a_tab_opens_the_turn_of_the_row_at_it(tab: SheetTab, folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("down")
+        row = listed.current_row
+        await pilot.press(tab.key)
+        assert isinstance(app.screen, SessionScreen)
+        assert (app.screen.opened.paths, app.screen.step) == (row.paths, row.step)
+        assert app.screen.open_tab == tab.name
+        await pilot.press("q")
+        assert isinstance(app.screen, TurnsScreen)
+        assert listed.current_row is row
 
 
 async def test_a_broken_file_shows_its_error_and_hides_no_other() -> None:
