@@ -419,6 +419,13 @@ def test_held_stands_alone_where_the_recorded_agent_did_not_run_it(tmp_path: Pat
     assert "recorded agent ran" not in shown
 
 
+def test_the_mark_of_the_call_at_hand_is_never_broken_over_two_lines(seen: View) -> None:
+    sheet = calls.calls(seen, Outline(seen).blocks[2], seen.responses[6])
+    (title,) = (line for line in sheet.lines if text_of(line).startswith("▣ HELD") and "▶" in text_of(line))
+    for width in range(20, width_of(title) + 1):
+        assert any(ascii_text(text_of(row)).endswith("> here") for row in wrap_line(title, width)), width
+
+
 def test_a_step_before_an_answer_does_not_show_its_calls(seen: View) -> None:
     block, answer = Outline(seen).blocks[2], seen.responses[6]
     before = said_by(calls.calls(seen, block, None, answer.step - 1))

@@ -194,7 +194,9 @@ def test_a_call_that_its_schema_refuses_is_rejected_whatever_word_ended_the_answ
 def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():
     word, severity, sentence, advice = verdict(*repaired_call())
     assert (word, severity, advice) == ("CALL REPAIRED", Severity.INFO, "")
-    assert '"length", 40 of 40 tokens' in sentence
+    assert sentence == (
+        'openai_chat (openai) sent a call that was held ("length", 40 of 40 tokens); asked again, it sent the whole '
+        "call")
 
 
 # -- text was cut -----------------------------------------------------------------------------------------------------
