@@ -345,7 +345,7 @@ class TurnCounts(AutoHeightPanel):
 
 
 def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, most: int) -> list[Line]:
-    """Groups, then counts of verdicts, in at most this many rows; verdicts without room are counted if that has room."""
+    """Groups, then counts of verdicts, in at most this many rows; verdicts without room are counted if it has room."""
     every = [*groups, *verdicts]
     tries = [(kept, len(every) - kept) for kept in range(len(every), len(groups) - 1, -1)]
     for kept, left in [*tries, *((kept, 0) for kept in range(len(groups), 0, -1))]:
