@@ -154,7 +154,8 @@ def findings(paths: Paths, rules: RuleIds = (), most: RowCount = MOST_ROWS) -> d
 
 def response(
     path: SessionPath,
-    index: Annotated[int, Field(ge=0, description="The response, from 0, as why_did_it_stop counts them.")],
+    index: Annotated[int, Field(ge=0, description="The response, from 0, as `response` of why_did_it_stop counts them; "
+                                "sentences count from 1.")],
     call: Annotated[int, Field(ge=0, description="The first call that is given, from 0.")] = 0,
     offset: Annotated[int | None, Field(ge=0, description="The first character of each text that is given; without it "
                                         "a long text is given by its beginning and its end.")] = None,

@@ -101,23 +101,23 @@ def explain(
 @click.option("--to", "form", metavar="FORM", required=True,
               help="bug, html, md, text, json, session, curl, fixture, otlp or otlp-content.")
 @click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
-@click.option("--response", "response_index", type=click.IntRange(0), metavar="N", help="The response, by its index.")
+@click.option("--response", "response_number", type=click.IntRange(1), metavar="N", help="The response, by its number.")
 @click.option("--out", "folder", metavar="DIR", default=".",
               help="Where the files go; the last folder of a path is made if it is missing. - is standard output.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def export(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, form: str, turn_number: int | None,
-    response_index: int | None, folder: str, force: bool,
+    response_number: int | None, folder: str, force: bool,
 ) -> None:
     """Writes a session, a response or a bug report, without credentials."""
     from inspector import export
 
-    export.check_form(form, turn_number, response_index)
+    export.check_form(form, turn_number, response_number)
     loaded, shown = commands.open_view(paths, api, profile, commands.configure(policy)[1])
     code = commands.complain(loaded)
     if code and not shown.responses:  # an empty page would look like a report
         sys.exit(code)
-    made = export.form_files(shown, form, turn_number, response_index)
+    made = export.form_files(shown, form, turn_number, response_number)
     if folder == "-":
         commands.write("".join(commands.ascii_json(text) if name.endswith(".jsonl") else text
                                for name, text in made.items()))

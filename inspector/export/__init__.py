@@ -17,6 +17,7 @@ from zlib import crc32
 from inspector.config.files import folder_named, replace_all
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.sessions import redact
+from inspector.sessions.thread import number_of
 from loop_core.errors import CallerError
 
 
@@ -51,9 +52,9 @@ def _response(scope: ExportScope) -> ResponseFacts:
 
 
 def _number(facts: ResponseFacts) -> str:
-    """The part of a file name that tells responses apart: the index, else a mark and the step."""
+    """The part of a file name that tells responses apart: its number, else a mark and the step."""
     made = f"{facts.fidelity.value.lower()}_" if facts.is_made else ""
-    return made + (str(facts.index) if facts.index >= 0 else f"step_{facts.step + 1}")
+    return made + (str(number_of(facts.index)) if facts.index >= 0 else f"step_{facts.step + 1}")
 
 
 def _page(scope: ExportScope, suffix: str) -> Mapping[str, str]:
@@ -169,16 +170,16 @@ def check_form(form: str, turn: int | None = None, response: int | None = None) 
 
 
 def form_files(view: View, form: str, turn: int | None = None, response: int | None = None) -> Mapping[str, str]:
-    """The files of one form: name -> content. Turns are numbered from 1, responses are indices.
+    """The files of one form: name -> content. Turns and responses are numbered from 1.
 
     Raises:
         CallerError: there is no such turn or response, or the form cannot hold it.
     """
     if turn is not None and turn > len(view.turns):
         raise CallerError(f"there is no turn {turn}; expected 1 to {len(view.turns)}")
-    if response is not None and response >= len(view.responses):
-        raise CallerError(f"there is no response {response}; expected 0 to {len(view.responses) - 1}")
-    facts = None if response is None else view.responses[response]
+    if response is not None and not 1 <= response <= len(view.responses):
+        raise CallerError(f"there is no response {response}; expected 1 to {len(view.responses)}")
+    facts = None if response is None else view.responses[response - 1]
     if facts is None and len(view.responses) == 1:
         facts = view.responses[0]
     return FORMS[form].make(ExportScope(view, None if turn is None else view.turns[turn - 1], facts, name_of(view)))

@@ -307,8 +307,8 @@ ROWS: tuple[VerdictRow, ...] = (
         sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.is_repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
-        lambda look: f"{say.who(look)} sent a call that was held; asked again, it sent the whole call "
-        f"({say.budget(look)}){say.asking(look)}", sure=_is_reached),
+        lambda look: f"{say.who(look)} sent a call that was held ({say.budget(look)}); asked again, it sent the whole "
+        f"call{say.asking(look)}", sure=_is_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.is_repaired and Stop.MAX_TOKENS in look.words,
         lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.asking(look)}{say.unasked(look)}",

@@ -29,6 +29,7 @@ from inspector.sessions.recording import (
     UnreadableError,
     cut_behind,
 )
+from inspector.sessions.thread import number_of
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from loop_core.values import ToolResultPart, TransportEnd
@@ -381,4 +382,5 @@ def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:
     """The notice about a repeated request: the result of its first attempt, and the wait."""
     why = f"HTTP {status}" if status is not None else problem
-    return f"response {entry}: {why}; {text}" if why else f"response {entry}: {text}"
+    which = f"response {number_of(entry)}"
+    return f"{which}: {why}; {text}" if why else f"{which}: {text}"

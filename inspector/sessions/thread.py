@@ -26,6 +26,11 @@ from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from loop_core.values import Request
 
 
+def number_of(index: int) -> int:
+    """The number of a response for people, who count everything from 1; a document for programs holds its index."""
+    return index + 1
+
+
 def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[TurnRecord, ...]:
     """The turns of each group of exchanges (the exchanges of one file); ids are unique across all groups."""
     turns: list[_Turn] = []

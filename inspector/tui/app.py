@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from inspector.tui.session_screen import SessionScreen
     from inspector.whatif.turn_pair import TurnSide
 
-
 UNREADABLE = 2
 TOLD = 20
 """The number of unreadable files that are named one by one when the program ends; more are only counted."""
@@ -224,12 +223,13 @@ class LoopInspector(KeysInOrderApp):
 
     @on(TurnWanted)
     def _turn_wanted(self, message: TurnWanted) -> None:
-        place = ScreenPlace(message.row.paths, message.row.step) if message.row.verdict is not None else None
+        row = message.row
+        place = ScreenPlace(row.paths, row.step, message.tab) if row.verdict is not None else None
         if message.session is not None:
             self._begins = place
             self._show(message.session, first=False, keep=message.remember)
         else:
-            self._open(message.row.paths, message.remember, place)
+            self._open(row.paths, message.remember, place)
 
     def _open(self, paths: Sequence[str], keep: bool, place: ScreenPlace | None = None) -> None:
         """Opens files: at `place` if given, else on the table of their turns if there are several, else on the

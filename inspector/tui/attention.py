@@ -16,8 +16,8 @@ from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, fie
 from inspector.report.lines.steps import SEVERITY, Outline
 from inspector.tui.messages import TabWanted
 from inspector.tui.panels import key_note, note
-from inspector.tui.sheets import TABS
 from inspector.tui.stage import SessionPart, SessionStage
+from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
 
 

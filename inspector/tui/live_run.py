@@ -294,7 +294,8 @@ class LiveAttempt(SessionPart):
             self._end(one_line(str(why)))
             return
         # Changing the run under an operator who is reading another one would be worse than a note.
-        if runs.node is node and self.stage.app.screen is self.stage:
+        # The run is the same one if its saved branches were read meanwhile, which makes its node anew.
+        if runs.node.key == node.key and self.stage.app.screen is self.stage:
             self._end("")
             self._show_run(index)
         else:

@@ -112,6 +112,11 @@ class LiveScreen(SessionScreen):
         made.set_reactive(VerdictPanel.run, "live")
         return made
 
+    def go(self, step: int | None, otherwise: str) -> None:
+        """Goes to a step; where none follows yet, the note names the key that carries out what follows."""
+        waits = step is None and self.at_end and self.driver.live.phase is Phase.WAITING
+        super().go(step, f"{otherwise} · {self._key('live.do')} does what follows" if waits else otherwise)
+
     def on_mount(self) -> None:
         """Shows the waiting effect first."""
         super().on_mount()

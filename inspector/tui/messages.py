@@ -146,6 +146,8 @@ class TurnWanted(Message):
     session: OpenSession | None
     """The turn's session, if it is still in memory; else it is read again."""
     remember: bool
+    tab: str = ""
+    """The tab to open; empty for the first one."""
 
 
 @dataclass(eq=False, repr=False)

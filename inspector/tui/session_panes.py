@@ -14,8 +14,9 @@ from inspector.report.run_answers import answer_at
 from inspector.tui.delivery import copy_text
 from inspector.tui.messages import LinesPointed
 from inspector.tui.session_widgets import StepList
-from inspector.tui.sheets import DIFF_FORMS, MERGED_FORMS, TABS, WIRE_MODES, Key, Sheets, Viewpoint, whose
+from inspector.tui.sheets import DIFF_FORMS, MERGED_FORMS, WIRE_MODES, Key, Sheets, Viewpoint, whose
 from inspector.tui.stage import SessionPart, SessionStage
+from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
 from loop_core.turn.continuation import SeamRule
 

@@ -27,8 +27,8 @@ from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import OpenSession, ScreenPlace
 from inspector.tui.session_panes import Panes, Tracing
 from inspector.tui.session_widgets import MachinePanel, SpentPanel, StepList, Tabs
-from inspector.tui.sheets import TABS
 from inspector.tui.stage import SessionPart, SessionStage
+from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
 
 REPEAT = 0.09
@@ -248,9 +248,10 @@ class SessionScreen(SessionStage):
             self.attention.open()
         else:
             self.go(self._begins.step, "")
-            if self._begins.tab != self.panes.tab and self._begins.tab in {tab.name for tab in TABS}:
-                self.panes.action_tab(self._begins.tab)
         self.panes.fit(self.app.size.width < NARROW, self.app.size.width >= ROOMY)
+        begins = self._begins.tab if self._begins is not None else ""
+        if begins != self.panes.tab and begins in {tab.name for tab in TABS}:
+            self.panes.action_tab(begins)
         if self.opened.part:
             turns = count_of(len(self.run.view.turns), "turn")
             self.note = f"only the first {turns} of this file are read yet: q, and enter again when the table has all"

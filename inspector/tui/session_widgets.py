@@ -19,7 +19,7 @@ from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.lists import RowList
 from inspector.tui.messages import ActionWanted, StepMoved, StepWanted, TabWanted
 from inspector.tui.panels import Panel
-from inspector.tui.sheets import TABS
+from inspector.tui.tabs import TABS
 from loop_core.turn.state import State
 
 # -- The machine beside the text -------------------------------------------------------------------------------------

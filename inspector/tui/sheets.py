@@ -25,25 +25,6 @@ if TYPE_CHECKING:
     from inspector.sessions.provenance import Provenance
 
 
-class SheetTab(NamedTuple):
-    """One tab: its name, its key, and its sheets."""
-
-    name: str
-    key: str
-    title: str
-    about: str
-
-
-TABS = (
-    SheetTab("merged", "1", "Merged", "The merged text of the turn, its segments and seams"),
-    SheetTab("response", "2", "Response", "The response at hand, parsed, with the evidence of its stop reason"),
-    SheetTab("wire", "3", "Wire", "The bytes of the response: events, raw, hex, and the request"),
-    SheetTab("calls", "4", "Calls", "The tool calls of the turn, the held ones above all"),
-    SheetTab("diff", "5", "Diff", "What the step changed, what the request added to the context, how a run differs"),
-    SheetTab("events", "6", "Events", "The structured events of the turn"),
-    SheetTab("machine", "7", "Machine", "The state machine with the path taken"),
-    SheetTab("steps", "8", "Steps", "The step list"),
-)
 WIRE_MODES = ("events", "parsed", "raw", "hex", "request")
 MERGED_FORMS = ("merged", "side by side")
 DIFF_FORMS = ("step", "request", "run")

@@ -345,10 +345,10 @@ class TurnCounts(AutoHeightPanel):
 
 
 def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, most: int) -> list[Line]:
-    """Groups, then counts of verdicts, in at most this many rows; verdicts that have no room are counted at the end."""
+    """Groups, then counts of verdicts, in at most this many rows; verdicts without room are counted if it has room."""
     every = [*groups, *verdicts]
-    for kept in range(len(every), 0, -1):
-        left = min(len(every) - kept, len(verdicts))
+    tries = [(kept, len(every) - kept) for kept in range(len(every), len(groups) - 1, -1)]
+    for kept, left in [*tries, *((kept, 0) for kept in range(len(groups), 0, -1))]:
         rows: list[list[Line]] = [[]]
         for group in (*every[:kept], *([(Span(count_of(left, "more verdict"), Tone.DIM),)] if left else [])):
             if rows[-1] and width_of(join_groups([*rows[-1], group])) > width:

@@ -84,6 +84,17 @@ def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str]
     _in_thread(table, partial(_read_files, table, paths, unread, reading_of(table.app)))
 
 
+def command_of(table: ReadingScreen) -> str:
+    """The command line that prints the same table."""
+    import shlex
+
+    paths = table.opened.paths if table.opened is not None else [
+        path for section in table.sections for path in section.paths]
+    found = table.listed.filter
+    wanted = f" --filter {shlex.quote(found.text)}" if found is not None else ""
+    return f"inspector explain {shlex.join(paths)}{wanted}"
+
+
 def _in_thread(table: ReadingScreen, reading: Callable[[], None]) -> None:
     table.run_worker(partial(_until_cancelled, reading), thread=True, exclusive=True)
 

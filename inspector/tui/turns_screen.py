@@ -27,6 +27,7 @@ from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
 from inspector.tui.session_files import OpenSession
+from inspector.tui.tabs import TABS
 from inspector.tui.turn_list import (
     NONE_PASSES,
     SORTS,
@@ -72,6 +73,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 tooltip="Run all files, as one session, under a grid of limits: what would have been enough"),
         Binding("p", "over_all('policies')", "policies of all", id="turns.policies",
                 tooltip="All files, as one session, under every policy"),
+        *(Binding(tab.key, f"open_at('{tab.name}')", tab.title, show=False, tooltip=f"Open the turn at {tab.title}",
+                  id=f"tab.{tab.name}") for tab in TABS),
         Binding("x", "export", "export", tooltip="Write the table as CSV", id="turns.export"),
         Binding("y", "copy", "Command", show=False, tooltip="Copy the command line that shows the same",
                 id="turns.copy"),
@@ -245,6 +248,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     @on(RowOpened)
     def _open_row(self) -> None:
+        self.action_open_at("")
+
+    def action_open_at(self, tab: str) -> None:
+        """Opens the turn of the current row, at a tab if one is named."""
         row = self.listed.current_row
         if row is None:
             self.note = "nothing is listed" if self.listed.filter is None else NONE_PASSES
@@ -256,7 +263,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             row = self._match
         section = self.listed.section_of.get(row.paths[0])
         remember = self.sections[section].remember if section is not None else self.named and bool(self.sections)
-        self.post_message(TurnWanted(row, self.opened, remember))
+        self.post_message(TurnWanted(row, self.opened, remember, tab))
 
     def action_over_all(self, view: str) -> None:
         """Opens all files as one session, with a view over it."""
@@ -387,13 +394,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_copy(self) -> None:
         """Copies the command line that prints the same table."""
-        import shlex
-
-        paths = self.opened.paths if self.opened is not None else [
-            path for section in self.sections for path in section.paths]
-        found = self.listed.filter
-        wanted = f" --filter {shlex.quote(found.text)}" if found is not None else ""
-        self._say(copy_text(self.app, f"inspector explain {shlex.join(paths)}{wanted}"))
+        self._say(copy_text(self.app, turns_reading.command_of(self)))
 
     def _say(self, text: str) -> None:
         self.note = text

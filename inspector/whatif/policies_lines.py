@@ -34,8 +34,8 @@ COLUMN = 10
 """Least columns of a policy."""
 FILE, FILE_MOST = 11, 31
 """Least and most columns of the file of a turn, which stands between its number and the policies."""
-ROOMY = 21
-"""The width in columns at which every decision is written in full."""
+ROOMY = 25
+"""The width in columns at which every decision is written in full, between its mark and a blank."""
 ROLES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}
 
 
@@ -163,7 +163,8 @@ def row(matrix: Matrix, turn: int, here: Place | None, layout: Layout) -> Line:
         spans += [*name, Span(" " * (layout.file - width_of(name)))]
     for policy in layout.policies:
         cell, chosen = matrix.rows[turn][policy], (turn, policy) == here
-        word = _in_full(cell) if layout.column >= ROOMY else short_word(cell)
+        full = _in_full(cell)
+        word = full if len(full) <= layout.column - 2 else short_word(cell)
         role = Tone.MATCH if chosen else ROLES[cell.decision.severity]
         spans += [Span("▶" if chosen else " ", Tone.HERE), Span(word, role),
                   Span(" " * (layout.column - 1 - len(word)))]

@@ -69,7 +69,7 @@ def test_the_stop_word_and_its_offset_are_in_what_is_mailed(form):
     written = html_text(view) if form == "html" else content(view, form)
     assert f'{body.index(b"length") - 1:>11,} > "length"' in written
     assert "/choices/0/finish_reason" in written.replace("\\_", "_")
-    assert "response 0, body bytes" in written
+    assert "response 1, body bytes" in written
 
 
 def test_the_deciding_rows_stand_out_in_the_page():
@@ -90,7 +90,7 @@ def test_the_end_of_a_held_calls_arguments_is_in_what_is_mailed(form):
     assert "held call write_file: the end of its arguments" in written.replace("\\_", "_")
     assert json.dumps(CUT)[-20:] in written
     assert "the result of write_file, which the agent sent back" in written
-    assert re.search(r"the request of response 1 /messages/2:?\s", written)
+    assert re.search(r"the request of response 2 /messages/2:?\s", written)
     assert '> {"role": "tool", "tool_call_id": "call_a1b2c3d4e5", "content": "ok, written"}' in written
 
 
@@ -106,7 +106,7 @@ def test_answers_that_decided_nothing_are_left_out():
                {"role": "tool", "tool_call_id": "call_a1b2c3d4e5", "content": "ok"}]
     view = shown(asked(ASKS, chat(None, "tool_calls", call()), **tools), asked(results, chat("And", "length"), **tools))
     assert len(view.turns) == 1
-    assert {each.where.partition(",")[0] for each in of(view)} == {"response 1"}
+    assert {each.where.partition(",")[0] for each in of(view)} == {"response 2"}
 
 
 def test_where_nothing_came_the_end_of_the_body_is_shown():

@@ -9,6 +9,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,7 +54,7 @@ KEY = "sk-ant-api03-" + "A1b2C3d4E5" * 4
 MARKUP = '<script>alert(1)</script> [x](javascript:1) ```` | ![i](http://e.example) &amp; <!-- "q" \'s\' www.e.example'
 
 
-def everything(found, response=0):
+def everything(found, response=1):
     return {name: form_files(found, name, response=response) for name in FORMS}
 
 
@@ -128,7 +129,7 @@ def test_markdown_cannot_be_left():
 @pytest.mark.parametrize("name", FORMS)
 def test_no_form_lets_an_escape_sequence_out(name):
     found = shown(asked([user("hi")], chat("".join(HOSTILE), "length")), asked([user("x")], chat("end")))
-    for content in form_files(found, name, response=0).values():
+    for content in form_files(found, name, response=1).values():
         assert name in ("session", "json", "fixture", "curl", "bug") or not dangerous(content)
         assert "\x1b" not in content
         assert "\x9b" not in content
@@ -141,7 +142,7 @@ def test_no_form_holds_a_credential(name):
         asks, cut_stream(f"so {KEY} it is"), headers={"Authorization": f"Bearer {KEY}", "x-api-key": KEY},
         url=f"https://api.openai.com/v1/chat/completions?key={KEY}",
         response_headers={"set-cookie": "sid=plain-secret-value"}))
-    for content in form_files(found, name, response=0).values():
+    for content in form_files(found, name, response=1).values():
         assert KEY not in content
         assert "plain-secret-value" not in content
 
@@ -222,7 +223,7 @@ def test_a_session_is_read_again_as_it_was(tmp_path):
 
 
 def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
-    (content,) = form_files(ran, "fixture", response=0).values()
+    (content,) = form_files(ran, "fixture", response=1).values()
     path = tmp_path / "recorded.py"
     path.write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
     subprocess.run([sys.executable, str(path)], check=True, env=env_of())
@@ -284,9 +285,9 @@ def test_a_bug_report_holds_the_fewest_exchanges():
     again = view(replay(open_case(open_paths(["-"], stdin=session.encode()))))
     assert any(note.finding.rule == "agent.ran_held_call" for note in again.findings)
     assert "inspector explain loop-inspector-agent-ran_held_call.jsonl" in report
-    assert "Found in turn 2 of 3, responses 1 to 2." in report
+    assert "Found in turn 2 of 3, responses 2 to 3." in report
     assert report.count("the agent ran it") == 1
-    assert "the result of write_file, which the agent sent back · the request of response 1 /messages/2" in report
+    assert "the result of write_file, which the agent sent back · the request of response 2 /messages/2" in report
 
 
 def test_a_bug_report_has_the_verdict_of_its_own_session_and_says_that_of_the_whole_turn():
@@ -296,7 +297,7 @@ def test_a_bug_report_has_the_verdict_of_its_own_session_and_says_that_of_the_wh
     assert found.turns[0].verdict.word == "CALL REPAIRED"
     report = next(content for name, content in form_files(found, "bug").items() if name.endswith(".md"))
     assert report.startswith("# Bug report: CALL HELD (judge.cut_arguments)\n")
-    assert "responses 0 to 2. The verdict of the whole turn is CALL REPAIRED; answers that do not matter" in report
+    assert "responses 1 to 3. The verdict of the whole turn is CALL REPAIRED; answers that do not matter" in report
     assert "Turn 1: CALL HELD" in report
 
 
@@ -369,12 +370,17 @@ def test_the_command_line(tmp_path, capsys):
         run("--to", "html", "--out", str(tmp_path / "mistyped" / "out"))
     assert not (tmp_path / "mistyped").exists()
     assert run("--to", "md", "--turn", "1", "--out", "-")[1].startswith("# Loop Inspector report")
+    first, last = (run("--to", "fixture", "--response", number, "--out", "-")[1] for number in "12")
+    assert first.startswith('"""Recorded: openai_chat, response 1."""')
+    assert last.startswith('"""Recorded: openai_chat, response 2."""')
+    with pytest.raises(click.BadParameter, match="0 is not in the range x>=1"):
+        run("--to", "fixture", "--response", "0")
     for words, says in {
         ("--to", "pdf"): "unknown form 'pdf'", ("--to", "md", "--turn", "9"): "no turn 9",
         ("--to", "json", "--turn", "1"): "--turn 1: json holds the whole session; leave it out",
-        ("--to", "md", "--response", "0"): "--response 0: md holds turns; --turn N chooses one",
+        ("--to", "md", "--response", "1"): "--response 1: md holds turns; --turn N chooses one",
         ("--to", "curl", "--turn", "1"): "--turn 1: curl holds one response; --response N chooses it",
-        ("--to", "curl", "--response", "9"): "no response 9", ("--to", "curl"): "choose a response",
+        ("--to", "curl", "--response", "9"): "no response 9; expected 1 to 2", ("--to", "curl"): "choose a response",
         ("--to", "html", "--out", str(path)): "cannot be written",
     }.items():
         with pytest.raises(CallerError, match=says):
@@ -435,4 +441,4 @@ def test_documents_have_times_and_costs():
     for form in ("html", "md"):
         (content,) = form_files(priced, form).values()
         assert "took 1.7 s; cost 0.000079 USD" in content
-        assert "response 0: first byte after 50 ms, whole after 1.7 s, largest gap 1.5 s at byte 40" in content
+        assert "response 1: first byte after 50 ms, whole after 1.7 s, largest gap 1.5 s at byte 40" in content

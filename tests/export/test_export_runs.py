@@ -202,7 +202,7 @@ def test_a_session_cannot_hold_answers_that_a_simulation_made(tmp_path: Path) ->
 
 @pytest.mark.parametrize("form", ["md", "html", "text"])
 @pytest.mark.parametrize(("made", "says"), [
-    (lambda path, folder: stood_in(path, folder, 2), ("SIMULATED response 3", "SIMULATED: answered by a stand-in",
+    (lambda path, folder: stood_in(path, folder, 2), ("SIMULATED response 4", "SIMULATED: answered by a stand-in",
                                                       "-stand-in.jsonl", MADE_UP)),
     (lambda path, folder: simulated(path), ("SIMULATED response of step 2", "max_tokens=2")),
 ])
@@ -243,7 +243,7 @@ def test_a_merged_text_that_was_made_up_says_so_above_it(tmp_path: Path) -> None
 
 def test_a_request_to_a_stand_in_cannot_be_sent_again(tmp_path: Path) -> None:
     seen = stood_in(two_turns(tmp_path), tmp_path, 2)
-    with pytest.raises(CallerError, match="SIMULATED response 3: no provider was asked; choose a recorded one"):
+    with pytest.raises(CallerError, match="SIMULATED response 4: no provider was asked; choose a recorded one"):
         exported(seen, "curl", step=len(seen.steps) - 1)
 
 
@@ -251,10 +251,10 @@ def test_a_fixture_of_a_made_up_answer_is_not_called_recorded(tmp_path: Path) ->
     seen = stood_in(two_turns(tmp_path), tmp_path, 2)
     files = FORMS["fixture"].make(ExportScope(seen, None, answer_at(seen, len(seen.steps) - 1)))
     ((name, content),) = files.items()
-    assert name == "test_session_simulated_3.py"
-    assert content.startswith('"""openai_chat, SIMULATED response 3."""')
+    assert name == "test_session_simulated_4.py"
+    assert content.startswith('"""openai_chat, SIMULATED response 4."""')
     assert "def test_simulated_response" in content
-    assert '"""Recorded: openai_chat, response 0."""' in exported(seen, "fixture", step=1)
+    assert '"""Recorded: openai_chat, response 1."""' in exported(seen, "fixture", step=1)
 
 
 def test_a_live_answer_says_so_in_every_form_that_names_it(tmp_path: Path, fake: Fake) -> None:
@@ -262,9 +262,9 @@ def test_a_live_answer_says_so_in_every_form_that_names_it(tmp_path: Path, fake:
     seen = asked_live(cut_twice(fake.url, tmp_path / "s.har"), tmp_path, 1)
     at = seen.turns[0].run.deciding_step
     for form in ("md", "html", "text"):
-        assert "LIVE response 3" in exported(seen, form)
+        assert "LIVE response 4" in exported(seen, form)
         assert "LIVE: asked again" in exported(seen, form)
-    assert '"""openai_chat, LIVE response 3."""' in exported(seen, "fixture", step=at)
+    assert '"""openai_chat, LIVE response 4."""' in exported(seen, "fixture", step=at)
     assert chat_url(fake.url) in exported(seen, "curl", step=at)
     assert json.loads(exported(seen, "json"))["responses"][3]["fidelity"] == "LIVE"
 

@@ -49,7 +49,7 @@ def test_every_step_of_a_row_and_of_its_saved_session_is_simulated(scenario: str
 def test_every_view_says_so(tmp_path: Path) -> None:
     row = next(each for each in table_rows("call-cut") if isinstance(each, DialectRow))
     for seen in (row_view(row), saved(tmp_path, "call-cut")):
-        assert "SIMULATED response 0" in text(seen)
+        assert "SIMULATED response 1" in text(seen)
         assert "RECORDED" not in text(seen)
         assert {each["fidelity"] for each in document(seen)["responses"]} == {"SIMULATED"}
         assert "SIMULATED" in text_of(header.status(Outline(seen), 1, 120))

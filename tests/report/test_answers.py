@@ -15,7 +15,8 @@ from inspector.report.lines.spans import Sheet, text_of
 from inspector.report.lines.steps import Outline
 from inspector.report.run_answers import answer_at, answering_step, answers_of, is_simulated
 from inspector.sessions import open_paths
-from inspector.tui.sheets import TABS, Sheets, Viewpoint
+from inspector.tui.sheets import Sheets, Viewpoint
+from inspector.tui.tabs import TABS
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import ProviderResponse
 from loop_core.wire import decode
@@ -96,7 +97,7 @@ def test_answers_that_stand_as_recorded_keep_their_names():
     seen = simulated(9, asked(ASKS, chat("Yes.", tokens=3), max_tokens=50), *continued(*PARTS[:2]))
     first = answer_at(seen, 1)
     assert first is seen.responses[0]
-    assert first.name == "response 0"
+    assert first.name == "response 1"
 
 
 # -- the verdict -----------------------------------------------------------------------------------------------------

@@ -306,8 +306,8 @@ def test_the_same_string_headless(tmp_path, capsys):
     assert ended.value.code == 0
     said = capsys.readouterr().out
     assert "filter: 1 of 5 responses matches" in said
-    assert "response 4 (" in said
-    assert "response 3 (" not in said
+    assert "response 5 (" in said
+    assert "response 4 (" not in said
     with pytest.raises(SystemExit):
         cli.main(["explain", str(path), "--filter", "stop:end_turn", "--json"], standalone_mode=False)
     made = json.loads(capsys.readouterr().out)

@@ -80,7 +80,7 @@ def test_an_agent_that_answers_a_held_call_with_a_result_ran_it():
     assert ("ran_held_call", 0, Severity.ERROR) in agent(found)
     (message_,) = said(found, "agent.ran_held_call")
     assert "write_file" in message_
-    assert "request of response 1" in message_
+    assert "request of response 2" in message_
     assert "'ok, written'" in message_
 
 
@@ -288,21 +288,21 @@ def test_where_our_machine_ends_and_the_agent_goes_on():
         ("went_another_way", 3, Severity.WARNING)
     ]  # the fourth answer: three continuations are used
     assert said(found, "agent.went_another_way") == [
-        "our machine ended the turn (retry_limit) after response 3; the recorded agent went on with a continuation"
+        "our machine ended the turn (retry_limit) after response 4; the recorded agent went on with a continuation"
     ]
 
 
 def test_where_our_machine_asks_for_something_else():
     found = shown(*ran_cut_call())
     assert said(found, "agent.went_another_way") == [
-        "our machine asked for the held call again after response 0; the recorded agent went on with a tool_result"
+        "our machine asked for the held call again after response 1; the recorded agent went on with a tool_result"
     ]
 
 
 def test_the_order_of_the_entries_changes_nothing():
     found = shown(*reversed(ran_cut_call()))
     assert said(found, "agent.went_another_way") == [
-        "our machine asked for the held call again after response 1; the recorded agent went on with a tool_result"
+        "our machine asked for the held call again after response 2; the recorded agent went on with a tool_result"
     ]
 
 
@@ -339,7 +339,7 @@ def test_an_ambiguous_parent_is_named_and_not_guessed():
     child = [*opening, assistant("Hello."), user("go on with that")]
     found = shown(asked(opening, chat("Hello.")), asked(opening, chat("Hello.")), asked(child, chat("More.")))
     (message_,) = said(found, "thread.ambiguous")
-    assert "responses 0, 1" in message_
+    assert "responses 1, 2" in message_
 
 
 def test_a_turn_that_a_later_request_may_go_on_from_does_not_say_that_nothing_follows():
@@ -352,9 +352,9 @@ def test_a_turn_that_a_later_request_may_go_on_from_does_not_say_that_nothing_fo
     for turn in (first, second):
         assert turn.verdict.word == "COMPLETE SO FAR"
         assert turn.verdict.sentence.endswith(
-            "asks for write_file, and whether response 2 comes next is not known: its request fits several answers")
+            "asks for write_file, and whether response 3 comes next is not known: its request fits several answers")
         assert turn.run.final_turn.notice == UNCLEAR
-        assert found.responses[turn.responses[-1]].recorded_next == "whether response 2 goes on from it is not known"
+        assert found.responses[turn.responses[-1]].recorded_next == "whether response 3 goes on from it is not known"
     assert third.verdict.word == "COMPLETE"
     alone = shown(asked(opening, called))
     assert alone.turns[0].verdict.sentence.endswith("no later answer of this turn is recorded")

@@ -11,7 +11,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.explain import text
 from inspector.report.facts import View, view
-from inspector.report.lines import body_slices, calls, diff, header, machine_drawing, response, steps, wire
+from inspector.report.lines import blocks, body_slices, calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, ascii_line, ascii_text
 from inspector.report.lines.merged import merged_sheet
@@ -417,6 +417,20 @@ def test_held_stands_alone_where_the_recorded_agent_did_not_run_it(tmp_path: Pat
     shown = "\n".join([*(line for sheet in sheets for line in said_by(sheet)), text(seen)])
     assert shown.lower().count("held write_file") == 3
     assert "recorded agent ran" not in shown
+
+
+def test_files_are_named_below_their_common_folder_and_in_full_where_they_share_only_the_root() -> None:
+    assert blocks.file_names(["/a/b/x.har", "/a/c/y.har"]) == {"/a/b/x.har": "b/x.har", "/a/c/y.har": "c/y.har"}
+    assert blocks.file_names(["a/b/x.har", "a/c/y.har"]) == {"a/b/x.har": "b/x.har", "a/c/y.har": "c/y.har"}
+    for paths in (["/a/x.har", "/b/y.har"], ["a/x.har", "/b/y.har"], ["a/x.har", "b/y.har"], ["/a/x.har"]):
+        assert blocks.file_names(paths) == {path: path for path in paths}
+
+
+def test_the_mark_of_the_call_at_hand_is_never_broken_over_two_lines(seen: View) -> None:
+    sheet = calls.calls(seen, Outline(seen).blocks[2], seen.responses[6])
+    (title,) = (line for line in sheet.lines if text_of(line).startswith("▣ HELD") and "▶" in text_of(line))
+    for width in range(20, width_of(title) + 1):
+        assert any(ascii_text(text_of(row)).endswith("> here") for row in wrap_line(title, width)), width
 
 
 def test_a_step_before_an_answer_does_not_show_its_calls(seen: View) -> None:

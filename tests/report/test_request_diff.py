@@ -55,10 +55,10 @@ def two(second: list[dict[str, Any]], old: dict[str, Any] | None = None, new: di
 
 def test_what_was_added_stands_with_its_size_and_its_tokens() -> None:
     found = two(SECOND)
-    assert found.startswith("Request of response 1 against the request of response 0\n")
+    assert found.startswith("Request of response 2 against the request of response 1\n")
     assert "before         kept: 1 message sent again, unchanged" in found
     assert "added          2 messages · 28 characters · ~8 tokens estimated, 4 bytes a token" in found
-    assert "+ assistant 5 tokens measured: the answer of response 0 · 11 characters\n│ Here it is." in found
+    assert "+ assistant 5 tokens measured: the answer of response 1 · 11 characters\n│ Here it is." in found
     assert "+ user ~5 tokens · 17 characters\n│ And the next one?" in found
     assert "REWRITTEN" not in found
     assert "removed" not in found
@@ -127,7 +127,7 @@ def test_settings_that_changed_are_named() -> None:
 def test_the_first_request_is_listed_whole() -> None:
     view = shown(asked(FIRST, chat("Here it is.")))
     found = compared(view, 0)
-    assert found.startswith("Request of response 0 no request before it was recorded\n")
+    assert found.startswith("Request of response 1 no request before it was recorded\n")
     assert "before         nothing to compare with: all of it is listed" in found
     assert "+ user ~4 tokens" in found
 
@@ -142,7 +142,7 @@ def test_calls_and_results_have_their_sizes() -> None:
     view = shown(asked(FIRST, chat(None, "tool_calls", call(), tokens=31), tools=TOOLS),
                  asked(second, chat("Done."), tools=TOOLS))
     found = compared(view)
-    assert "+ assistant 31 tokens measured: the answer of response 0" in found
+    assert "+ assistant 31 tokens measured: the answer of response 1" in found
     assert "│ calls write_file {" in found
     assert "+ tool ~3 tokens · 11 characters\n│ result ok, written" in found
 
@@ -294,4 +294,4 @@ def test_a_step_that_sends_shows_the_request_that_it_sends() -> None:
 
     states = [step.state.value for step in view.steps[:5]]
     assert states == ["Request", "EvaluateStop", "ContinuePending", "RequestContinuation", "EvaluateStop"]
-    assert [title(step) for step in range(5)] == [f"Request of response {index}" for index in (0, 0, 0, 1, 1)]
+    assert [title(step) for step in range(5)] == [f"Request of response {number}" for number in (1, 1, 1, 2, 2)]

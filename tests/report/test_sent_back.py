@@ -52,8 +52,8 @@ def found(seen: View) -> list[tuple[SentBackAs, str, str, Any]]:
 
 def test_a_call_with_repaired_arguments_and_its_result_are_found_with_their_places() -> None:
     assert found(shown(*repaired())) == [
-        (SentBackAs.CHANGED, "response 1", "/messages/1/tool_calls/0", call(REPAIRED)),
-        (SentBackAs.RESULT, "response 1", "/messages/2", result()),
+        (SentBackAs.CHANGED, "response 2", "/messages/1/tool_calls/0", call(REPAIRED)),
+        (SentBackAs.RESULT, "response 2", "/messages/2", result()),
     ]
 
 
@@ -97,9 +97,9 @@ def test_documents_quote_both(form: str) -> None:
     text = "\n".join(form_files(shown(*repaired()), form).values()).replace("\\", "")
     said = "the call write_file as the agent sent it back, with arguments that the provider did not send"
     assert said in text
-    assert "the request of response 1 /messages/1/tool_calls/0" in text
+    assert "the request of response 2 /messages/1/tool_calls/0" in text
     assert "the result of write_file, which the agent sent back" in text
-    assert "the request of response 1 /messages/2" in text
+    assert "the request of response 2 /messages/2" in text
 
 
 def test_a_long_call_is_quoted_with_its_end_where_the_repair_is() -> None:
@@ -119,8 +119,8 @@ def test_the_sheet_of_calls_shows_both_behind_what_the_agent_did() -> None:
     at = next(number for number, line in enumerate(lines) if line.startswith("sent back"))
     assert [lines[at].removeprefix("sent back").strip(), *lines[at + 1 : at + 4]] == [
         "the call write_file as the agent sent it back, with arguments that the provider did not send: "
-        "the request of response 1 /messages/1/tool_calls/0", json.dumps(call(REPAIRED)),
-        "the result of write_file, which the agent sent back: the request of response 1 /messages/2",
+        "the request of response 2 /messages/1/tool_calls/0", json.dumps(call(REPAIRED)),
+        "the result of write_file, which the agent sent back: the request of response 2 /messages/2",
         json.dumps(result())]
 
 

@@ -111,7 +111,7 @@ def test_thinking_is_counted_apart():
 
 def test_a_finding_stands_below_its_response():
     said = report(*ran_cut_call()).splitlines()
-    first, second = (next(n for n, line in enumerate(said) if line.startswith(f"  response {k} ")) for k in (0, 1))
+    first, second = (next(n for n, line in enumerate(said) if line.startswith(f"  response {k} ")) for k in (1, 2))
     finding = next(n for n, line in enumerate(said) if "agent.ran_held_call" in line)
     assert first < finding < second
 
@@ -264,7 +264,7 @@ def test_a_model_that_gave_way_to_another_is_a_seam_in_the_report_and_in_the_mer
             "usage": {"input_tokens": 3, "output_tokens": 8}}
     asks = {"model": "model-a", "max_tokens": 99, "messages": [user("x")]}
     seen = shown(exchange(asks, body, url=MESSAGES))
-    told = "seam inside response 0 at character 16: fallback, model-a gave way to model-b (refusal)"
+    told = "seam inside response 1 at character 16: fallback, model-a gave way to model-b (refusal)"
     assert told in text(seen)
     sheet = merged_sheet(seen, Outline(seen).blocks[0], len(seen.steps) - 1)
     rows = [text_of(sheet.line(index)) for index in range(len(sheet))]

@@ -201,7 +201,9 @@ def test_a_call_that_the_request_forbade_is_rejected_and_no_error_need_go_back()
 def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():
     word, severity, sentence, advice = verdict(*repaired_call())
     assert (word, severity, advice) == ("CALL REPAIRED", Severity.INFO, "")
-    assert '"length", 40 of 40 tokens' in sentence
+    assert sentence == (
+        'openai_chat (openai) sent a call that was held ("length", 40 of 40 tokens); asked again, it sent the whole '
+        "call")
 
 
 # -- text was cut -----------------------------------------------------------------------------------------------------

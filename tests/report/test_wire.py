@@ -29,7 +29,7 @@ def with_results(*texts: str) -> list[str]:
 
 def test_the_result_of_a_call_stands_above_the_body_in_which_it_is_last() -> None:
     lines = with_results("ok, written")
-    assert lines[0].startswith("request of response 1 · https://")
+    assert lines[0].startswith("request of response 2 · https://")
     assert lines[3:5] == ["its last messages 1 of 63 messages", "tool result ok, written"]
     assert lines.index("request body") > 5
     assert '"content": "ok, written"' in "\n".join(lines)

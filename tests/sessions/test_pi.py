@@ -83,7 +83,7 @@ def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
     assert words(seen) == ["CUT CALL RUN"]
     assert "sent as a whole object in which a cut cannot be seen" in seen.turns[0].verdict.sentence
     (message,) = said(seen, "agent.ran_held_call")
-    assert "which this engine holds: the request of response 1 has its result 'wrote 0 bytes'" in message
+    assert "which this engine holds: the request of response 2 has its result 'wrote 0 bytes'" in message
 
 
 def test_it_is_told_too_where_the_session_ends_with_the_result(tmp_path):

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from inspector.export import FORMS
+from inspector.live.branch_run import BranchRun
 from inspector.tui import live_run as asking
 from inspector.tui.app import LoopInspector
 from inspector.tui.limits_form import LIVE, LimitsForm
@@ -91,7 +92,7 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
         assert "LIVE" in page(pilot.app)
         await pilot.press("5")
         await pilot.press("3")
-        assert "LIVE response 3" in told(pilot.app)
+        assert "LIVE response 4" in told(pilot.app)
         assert screen.runs.tree.every[1].name.startswith("live 2")
 
 
@@ -124,8 +125,31 @@ async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(
         assert "what was not recorded is made up" in " ".join(told(pilot.app).split())
         assert "asked live" not in told(pilot.app)
         await pilot.press("2")
-        assert "SIMULATED response 3" in told(pilot.app)
+        assert "SIMULATED response 4" in told(pilot.app)
         assert fake.got == []
+
+
+async def test_a_run_is_shown_also_if_the_saved_branches_are_read_while_it_is_asked(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore, run = SessionScreen.restore, BranchRun.run
+    monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
+    async with made().run_test(size=SIZES[0]) as pilot:
+        screen = session(pilot)
+
+        async def slowly(self: BranchRun) -> Any:
+            restore(screen)
+            await until(pilot, lambda: screen.runs.store is not None)
+            return await run(self)
+
+        monkeypatch.setattr(BranchRun, "run", slowly)
+        await form_with_live(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: "p asks a stand-in" in page(pilot.app))
+        await pilot.press("p")
+        await until(pilot, lambda: len(screen.runs.every) == 2 and not screen.branches.live.under_way)
+        assert screen.runs.index == 1
+        assert "is over" not in screen.note
 
 
 @pytest.mark.parametrize("size", SIZES)

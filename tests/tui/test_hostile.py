@@ -8,7 +8,7 @@ import pytest
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
-from inspector.tui.sheets import TABS
+from inspector.tui.tabs import TABS
 from tests.scenes.app import CUT_ARGUMENTS, HOSTILE, continued, entry, har, hostile, page, seen, told, user
 from tests.scenes.shapes import EVERY, SHAPES, places, put
 

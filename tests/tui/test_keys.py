@@ -432,15 +432,6 @@ async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
         assert session(pilot).panes.wire_mode == "hex"
 
 
-async def test_the_key_of_a_tab_says_in_the_table_of_turns_where_it_works() -> None:
-    app = LoopInspector()
-    async with app.run_test(size=THREE) as pilot:
-        for key in "34":
-            await pilot.press(key)
-            await pilot.pause()
-            assert f"{key} works in an open session (enter in the table of turns): The " in page(app)
-
-
 async def test_search_from_the_list_finds_what_only_the_text_holds(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("/", *"certificates", "enter")
@@ -467,10 +458,10 @@ async def test_wire_shows_the_request_that_a_step_sends(app_on: AppOn) -> None:
         assert steps[sending].response == 0, "the answer at hand is still the one before"
         session(pilot).go(sending, "")
         await pilot.press("3", "v", "v", "v", "v")
-        assert "request of response 1" in told(pilot.app)
+        assert "request of response 2" in told(pilot.app)
         assert "tool result ok, 28 bytes" in page(pilot.app)
         await pilot.press("backspace")
-        assert "request of response 0" in told(pilot.app)
+        assert "request of response 1" in told(pilot.app)
 
 
 async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:

@@ -122,6 +122,8 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         assert '"max_tokens": 20' in told(pilot.app)
         assert f"POST {fake.url}/v1/chat/completions" in told(pilot.app)
         assert fake.got == []
+        await pilot.press("space")
+        assert screen(pilot).note == "this is the last step · d does what follows"
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
         assert len(fake.got) == 1
@@ -139,6 +141,8 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         assert "RECORDED" not in page(pilot.app)
         assert "recorded in" in page(pilot.app)
         steps = len(screen(pilot).run.view.steps)
+        await pilot.press("space")
+        assert screen(pilot).note == "this is the last step"
         await pilot.press("backspace", "backspace")
         assert screen(pilot).step == steps - 3
         await pilot.press("3")
@@ -435,7 +439,7 @@ async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -
         await pilot.press("d")
         await until(pilot, lambda: "sent again in 39 s" in page(pilot.app))
         assert "RETRIES  HTTP 429" in page(pilot.app)
-        assert "request 0  HTTP 429" in told(pilot.app)
+        assert "request 1  HTTP 429" in told(pilot.app)
         await pilot.press("A")
         await until(pilot, waits(pilot, Finish))
         assert "cancelled" in page(pilot.app)

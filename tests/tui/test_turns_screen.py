@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from textual.events import MouseDown, MouseUp
 
+from inspector.report.lines.spans import Span, text_of
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.sessions.open import open_each
@@ -18,7 +19,8 @@ from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.turn_list import Section, TurnList, found_sections, rows_of_session
+from inspector.tui.tabs import TABS, SheetTab
+from inspector.tui.turn_list import Section, TurnList, flow_groups, found_sections, rows_of_session
 from inspector.tui.turns_screen import LARGE, READABLE, TurnsScreen
 from tests.scenes.app import page, told, until
 from tests.scenes.recordings import ASKS, asked, chat, exchange, lines
@@ -103,6 +105,22 @@ async def test_a_row_is_there_before_its_file_was_read_and_opens_by_enter() -> N
         await read(app, pilot)
         assert isinstance(app.screen, TurnsScreen)
         assert "COMPLETE" in page(app)
+
+
+@pytest.mark.parametrize("tab", TABS, ids=[tab.name for tab in TABS])
+async def test_the_key_of_a_tab_opens_the_turn_of_the_row_at_it(tab: SheetTab, folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        listed = await read(app, pilot)
+        await pilot.press("down")
+        row = listed.current_row
+        await pilot.press(tab.key)
+        assert isinstance(app.screen, SessionScreen)
+        assert (app.screen.opened.paths, app.screen.step) == (row.paths, row.step)
+        assert app.screen.open_tab == tab.name
+        await pilot.press("q")
+        assert isinstance(app.screen, TurnsScreen)
+        assert listed.current_row is row
 
 
 async def test_a_broken_file_shows_its_error_and_hides_no_other() -> None:
@@ -328,6 +346,18 @@ async def test_sessions_of_one_name_are_told_apart_by_their_files(tmp_path: Path
             assert said in shown
         assert "three · " not in shown
         assert {row.name for row in listed_rows(listed)} == {"Make a plan", "Say hello"}  # filters know the name alone
+
+
+@pytest.mark.parametrize(("most", "wanted"), [
+    (3, ["9 turns in 2 sessions + 4 rows", "5 need attention · 1 CUT", "2 HELD · 2 BLOCKED"]),
+    (2, ["9 turns in 2 sessions + 4 rows", "5 need attention"]), (1, ["9 turns in 2 sessions + 4 rows"]),
+])
+def test_how_many_turns_need_attention_is_never_left_out_for_a_count_of_what_was_left_out(
+    most: int, wanted: list[str]
+) -> None:
+    groups = [(Span("9 turns in 2 sessions + 4 rows"),), (Span("5 need attention"),)]
+    verdicts = [(Span(text),) for text in ("1 CUT", "2 HELD", "2 BLOCKED")]
+    assert [text_of(row) for row in flow_groups(groups, verdicts, 26, most)] == wanted
 
 
 async def test_several_files_are_the_same_table(folder: Path) -> None:

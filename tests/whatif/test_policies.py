@@ -24,7 +24,7 @@ from inspector.sessions import open_paths
 from inspector.whatif import policies_lines, policies_report
 from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_run import tune
-from inspector.whatif.policies import DECISIONS, Matrix, matrix
+from inspector.whatif.policies import DECISIONS, Decision, Matrix, matrix
 from inspector.whatif.policies_lines import step_at
 from inspector.whatif.tree import branch
 from loop_core.turn.continuation import SeamRule
@@ -369,7 +369,7 @@ def test_the_document() -> None:
 
 
 @pytest.mark.parametrize(("width", "seen", "column"), [
-    (76, 7, 10), (79, 7, 10), (153, 7, 21), (400, 7, 21), (56, 5, 10),
+    (76, 7, 10), (79, 7, 10), (153, 7, 21), (400, 7, 25), (56, 5, 10),
 ])
 def test_a_row_has_as_many_policies_as_fit(width: int, seen: int, column: int) -> None:
     made = matrix(sample("01"))
@@ -393,6 +393,19 @@ def test_where_there_is_room_the_words_stand_in_full() -> None:
     made = matrix(sample("01"))
     assert "ran cut" in text_of(policies_lines.row(made, 1, (0, 0), policies_lines.layout(made, 80, 0)))
     assert "ran a cut call" in text_of(policies_lines.row(made, 1, (0, 0), policies_lines.layout(made, 160, 0)))
+
+
+@pytest.mark.parametrize("column", [10, 16, 21, 22, 25])
+@pytest.mark.parametrize("decision", DECISIONS, ids=[decision.word for decision in DECISIONS])
+def test_a_word_never_reaches_the_next_column(decision: Decision, column: int) -> None:
+    made = matrix(sample("01"))
+    cell = made.rows[1][0]._replace(decision=decision)
+    alike = replace(made, rows=(made.rows[0], (cell,) * 7))
+    laid = policies_lines.layout(made, 6 + 7 * column, 0)
+    row = text_of(policies_lines.row(alike, 1, None, laid))
+    words = {row[at : at + laid.column] for at in range(laid.label, len(row), laid.column)}
+    assert len(words) == 1
+    assert words.pop().strip() in (policies_lines.short_word(cell), decision.word, f"{decision.word} x0")
     assert text_of(policies_lines.names(made, policies_lines.layout(made, 160, 0))[0]).split() == ["turn", *NAMES]
 
 

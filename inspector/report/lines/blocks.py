@@ -79,4 +79,5 @@ def file_names(paths: Collection[str]) -> Mapping[str, str]:
         common = commonpath([dirname(path) for path in paths]) if len(paths) > 1 else ""
     except ValueError:  # relative and absolute paths have no common folder
         common = ""
-    return {path: relpath(path, common) if common else path for path in paths}
+    share = common != dirname(common)  # a path without its root would look as if it were below the working folder
+    return {path: relpath(path, common) if share else path for path in paths}

@@ -190,7 +190,7 @@ def call(
     title: Line = (
         Span(f"{glyph} {verdict.admission.value.upper()} ", role), safe(made.name or "unnamed", Tone.STRONG),
         Span(f"  {short_why(verdict)}", role), *((Span(f"  {RAN_IT}", Tone.ERROR),) if ran else ()), *_where(facts),
-        *((Span("  ▶ here", Tone.HERE),) if here else ()),
+        *((Span(f"  ▶{glyphs.UNBROKEN}here", Tone.HERE),) if here else ()),
     )
     lines = [title, *_arguments(verdict)]
     lines.append(field("parser", *_parser(verdict)))

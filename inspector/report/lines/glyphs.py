@@ -74,6 +74,8 @@ ADMISSION: Mapping[Admission, tuple[str, Tone]] = {
     Admission.REJECTED: ("⊘", Tone.WARN),
 }
 
+UNBROKEN = "\u00a0"
+"""A space at which no line is broken."""
 ASCII: Mapping[str, str] = {
     **{row.glyph: row.ascii for row in ROWS},
     "▶": ">", "◀": "<", "▷": ">", "→": ">", "▸": ">", "▾": "v", "↺": "^", "●": "*", "○": ".", "◇": "o", "◌": "o",
@@ -81,6 +83,7 @@ ASCII: Mapping[str, str] = {
     "░": ".", "▒": ":", "▓": "%",
     "│": "|", "┃": "#", "┆": ":", "─": "-", "═": "=", "━": "=", "├": "+", "└": "+",
     "·": "-", "…": "...", "–": "-", "−": "-", "×": "x", "≥": ">=", "⚠": "!", "⏎": "\\n", "⌫": "bksp", "␛": "^[",
+    UNBROKEN: " ",
 }
 """The program's glyphs -> ASCII. Most keep their width, so that columns stay aligned."""
 
