@@ -30,7 +30,7 @@ from inspector.sessions import open_paths, redact
 from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.native import session_bytes
 from inspector.sessions.recording import Exchange
-from inspector.sessions.thread import number_of
+from inspector.sessions.thread import response_number
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity, TransportEnd
@@ -328,7 +328,7 @@ def _origin(view: View, turn: TurnFacts) -> str:
         place = f"{file}, {where}" if file not in ("", "-") else where
         return (f"Found in {count_of(len(asked), 'LIVE answer')} of {redact.url(asked[0].url)} "
                 f"({Path(asked[0].path).name}), asked again from a step of {place}.")
-    first, last = number_of(used[0].index), number_of(used[-1].index)
+    first, last = response_number(used[0].index), response_number(used[-1].index)
     where += f", response {first}" if len(used) == 1 else f", responses {first} to {last}"
     return f"Found in {file}, {where}." if file not in ("", "-") else f"Found in {where}."
 

@@ -21,7 +21,7 @@ from inspector.report.lines.steps import end_words
 from inspector.report.run_answers import branch_files, cut_again, fidelity_of, settings_words
 from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
-from inspector.sessions.thread import number_of
+from inspector.sessions.thread import response_number
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity
@@ -115,7 +115,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
         tuple(_response(facts) for facts in answers))
     timed = [(index, time_phrases(view.responses[index].exchange)) for index in turn.responses]
     if any(phrases for _, phrases in timed):
-        yield Items(tuple(f"response {number_of(index)}: {', '.join(phrases)}" for index, phrases in timed if phrases))
+        yield Items(tuple(f"response {response_number(index)}: {', '.join(phrases)}" for index, phrases in timed if phrases))
     for facts in answers:
         yield from _calls(facts, ran_calls(turn.findings, facts.index))
     yield from _deciding_bytes(view, turn)
@@ -135,7 +135,7 @@ def _response(facts: ResponseFacts) -> tuple[str, ...]:
     used = response.usage.output_tokens if response.usage else None
     cap = facts.exchange.request.max_tokens if facts.exchange.request else None
     tokens = "not reported" if used is None else f"{used:,}"
-    name = facts.name if facts.is_made else number_of(facts.index)
+    name = facts.name if facts.is_made else response_number(facts.index)
     return (
         f"{name} ({facts.exchange.api}, {facts.exchange.profile.name})",
         "absent" if stop.raw is None else f'"{stop.raw}"',

@@ -17,7 +17,7 @@ from inspector.report.lines.blocks import Block
 from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, join_groups, paragraphs, safe, text_of
 from inspector.sessions import redact
-from inspector.sessions.thread import number_of
+from inspector.sessions.thread import response_number
 from loop_core.client.streaming import PendingSeam, coming_segment
 from loop_core.turn.continuation import JoinedText, Seam, Segment
 from loop_core.turn.seam import join
@@ -144,7 +144,7 @@ class Streams:
             lines += [(gutter, *line) for line in seam_lines(self._seam, self._rule)]
         lines.append((gutter, *join_groups([
             (Span(f"segment {len(self._segments) + 1}", Tone.STRONG),), (Span("still coming", Tone.WARN),),
-            (Span(f"response {number_of(self.flow.number)}", Tone.DIM),)])))
+            (Span(f"response {response_number(self.flow.number)}", Tone.DIM),)])))
         return lines
 
     def _response(self) -> Growing:
@@ -164,7 +164,7 @@ class Streams:
 
     def _wire(self) -> Growing:
         self._text.reset()
-        told: list[Line] = [(Span(f"Response {number_of(self.flow.number)}, its bytes as they come", Tone.STRONG),)]
+        told: list[Line] = [(Span(f"Response {response_number(self.flow.number)}, its bytes as they come", Tone.STRONG),)]
         told += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM))
                  for name, value in redact.headers(list(self.flow.headers))]
         return Growing([*told, EMPTY], "")

@@ -23,7 +23,7 @@ from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, fiel
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import open_paths, redact
 from inspector.sessions.recording import TurnRecord
-from inspector.sessions.thread import number_of
+from inspector.sessions.thread import response_number
 from loop_core.client.address import Server
 from loop_core.client.exchange import LiveResponse
 from loop_core.client.mask import Mask
@@ -128,7 +128,7 @@ def _waits(driver: Driver, key: Keys) -> Line:
 
 def _asking(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
-    number = 1 if flow is None else number_of(flow.number)
+    number = 1 if flow is None else response_number(flow.number)
     return (Span(f"{GLYPH} ASKED", Tone.WARN), Span("  "), Span(f"request {number} was sent, no answer yet"),
             *_silence(driver), *_meanwhile(driver, key))
 
@@ -137,7 +137,7 @@ def _streaming(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
     assert flow is not None  # noqa: S101 - `Driver.on_request` sets it before this phase begins
     return (Span(f"{GLYPH} STREAMING", Tone.WARN), Span("  "),
-            Span(f"the answer to request {number_of(flow.number)}, HTTP {flow.status}, its tokens not reported yet"),
+            Span(f"the answer to request {response_number(flow.number)}, HTTP {flow.status}, its tokens not reported yet"),
             *_silence(driver), *_meanwhile(driver, key))
 
 
@@ -311,7 +311,7 @@ def exchanges(driver: Driver) -> list[Line]:
     lines: list[Line] = []
     for heard in driver.live.responses[-1]:
         if heard.status is None or heard.status >= 400:
-            lines.append((Span("╳ ", Tone.WARN), Span(f"request {number_of(heard.ask.number)}", Tone.STRONG),
+            lines.append((Span("╳ ", Tone.WARN), Span(f"request {response_number(heard.ask.number)}", Tone.STRONG),
                           safe(f"  {why_none(heard)}", Tone.DIM, 160)))
     if driver.live.phase is Phase.RETRYING and lines:
         lines.append((Span("  "), Span(f"sent again in {driver.live.seconds_left:.0f} s", Tone.WARN)))
@@ -341,7 +341,7 @@ def under_way(flow: Flow) -> list[Line]:
 
 def head_of(flow: Flow) -> list[Line]:
     """The first lines about an answer that is still arriving."""
-    parts = [(Span(f"Response {number_of(flow.number)}", Tone.TITLE),), (Span("still coming", Tone.WARN),)]
+    parts = [(Span(f"Response {response_number(flow.number)}", Tone.TITLE),), (Span("still coming", Tone.WARN),)]
     if flow.status is not None:
         parts.append((Span(f"HTTP {flow.status}"),))
     parts.append((Span("tokens are reported at its end", Tone.DIM),))

@@ -20,7 +20,7 @@ from inspector.report.row_counts import count_rows
 from inspector.report.run_answers import branch_files, cut_again, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
-from inspector.sessions.thread import number_of
+from inspector.sessions.thread import response_number
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity, Step
@@ -216,7 +216,7 @@ def _turn(
         yield from _response(facts, findings.get(index, []), ran_calls(turn.findings, index), live)
     for index in indices:
         for where, words in view.responses[index].handovers:
-            yield f"  seam inside response {number_of(index)} at character {where}: fallback, {one_line(words)}"
+            yield f"  seam inside response {response_number(index)} at character {where}: fallback, {one_line(words)}"
     for seam in turn.joined_text.seams:
         # Text that a seam removed is quoted, so that a reader can check that the merged text lost nothing genuine.
         left_out = [text for text in (seam.cut, *(text for _, text in seam.removals)) if text]

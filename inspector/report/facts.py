@@ -25,7 +25,7 @@ from inspector.report.findings import (
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions import evidence_places
 from inspector.sessions.recording import Exchange, Input, Link, TurnPlace, TurnRecord
-from inspector.sessions.thread import number_of
+from inspector.sessions.thread import response_number
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import JoinedText, Seam
@@ -104,10 +104,10 @@ class ResponseFacts:
     def name(self) -> str:
         """The name of the response: its number, or the step of a simulation."""
         if self.live and not self.simulated:
-            return f"LIVE response {number_of(self.index)}"
+            return f"LIVE response {response_number(self.index)}"
         if self.index < 0:
             return f"SIMULATED response of step {self.step + 1}"
-        return f"{'SIMULATED ' if self.simulated else ''}response {number_of(self.index)}"
+        return f"{'SIMULATED ' if self.simulated else ''}response {response_number(self.index)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -373,7 +373,7 @@ def next_act(
     links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict], may_follow: Sequence[int] = ()
 ) -> str:
     """What the agent did after the answer at a position of its turn; with `last` no request is known to continue it."""
-    unclear = f"whether response {number_of(may_follow[0])} goes on from it is not known" if may_follow else ENDS
+    unclear = f"whether response {response_number(may_follow[0])} goes on from it is not known" if may_follow else ENDS
     went_on = unclear if last else "went on to a new turn"
     if position + 1 < len(links):
         place = links[position + 1].place

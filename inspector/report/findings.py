@@ -17,7 +17,7 @@ from inspector.replay.token_counts import impossible, text_bytes
 from inspector.sessions import evidence_places
 from inspector.sessions.reasons import is_unrecorded, why_missing
 from inspector.sessions.recording import Exchange, Link, Recording, TurnPlace, TurnRecord, common_beginning
-from inspector.sessions.thread import number_of
+from inspector.sessions.thread import response_number
 from inspector.sessions.wordings import cut_result, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.classify import Judgement
@@ -159,7 +159,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         told = Finding(evidence_places.IMPOSSIBLE, Severity.WARNING, message)
         yield ReportedFinding(evidence_places.finding(exchange, told), link.index, turn)
     if link.ambiguous:
-        others = ", ".join(str(number_of(index)) for index in link.ambiguous)
+        others = ", ".join(str(response_number(index)) for index in link.ambiguous)
         message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"
         finding = Finding("thread.ambiguous", Severity.INFO, message, At(ExchangePart.REQUEST))
         yield ReportedFinding(finding, link.index, turn)
@@ -189,7 +189,7 @@ def _ran(
     """Findings about what the recorded agent did with held calls; a result that is no error shows that it ran one."""
     stop = case.judgements[index].stop
     for verdict, answer, child in _answered_calls(case, index, children, late):
-        where = f"request of response {number_of(child)}" if child is not None else "recording"
+        where = f"request of response {response_number(child)}" if child is not None else "recording"
         name = verdict.call.name or "without a name"
         ran = f"the recorded agent ran {name}"
         if _refuses(answer):
@@ -322,7 +322,7 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
     decided = _waiting_for(replay, turn)
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
     place = links[after].place.value if after < len(links) else "request"
-    when = "" if reached is None else f" after response {number_of(reached)}"
+    when = "" if reached is None else f" after response {response_number(reached)}"
     message = f"our machine {decided}{when}; the recorded agent went on with a {place}"
     yield ReportedFinding(Finding(ANOTHER_WAY, Severity.WARNING, message), reached, turn.record.id)
 

@@ -7,7 +7,7 @@ from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
 from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
-from inspector.sessions.thread import number_of
+from inspector.sessions.thread import response_number
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
@@ -99,7 +99,7 @@ def asking(look: JudgedTurn) -> str:
     told = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
     after = "no later answer of this turn is recorded"
     if look.may_follow:
-        number = number_of(look.may_follow[0])
+        number = response_number(look.may_follow[0])
         after = f"whether response {number} comes next is not known: its request fits several answers"
     return f"; the answer is whole and asks for {told}, and {after}"
 

@@ -29,7 +29,7 @@ from inspector.sessions.recording import (
     UnreadableError,
     cut_behind,
 )
-from inspector.sessions.thread import number_of
+from inspector.sessions.thread import response_number
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits
 from loop_core.values import ToolResultPart, TransportEnd
@@ -382,5 +382,5 @@ def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:
     """The notice about a repeated request: the result of its first attempt, and the wait."""
     why = f"HTTP {status}" if status is not None else problem
-    which = f"response {number_of(entry)}"
+    which = f"response {response_number(entry)}"
     return f"{which}: {why}; {text}" if why else f"{which}: {text}"

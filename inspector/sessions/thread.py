@@ -26,7 +26,7 @@ from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from loop_core.values import Request
 
 
-def number_of(index: int) -> int:
+def response_number(index: int) -> int:
     """The number of a response for people, who count everything from 1; a document for programs holds its index."""
     return index + 1
 
