@@ -23,22 +23,23 @@ from inspector.web.browser import BrowserClaims, Entrance
 from inspector.web.tab import GRACE, SCHEMES, Tab
 
 MOST_BYTES = 4 << 20
-"""The most bytes of one frame from a tab; pasted text arrives in one frame."""
+"""The largest size in bytes of one frame from a page; pasted text arrives in one frame."""
 PLACE = "LOOP_INSPECTOR_PLACE"
-"""The environment variable that tells a new process where to begin (`inspector.tui.session_files`)."""
+"""The environment variable with the place in the session at which a new process begins
+(`inspector.tui.session_files`)."""
 HEAD_WAIT = 10.0
-"""Seconds within which the head of a request has to be there."""
+"""The number of seconds within which the head of a request must arrive."""
 PATIENCE = 3.0
-"""Seconds that a tab waits for a place: a page that is loaded again leaves its old one only now."""
+"""The number of seconds that a page waits for a free place; a reloaded page connects before its old one leaves."""
 STALLED = 20.0
-"""Seconds after which a process that takes no input is given up."""
+"""The number of seconds after which a process that reads no input, or a browser that reads no output, is given up."""
 PING = 15.0
-"""Seconds between pings on a WebSocket; without an answer the browser counts as gone."""
+"""The number of seconds between pings on a WebSocket. A browser that does not answer a ping counts as gone."""
 EXPIRED = 4001
-"""The close code of a page whose token has expired: `page.js` says so."""
+"""The close code of a page's WebSocket if the token has expired; `page.js` reports it to the user."""
 SERVER_ENDED = "the server has ended; inspector serve starts it again, under another address"
 NO_CURSOR = b"\x1b[?25l"
-"""Hides the cursor until the app has drawn itself."""
+"""The escape sequence that hides the cursor until the app has drawn itself."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Tell = Callable[[str], None]
@@ -50,22 +51,22 @@ class AppServer:
     def __init__(self, argv: Sequence[str], entrance: Entrance, *, title: str, most: int, tell: Tell,
                  environment: Mapping[str, str] | None = None, idle: float = 0.0,
                  clock: Callable[[], float] = time.monotonic) -> None:
-        """`idle` is how many seconds a tab lives without a browser."""
+        """`idle` is the number of seconds that a tab without a browser is kept."""
         self._argv, self._entrance, self._title, self._most = argv, entrance, title, most
         self._tell, self._environment = tell, environment or {}
         self._idle, self._clock = idle, clock
-        self._places_left: deque[tuple[str, str]] = deque(maxlen=most)
-        """The names of the tabs that ended for want of a browser, and where they were."""
-        self._was_left = asyncio.Event()
-        self._left: dict[Tab, asyncio.TimerHandle] = {}
-        """The tabs that no browser shows, the last one left at the end, and what ends them."""
+        self._ended_tabs: deque[tuple[str, str]] = deque(maxlen=most)
+        """The names of the tabs that ended because no browser returned, each with its place in the session."""
+        self._tab_left = asyncio.Event()
+        self._unshown_tabs: dict[Tab, asyncio.TimerHandle] = {}
+        """Tab that no browser shows -> the timer that ends it; the tab that was left last comes last."""
         self.trouble = Sparing(tell)
         """Reports malformed requests, and connections for which there is no room."""
         self.cookie = "loop-inspector"
-        """The cookie's name. Browsers share cookies between all ports of a host, so the name contains the port."""
+        """The cookie's name, to which `run` adds the port, since browsers share cookies between all ports of a host."""
         self._places = asyncio.Semaphore(most)
         self.tabs: dict[Tab, asyncio.Task[None]] = {}
-        """Every process, and the task that sees it out."""
+        """Tab with a process -> the task that ends the process and frees the tab's place."""
         self._closing = False
 
     def application(self) -> web.Application:
@@ -78,12 +79,12 @@ class AppServer:
             web.get("/static/{name}", self._file),
             web.get(f"/ws/{{scheme:{'|'.join(SCHEMES)}}}", self._socket, allow_head=False),
             web.get(f"/ws/{{scheme:{'|'.join(SCHEMES)}}}/{{name:[0-9a-f]{{32}}}}", self._socket, allow_head=False),
-            # aiohttp would call it for HEAD too, and a file is given once
+            # not for HEAD, which aiohttp would allow: a file can be taken only once
             web.get("/download/{key}", self._download, allow_head=False),
         ])
         return app
 
-    # -- the door ------------------------------------------------------------------------------------------------
+    # -- access control ------------------------------------------------------------------------------------------
 
     @web.middleware
     async def _door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -105,7 +106,7 @@ class AppServer:
         if self._entrance.from_elsewhere(claims):
             response = web.Response(text=browser.ONWARD, content_type="text/html")
         else:
-            # the address with the token leaves the history
+            # the redirect keeps the address with the token out of the browser's history
             response = web.Response(status=303, headers={"Location": "/"})
         if claims.token is not None:
             response.set_cookie(self.cookie, self._entrance.cookie, httponly=True, samesite="Strict", path="/",
@@ -121,7 +122,7 @@ class AppServer:
         found = browser.FILES.get(request.match_info["name"])
         if found is None:
             raise web.HTTPNotFound
-        # kept, but asked for again each time (RFC 9111): after an update no file is old
+        # the browser revalidates its copy each time (RFC 9111), so that no file is outdated after an update
         return web.FileResponse(found.place, headers={"Content-Type": found.content_type, "Cache-Control": "no-cache"})
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
@@ -129,7 +130,7 @@ class AppServer:
         for tab in self.tabs:
             name = tab.files.take(key)
             if name is not None:
-                return await _handed_over(request, tab, key, name)
+                return await _send_file(request, tab, key, name)
         raise web.HTTPNotFound(text="404: there is no such file, or it was taken already\n")
 
     # -- a tab ---------------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class AppServer:
             return socket
         if again is not None:
             await self._session_again(again, socket, request)
-        # no process has the place, so it is given back here
+        # no process was started, so nothing else frees the place
         elif self._closing or not await self._session(socket, request):
             self._places.release()
         return socket
@@ -167,16 +168,16 @@ class AppServer:
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE / 2):
                 while self._idle and any(tab.name == name != "" and not tab.over.is_set() for tab in self.tabs):
-                    own = next((tab for tab in self._left if tab.name == name), None)
+                    own = next((tab for tab in self._unshown_tabs if tab.name == name), None)
                     if own is not None:
-                        return self._taken_back(own)
-                    self._was_left.clear()
-                    await self._was_left.wait()
-        if any(each == name != "" for each, _ in self._places_left) and not self._places.locked():
+                        return self._take_back(own)
+                    self._tab_left.clear()
+                    await self._tab_left.wait()
+        if any(each == name != "" for each, _ in self._ended_tabs) and not self._places.locked():
             await self._places.acquire()
-            return None  # its own tab has ended: it begins where that was, and not in the tab of another page
-        while not self._left:
-            place, other = asyncio.ensure_future(self._places.acquire()), asyncio.ensure_future(self._was_left.wait())
+            return None  # its own tab has ended: a new one begins at its place, not another page's tab
+        while not self._unshown_tabs:
+            place, other = asyncio.ensure_future(self._places.acquire()), asyncio.ensure_future(self._tab_left.wait())
             try:
                 await asyncio.wait({place, other}, return_when=asyncio.FIRST_COMPLETED)
             except asyncio.CancelledError:
@@ -188,11 +189,11 @@ class AppServer:
                 taken = place.done() or not place.cancel()
             if taken:
                 return None
-            self._was_left.clear()
-        return self._taken_back(next(reversed(self._left)))
+            self._tab_left.clear()
+        return self._take_back(next(reversed(self._unshown_tabs)))
 
-    def _taken_back(self, tab: Tab) -> Tab:
-        self._left.pop(tab).cancel()
+    def _take_back(self, tab: Tab) -> Tab:
+        self._unshown_tabs.pop(tab).cancel()
         return tab
 
     async def _session(self, socket: web.WebSocketResponse, request: web.Request) -> bool:
@@ -217,10 +218,10 @@ class AppServer:
     def _place_left(self, name: str) -> str:
         """The place in the session of this page's ended tab, else of the tab that ended last; empty if no tab has
         ended."""
-        left = next((each for each in self._places_left if each[0] == name != ""), None)
-        left = left or (self._places_left[-1] if self._places_left else ("", ""))
-        if left in self._places_left:
-            self._places_left.remove(left)
+        left = next((each for each in self._ended_tabs if each[0] == name != ""), None)
+        left = left or (self._ended_tabs[-1] if self._ended_tabs else ("", ""))
+        if left in self._ended_tabs:
+            self._ended_tabs.remove(left)
         return left[1]
 
     async def _session_again(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
@@ -232,8 +233,8 @@ class AppServer:
         await self._show_until_end(tab, socket, request)
 
     async def _show_until_end(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
-        """Shows the tab until its process ends, which closes the socket, or until the browser leaves, after which the
-        process waits a while for it."""
+        """Shows the tab until its process ends, which closes the socket, or until the browser leaves; then the process
+        is kept for a while, in case the browser returns."""
         closing = asyncio.create_task(self._ends_socket(tab, request, socket))
         entrance, gone = self._entrance, False
         expiring = asyncio.create_task(self._expires(entrance, request, socket))
@@ -246,11 +247,11 @@ class AppServer:
                 with suppress(TimeoutError, ConnectionError):
                     async with asyncio.timeout(STALLED):
                         await tab.detach()
-                self._left[tab] = asyncio.get_running_loop().call_later(self._idle, self._ends_idle, tab)
-                self._was_left.set()
+                self._unshown_tabs[tab] = asyncio.get_running_loop().call_later(self._idle, self._ends_idle, tab)
+                self._tab_left.set()
             else:
                 tab.over.set()
-                await asyncio.shield(closing)  # a cancelled request must not cancel the end of the tab
+                await asyncio.shield(closing)  # a cancelled request must not keep the tab from ending
 
     async def _expires(self, entrance: Entrance, request: web.Request, socket: web.WebSocketResponse) -> None:
         """Closes a page when the token that admitted it expires. Its tab stays for a page with a new token."""
@@ -261,7 +262,7 @@ class AppServer:
     def _ends_idle(self, tab: Tab) -> None:
         """Ends a tab to which no browser returned; the next tab begins at its place in the session."""
         if tab.place:
-            self._places_left.append((tab.name, tab.place))
+            self._ended_tabs.append((tab.name, tab.place))
         tab.over.set()
 
     async def _ends_socket(self, tab: Tab, request: web.Request, socket: web.WebSocketResponse) -> None:
@@ -272,9 +273,9 @@ class AppServer:
         await _dismiss(request, socket, tab.last_words or (SERVER_ENDED if self._closing else ""), WSCloseCode.OK)
 
     async def _see_out(self, tab: Tab) -> None:
-        """Waits until a tab's process ends or is to be ended, ensures that it ends, and frees its place."""
+        """Waits until a tab's process has ended or is to end, ensures that it ends, and frees its place."""
         await tab.over.wait()
-        ending = self._left.pop(tab, None)
+        ending = self._unshown_tabs.pop(tab, None)
         if ending is not None:
             ending.cancel()
         try:
@@ -300,7 +301,7 @@ async def _with_headers(request: web.Request, response: web.StreamResponse) -> N
     response.headers["Server"] = browser.HEADERS["Server"]  # aiohttp has set its own name and version
 
 
-async def _handed_over(request: web.Request, tab: Tab, key: str, name: str) -> web.StreamResponse:
+async def _send_file(request: web.Request, tab: Tab, key: str, name: str) -> web.StreamResponse:
     """Sends a file as a download. A file that is cut short ends the download with an error, so it does not look
     complete."""
     response = web.StreamResponse(headers={
@@ -362,7 +363,7 @@ async def _dismiss(request: web.Request, socket: web.WebSocketResponse, text: st
                 await socket.send_json(["said", text])
             await socket.close(code=code)
     except (TimeoutError, ConnectionError, asyncio.CancelledError):
-        # aiohttp lets all who write to a socket wait for one future: a write that was given up cancels the others.
+        # In aiohttp all writers of a socket wait for one future, so a cancelled write cancels the others.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
@@ -377,7 +378,7 @@ def _cells(request: web.Request, name: str, otherwise: int) -> int:
         return otherwise
 
 
-# -- running it ------------------------------------------------------------------------------------------------------
+# -- running the server ----------------------------------------------------------------------------------------------
 
 
 async def run(

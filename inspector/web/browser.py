@@ -28,7 +28,7 @@ class PageFile(NamedTuple):
     content_type: str
 
 
-# Found without loading it: textual_serve imports its server.
+# The folder is found without importing `textual_serve`, which would import its server.
 _OURS, _THEIRS = (Path(next(iter(find_spec(package).submodule_search_locations))) / "static"  # type: ignore[arg-type,union-attr]
                   for package in ("inspector.web", "textual_serve"))
 FILES: Mapping[str, PageFile] = {
@@ -40,10 +40,10 @@ FILES: Mapping[str, PageFile] = {
     "mono.ttf": PageFile(_THEIRS / "fonts" / "RobotoMono-VariableFont_wght.ttf", "font/ttf"),
     "mono-italic.ttf": PageFile(_THEIRS / "fonts" / "RobotoMono-Italic-VariableFont_wght.ttf", "font/ttf"),
 }
-"""Name under `/static/` -> file."""
+"""Name under `/static/` -> the file that is served."""
 
 HEADERS: Mapping[str, str] = {
-    # Styles may stand in the page because xterm.js writes its own; a script may not. 'self' is the WebSocket too.
+    # Styles within the page are allowed, because xterm.js inserts some; scripts are not. 'self' includes the WebSocket.
     "Content-Security-Policy":
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; img-src 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -56,7 +56,7 @@ HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Server": "loop-inspector",
 }
-"""The headers of every answer, also of a refusal."""
+"""The headers of every answer, including refusals."""
 
 
 def page(title: str) -> str:
@@ -66,8 +66,8 @@ def page(title: str) -> str:
 
 ONWARD = """<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">
 <title>Loop Inspector</title>"""
-"""Leads from the address with the token to the one without, as our own page: a browser that came here from another site
-would send no strict cookie after a redirect."""
+"""A page that loads the address without the token. It replaces a redirect for a browser that comes from another site,
+which would send no strict cookie after a redirect."""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -98,12 +98,12 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-# -- What a tab says over its WebSocket, as values. Pure; whatever is malformed is refused, with what was expected ---
-# The frames are those that textual-serve's page sends: a JSON array of a word and what belongs to it.
+# -- Frames that a page sends over its WebSocket, as values. A malformed frame is refused with what was expected -----
+# A frame is the one that textual-serve's page sends: a JSON array of a word and perhaps a value.
 
 
 MOST_CELLS = 2_000
-"""Columns or rows; a browser shows fewer, and the app draws every cell."""
+"""The largest number of columns or rows. A browser shows fewer, and the app would draw every cell."""
 
 
 class FrameError(LoopError):
@@ -117,7 +117,7 @@ class InputFrame(NamedTuple):
 
 
 class SizeFrame(NamedTuple):
-    """Cells of the terminal."""
+    """The size of the terminal in cells."""
 
     width: int
     height: int
@@ -154,7 +154,7 @@ def frame_of(text: str) -> Frame:
 
 
 def cells(value: Any, name: str) -> int:
-    """A number of columns or rows, at most the number that is drawn.
+    """A number of columns or rows, at most `MOST_CELLS`.
 
     Raises:
         FrameError: it is not a positive whole number.
@@ -179,16 +179,16 @@ def _size_frame(value: Any) -> SizeFrame:
 FRAMES: Mapping[str, Callable[[Any], Frame]] = {
     "stdin": lambda value: InputFrame(_text(value, "stdin").encode("utf-8", "replace")),
     "resize": _size_frame,
-    "ping": lambda value: PingFrame(_text(value, "ping")[:64]),  # it is sent back, so it is bounded
+    "ping": lambda value: PingFrame(_text(value, "ping")[:64]),  # bounded, because the server sends it back
     "focus": lambda value: FocusFrame(True),
     "blur": lambda value: FocusFrame(False),
 }
-"""Word -> how its value is read."""
+"""Word of a frame -> the function that makes a frame of the value after it."""
 
 
-# -- Which requests may come in: Host and Origin, the token of the printed address, its cookie -----------------------
-# A browser sends requests for any page that it shows, so where a request comes from is looked at before who sends it:
-# a name that was rebound to this machine shows in Host, a page of another site in Origin and Sec-Fetch-Site.
+# -- Access control: Host and Origin, the token of the printed address, its cookie -----------------------------------
+# A browser sends requests for any page that it shows, so the origin of a request is checked before its token or cookie.
+# Host shows a name that was rebound to this machine; Origin and Sec-Fetch-Site show a page of another site.
 
 
 OWN_SITE = ("same-origin", "none")
@@ -204,17 +204,17 @@ class EntryRefusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrowserClaims:
-    """The headers of a request that access control reads; None is a header that is absent."""
+    """The facts of a request that access control reads; None stands for an absent header."""
 
     hosts: tuple[str, ...]
     origin: str | None = None
     site: str | None = None
-    """Sec-Fetch-Site, which a page cannot forge."""
+    """The header Sec-Fetch-Site, which a page cannot forge."""
     cookie: str | None = None
     token: str | None = None
     websocket: bool = False
     now: float = 0.0
-    """When it came, in seconds of the clock that `Entrance.until` goes by."""
+    """The time of the request, in seconds of the same clock as `Entrance.until`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -225,13 +225,13 @@ class Entrance:
     token: str
     cookie: str
     exposed: bool = False
-    """Whether it listens beyond this machine: an address is then as good a Host as a loopback one."""
+    """Whether the server listens beyond this machine. Then Host may be any IP address, not only a loopback one."""
     name: str = ""
-    """The name that it listens on."""
+    """The host name on which the server listens."""
     encrypted: bool = False
-    """Whether it has a certificate: its page is then one of https."""
+    """Whether the server has a certificate, so that its page has an https address."""
     until: float = inf
-    """When token and cookie expire."""
+    """The time at which token and cookie expire, in seconds of the server's clock."""
 
     def refusal(self, claims: BrowserClaims) -> EntryRefusal | None:
         """Why this request is refused; None if it is admitted."""
@@ -253,7 +253,7 @@ def _own_host(entrance: Entrance, claims: BrowserClaims) -> bool:
 
 def _own_origin(entrance: Entrance, claims: BrowserClaims) -> bool:
     if claims.origin is None:
-        return not claims.websocket  # browsers always send it for a WebSocket (RFC 6455 section 4.1), not for a page
+        return not claims.websocket  # browsers send Origin with every WebSocket (RFC 6455 section 4.1)
     return claims.origin.lower() == f"http{'s' if entrance.encrypted else ''}://{claims.hosts[0]}".lower()
 
 
@@ -281,12 +281,13 @@ RULES: tuple[tuple[Callable[[Entrance, BrowserClaims], bool], EntryRefusal], ...
     (_has_key, EntryRefusal(403, "the token is missing; open the address that the server printed")),
     (_in_time, EntryRefusal(403, "the token has expired; SIGUSR1 makes the server print an address with a new one")),
 )
-"""Conditions in order, each with the refusal if it does not hold."""
+"""The conditions that a request must meet, in the order in which they are tested, each with the refusal if it is not
+met."""
 
 
 def _same(value: str | None, expected: str) -> bool:
     """Whether two values are equal, compared in constant time."""
     if value is None:
         return False
-    # of texts it takes ASCII only
+    # `compare_digest` takes only ASCII texts, so the texts are encoded
     return hmac.compare_digest(value.encode("utf-8", "surrogateescape"), expected.encode())

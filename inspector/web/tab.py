@@ -21,28 +21,29 @@ from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
 GRACE = 3.0
-"""Seconds to leave; then it gets SIGTERM, then SIGKILL."""
-MOST_SAID = 4_000
-"""Bytes that are kept of what a process says on standard error; its last words tell why it ended."""
+"""The number of seconds that a process gets to exit by itself, before it gets SIGTERM, then SIGKILL."""
+MOST_TEXT = 4_000
+"""The largest size in bytes of a process's last output on standard error, which tells why the process ended, and of the
+stored place in the session."""
 
 _START = "import os, sys; sys.path[:] = sys.argv.pop(1).split(os.pathsep); from inspector.cli import run; run()"
-# The child finds the modules that the server found, and none in the working directory beside them.
+# The child process has the module path of the server, without the working directory.
 _TERMINAL = ("STY", "TMUX", "VTE_VERSION", "COLORFGBG", "LINES", "WT_SESSION", "KITTY_WINDOW_ID")
-# What tells of the terminal that the server was started in.
+# The environment variables that describe the terminal in which the server was started.
 SCHEMES: Mapping[str, str] = {"dark": "15;0", "light": "0;15"}
-"""What the browser prefers -> COLORFGBG, by which terminals say the same."""
+"""Colour scheme that the browser prefers -> the value of COLORFGBG by which terminals report this scheme."""
 
 
 def command(options: Sequence[str], paths: Sequence[str]) -> list[str]:
     """The command of a tab's process: the app on these paths, in this interpreter."""
-    # `-P`: else Python would look for modules in the working directory first, which may hold anything.
+    # With `-P` Python does not look for modules in the working directory, which may hold anything.
     return [sys.executable, "-P", "-c", _START, os.pathsep.join(sys.path), "view", *options, "--", *paths]
 
 
 WriteBytes = Callable[[bytes], Awaitable[None]]
 WriteText = Callable[[str], Awaitable[None]]
 _MODE = re.compile(rb"\x1b\[\?((?!2026)\d+)[hl]|\x1b\]11;[^\x1b]*\x1b\\")
-"""Output that sets a terminal up: modes, except that of a single frame, and the colour around the cells."""
+"""Matches output that sets up a terminal: modes, except the one of a single frame, and the colour around the cells."""
 
 
 class TabFiles(DownloadManager):
@@ -82,29 +83,30 @@ class Tab(AppService):
         self.files = TabFiles()
         self.over = asyncio.Event()
         self.name = name
-        """What the page that shows it calls itself, so that it finds it again; empty if it does not."""
+        """The name of the page that shows the tab, by which a reloaded page gets the same tab; empty if the page sent
+        none."""
         self.place = ""
-        """Where its user was when the keyboard left it last, as JSON; empty if it did not say."""
+        """The user's place in the session when the page last lost the keyboard, as JSON; empty if none was reported."""
         self._modes: dict[bytes, bytes] = {}
-        self._takes: tuple[WriteBytes, WriteText] | None = (write_bytes, write_str)
-        # textual-serve takes a shell's command line
+        self._writers: tuple[WriteBytes, WriteText] | None = (write_bytes, write_str)
+        # textual-serve expects the command line of a shell
         super().__init__(shlex.join(argv), write_bytes=self._shows, write_str=self._says, close=self._leaves,
                          download_manager=self.files)
         self._argv, self._scheme, self._environment = list(argv), scheme, environment or {}
         self._size = (0, 0)
-        self._words = b""
-        self._hearing: asyncio.Task[None] | None = None
+        self._error_output = b""
+        self._error_reader: asyncio.Task[None] | None = None
 
     @property
     def last_words(self) -> str:
         """The last output on standard error."""
-        return self._words.decode("utf-8", "replace").strip()
+        return self._error_output.decode("utf-8", "replace").strip()
 
     async def on_meta(self, data: bytes) -> None:
         """Stores the place in the session; other messages go to textual-serve."""
         said = json.loads(data)
         if said.get("type") == "place":
-            self.place = json.dumps(said.get("place"))[:MOST_SAID]
+            self.place = json.dumps(said.get("place"))[:MOST_TEXT]
         else:
             await super().on_meta(data)
 
@@ -114,14 +116,14 @@ class Tab(AppService):
     async def _shows(self, data: bytes) -> None:
         for found in _MODE.finditer(data):
             self._modes[found[1] or b"]11"] = found[0]  # the last setting of each mode is the one in force
-        if self._takes is not None:
-            await self._hand_on(self._takes, self._takes[0](data))
+        if self._writers is not None:
+            await self._write_out(self._writers, self._writers[0](data))
 
     async def _says(self, text: str) -> None:
-        if self._takes is not None:
-            await self._hand_on(self._takes, self._takes[1](text))
+        if self._writers is not None:
+            await self._write_out(self._writers, self._writers[1](text))
 
-    async def _hand_on(self, takes: tuple[WriteBytes, WriteText], writing: Awaitable[None]) -> None:
+    async def _write_out(self, takes: tuple[WriteBytes, WriteText], writing: Awaitable[None]) -> None:
         """Writes to the browser. A browser that has left does not end the process; only `over` says that it has
         ended."""
         try:
@@ -130,19 +132,19 @@ class Tab(AppService):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            if self._takes is takes:
-                self._takes = None
+            if self._writers is takes:
+                self._writers = None
 
     async def detach(self) -> None:
         """Notes that no browser shows the tab: its output is discarded."""
-        self._takes = None
+        self._writers = None
         await self.blur()
 
     async def attach(self, write_bytes: WriteBytes, write_str: WriteText, width: int, height: int) -> None:
         """Connects another page to the tab: its terminal is set up again, and everything is drawn again."""
-        self._takes = (write_bytes, write_str)
+        self._writers = (write_bytes, write_str)
         await write_bytes(b"".join(self._modes.values()))
-        await self.set_terminal_size(width, max(1, height - 1) if height > 1 else 2)  # only another size draws it all
+        await self.set_terminal_size(width, max(1, height - 1) if height > 1 else 2)  # a new size redraws all
         await self.set_terminal_size(width, height)
         await self.focus()
 
@@ -163,14 +165,14 @@ class Tab(AppService):
             start_new_session=True,
         )
         told, process.stderr = process.stderr, asyncio.StreamReader()
-        process.stderr.feed_eof()  # textual-serve would keep all of it, and print it as it is
-        self._hearing = asyncio.create_task(self._hear(told))
+        process.stderr.feed_eof()  # else textual-serve would store all of standard error and print it unchanged
+        self._error_reader = asyncio.create_task(self._read_errors(told))
         self._stdin = process.stdin
         return process
 
-    async def _hear(self, stream: asyncio.StreamReader | None) -> None:
+    async def _read_errors(self, stream: asyncio.StreamReader | None) -> None:
         while stream is not None and (data := await stream.read(4096)):
-            self._words = (self._words + data)[-MOST_SAID:]
+            self._error_output = (self._error_output + data)[-MOST_TEXT:]
 
     async def start(self, width: int, height: int) -> None:
         """Starts the process.
@@ -203,7 +205,7 @@ class Tab(AppService):
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE):
                     await super().stop()
-            if self._task is not None:  # it could not even be asked
+            if self._task is not None:  # the request to exit could not be sent in time
                 self._task.cancel()
                 await self._task
         finally:
@@ -214,10 +216,10 @@ class Tab(AppService):
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
                 with suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)  # also to all that it started
+                    os.killpg(process.pid, number)  # its child processes get the signal too
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE / 3):
-                    await _wait_for_end(process, self._hearing)
+                    await _wait_for_end(process, self._error_reader)
                     return
 
 

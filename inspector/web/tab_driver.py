@@ -40,16 +40,16 @@ class TabDriver(WebDriver):
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._write = whole_packets(lambda data: os.write(self.fileno, data))  # type: ignore[assignment]
-        self._painting = Event()
+        self._first_paint = Event()
 
     def start_application_mode(self) -> None:
         """Starts reading input only after the app has lost its first focus: an earlier focus event would be undone."""
         super().start_application_mode()
-        self._app.theme_changed_signal.subscribe(self._app, self._surround)
-        self._surround(self._app.current_theme)
-        self._app.call_later(self._painting.set)
+        self._app.theme_changed_signal.subscribe(self._app, self._set_page_colour)
+        self._set_page_colour(self._app.current_theme)
+        self._app.call_later(self._first_paint.set)
 
-    def _surround(self, theme: Theme) -> None:
+    def _set_page_colour(self, theme: Theme) -> None:
         """Gives the part of the page around the cells the theme's background colour."""
         if theme.background is not None:
             self.write(f"\x1b]11;{theme.background}\x1b\\")
@@ -57,7 +57,7 @@ class TabDriver(WebDriver):
     def stop_application_mode(self) -> None:
         """Stops reading input, even if the reading thread has not started."""
         super().stop_application_mode()
-        self._painting.set()
+        self._first_paint.set()
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
         """Reports the place in the session to the server when the page loses the focus."""
@@ -69,7 +69,7 @@ class TabDriver(WebDriver):
 
     def run_input_thread(self) -> None:
         """Reads input; its end means that the server is gone, so the app exits."""
-        self._painting.wait()
+        self._first_paint.wait()
         super().run_input_thread()
         if not self.exit_event.is_set():
             self._app.post_message(messages.ExitApp())

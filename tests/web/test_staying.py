@@ -18,7 +18,7 @@ LONG = 10_000.0
 async def left(at: Served, count: int = 1) -> None:
     """Waits until the server has seen that so many browsers have gone."""
     async with asyncio.timeout(30):
-        while len(at.server._left) < count:
+        while len(at.server._unshown_tabs) < count:
             await asyncio.sleep(0.01)
 
 
@@ -74,11 +74,11 @@ async def test_one_that_is_shown_again_does_not_end(monkeypatch: pytest.MonkeyPa
         async with at.tab() as socket:
             await told(socket)
         await left(at)
-        (ending,) = at.server._left.values()
+        (ending,) = at.server._unshown_tabs.values()
         async with at.tab() as again:
             await told(again)
             assert ending.cancelled()
-            assert at.server._left == {}
+            assert at.server._unshown_tabs == {}
 
 
 async def test_a_tab_that_is_left_takes_no_place_from_the_next_browser(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +156,7 @@ async def test_each_page_gets_back_the_tab_that_was_its_own() -> None:
             async with at.tab(named(name)) as again:
                 while (await told(again)).get("data") != '{"type": "focus"}':
                     pass
-                (shown,) = [tab for tab in at.server.tabs if tab not in at.server._left]
+                (shown,) = [tab for tab in at.server.tabs if tab not in at.server._unshown_tabs]
                 assert shown._process is not None
                 assert (shown.name, shown._process.pid) == (name, pid)
             await left(at, 2)
