@@ -25,10 +25,10 @@ class ExportScope(NamedTuple):
 
     view: View
     turn: TurnFacts | None = None
-    """None: the whole session, where the form can hold it."""
+    """The chosen turn; None: the whole session, if the form can hold it."""
     response: ResponseFacts | None = None
     name: str = "session"
-    """What the files are called, without a suffix."""
+    """The name of the files, without a suffix."""
 
 
 class Form(NamedTuple):
@@ -37,7 +37,7 @@ class Form(NamedTuple):
     about: str
     make: Callable[[ExportScope], Mapping[str, str]]
     holds: str = "turn"
-    """What it is made of: `turn` (all or one), `response`, or the whole `session`."""
+    """The part of a session that the form holds: `turn` (all turns or one), `response`, or the whole `session`."""
 
 
 def _only(scope: ExportScope) -> list[int] | None:
@@ -76,7 +76,7 @@ def _json(scope: ExportScope) -> Mapping[str, str]:
 
     under = settings_words(scope.view)
     made = redact.texts({**document(scope.view), **({"settings": under} if under else {})})
-    # ASCII holds lone surrogates too
+    # in ASCII, lone surrogates can be written too
     return {f"{scope.name}.json": json.dumps(made, ensure_ascii=True, indent=1) + "\n"}
 
 
@@ -143,22 +143,22 @@ FORMS: Mapping[str, Form] = {
     "otlp": Form("traces and metrics for OpenTelemetry, without contents", _otlp),
     "otlp-content": Form("traces for OpenTelemetry, with what was said", _otlp_content),
 }
-"""Name -> form, in the order in which they are offered."""
+"""Name -> form, in the order in which forms are listed."""
 HOLDS: Mapping[str, str] = {
     "turn": "turns; --turn N chooses one", "response": "one response; --response N chooses it",
     "session": "the whole session; leave it out",
 }
-"""What a form is made of -> how that is told to somebody who asked for another part."""
+"""Value of `Form.holds` -> the words in the error message for an operator who chose another part."""
 
 
 # -- The form that an operator named, and its files ------------------------------------------------------------------
 
 
 def check_form(form: str, turn: int | None = None, response: int | None = None) -> None:
-    """Checks before anything is read that there is such a form, and that it is made of what was chosen.
+    """Checks, before anything is read, that there is such a form and that it can hold the chosen turn or response.
 
     Raises:
-        CallerError: there is none, or a turn or response was chosen that it would not look at.
+        CallerError: there is no such form, or it would ignore the chosen turn or response.
     """
     if form not in FORMS:
         raise CallerError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
@@ -190,7 +190,7 @@ def name_of(view: View) -> str:
 
 
 OWN = "session.jsonl"
-"""The end of a session file's name, behind its first dot; the names of exports leave it out."""
+"""The end of a session file's name, after the first dot. It is left out of the names of exports."""
 
 
 def stem_of(path: str) -> str:
@@ -199,7 +199,7 @@ def stem_of(path: str) -> str:
     stem = _word(head) or "session"
     if rest in ("", OWN):
         return stem
-    if re.fullmatch(r"\w+(?:\.\w+)*", rest):  # then no other one has these hyphens
+    if re.fullmatch(r"\w+(?:\.\w+)*", rest):  # then no other name gives the same hyphens
         return f"{stem}-{rest.replace('.', '-')}"
     # `_word` makes different names equal
     return f"{stem}-{_word(rest)}-{crc32(rest.encode('utf-8', 'surrogateescape')):08x}"
@@ -215,18 +215,18 @@ def encode_file(content: str) -> bytes:
 
 
 class Written(NamedTuple):
-    """What was written."""
+    """The result of `write`."""
 
     paths: tuple[str, ...]
     new_folder: bool
-    """Whether the folder was made for them."""
+    """Whether the folder was created for the files."""
 
 
 def write(files: Mapping[str, str], folder: str, force: bool = False) -> Written:
     """Writes the files into a folder, which is made if its parent exists.
 
     Raises:
-        CallerError: one is there already, or the folder cannot be written; what was there is whole.
+        CallerError: one of the files exists, or the folder cannot be written; existing files are unchanged.
     """
     paths = {Path(folder) / name: content for name, content in files.items()}
     there = [path for path in paths if path.exists()]

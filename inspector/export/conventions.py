@@ -44,7 +44,8 @@ OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_DEFINITIONS = "gen_ai.tool.definitions"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
 TOOL_RESULT = "gen_ai.tool.call.result"
-"""These six hold what was said: they are left out unless that is asked for."""
+"""The names of these last six attributes hold message contents, which are left out unless the operator asks for
+them."""
 
 OURS = "loop_inspector."
 
@@ -61,33 +62,34 @@ class Times(StrEnum):
     """How reliable a span's times are: `loop_inspector.times`."""
 
     RECORDED = "recorded"
-    """Start and end are those of a clock."""
+    """Start and end of the span were recorded."""
     START = "start"
-    """The start is known, the end is not: the span has no length."""
+    """The start is known and the end is not, so the span has no length."""
     LENGTH = "length"
-    """The length is known, the start is not: the span begins where the one before it ends."""
+    """The length is known and the start is not, so the span begins where the span before it ends."""
     BATCH = "batch"
-    """Of a tool run: all calls of an answer ran between start and end, one after the other."""
+    """The span is a tool run. All calls of an answer ran one after another between the start and the end."""
     ORDER = "order"
-    """Neither is known: the span has no length, and stands where the order of the recording puts it."""
+    """The times are too little known for a length: the span is placed after the span before it or, if only the time of
+    a tool's result is known, at that time."""
 
 
 PROVIDERS: Mapping[str, str] = {
     "chatgpt_codex": "openai", "gemini": "gcp.gemini", "vertex": "gcp.vertex_ai", "azure_openai": "azure.ai.openai",
     "azure_foundry": "azure.ai.inference", "bedrock": "aws.bedrock", "mistral": "mistral_ai", "xai": "x_ai",
 }
-"""Profile -> the provider's well-known name; every other profile goes by its own, which some providers have too."""
+"""Server profile -> the provider's name in the conventions, for profiles whose own name is another one."""
 
 
 def provider(profile: str, api: str) -> str:
     """The provider's name in the conventions."""
     if profile.startswith("generic"):
-        return wire(api).provider if api in FORMATS else api  # nobody knows who answered: the conventions go by the API
+        return wire(api).provider if api in FORMATS else api  # server unknown: the API decides, by the conventions
     return PROVIDERS.get(profile, profile)
 
 
 class Instrument(NamedTuple):
-    """One metric of the conventions."""
+    """A metric: its unit, its description and its buckets."""
 
     unit: str
     about: str
@@ -124,7 +126,8 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     CONTINUED: Instrument("s", "Duration of each turn that was continued.", _SECONDS),
     CONTINUED_UNTIMED: Instrument("{turn}", "Continued turns whose duration is not recorded."),
 }
-"""Name -> metric. The conventions' buckets for theirs; the last five are ZeroClaw RFI 2309's."""
+"""Name -> metric. Metrics of the conventions have the buckets that the conventions advise. The last five are those of
+ZeroClaw RFI 2309."""
 
 
 # -- Spans and metric points as plain values -------------------------------------------------------------------------
@@ -152,21 +155,21 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True)
 class OtelSpan:
-    """One span. Those of a turn are a trace; the turn's own comes first."""
+    """One span. The spans of a turn form a trace, in which the span of the turn itself comes first."""
 
     name: str
     kind: OtelKind
     start: int
-    """Since the epoch."""
+    """Nanoseconds since the epoch."""
     end: int
     attributes: Attributes
     parent: int | None = None
-    """The place of the span that it belongs to, in the same sequence; None for a turn's own."""
+    """The index of the parent span in the same sequence; None for the span of a turn."""
     events: tuple[SpanEvent, ...] = ()
     error: str | None = None
-    """Why it is not a success, in words of ours; None if it is one."""
+    """Why the span is an error, in one of this program's words; None if it is not."""
     seed: bytes = b""
-    """The bytes from which the ids of a trace are made; only the span of a turn itself has them."""
+    """The bytes from which the ids of the trace are made; empty except for the span of a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +187,7 @@ def compact(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
 
 
 STEP = 1_000
-"""Nanoseconds between two spans that only the order places, so that a screen shows them in it."""
+"""Nanoseconds after a span without a recorded end, so that viewers keep the order of the spans."""
 SKEW = 100_000_000
 """A tolerance in nanoseconds. The end of an answer is computed from the times of two clocks, so a tool that took no
 time may seem to have ended before the answer."""
@@ -224,7 +227,7 @@ class Clock:
             return self._advance(When(self.at, self.at, Times.ORDER))
         if since is None or since - end > SKEW:  # the answer's end is unknown, or contradicts the result's time
             return self._advance(When(end, end, Times.ORDER))
-        # within the tolerance: a span must not end before it starts
+        # within the tolerance the start may be after the end, but a span must not end before it starts
         return self._advance(When(min(since, end), end, Times.BATCH))
 
     def _advance(self, when: When) -> When:

@@ -34,10 +34,12 @@ from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Severity, TransportEnd
 
-KEY = "API_KEY"
-"""The environment variable that a command reads the credential from."""
-_OWN = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "content-encoding"})
-"""Headers that curl makes itself."""
+KEY_VARIABLE = "API_KEY"
+"""The environment variable from which an exported command reads the credential."""
+_CURL_HEADERS = frozenset({
+    "host", "content-length", "connection", "accept-encoding", "transfer-encoding", "content-encoding",
+})
+"""The names of headers that curl writes itself."""
 
 
 def curl(facts: ResponseFacts) -> str:
@@ -57,10 +59,10 @@ def curl(facts: ResponseFacts) -> str:
     sent = {name.lower() for name, _ in exchange.request_headers}
     words += [f"-H {_shell(f'{name}: {value}')}" for name, value in redact.headers(exchange.request_headers)
               # HAR files list HTTP/2's pseudo-headers (`:path`) too
-              if name.lower() not in _OWN and not name.startswith(":")]
-    if "content-type" not in sent:  # curl would send a form's type (`--data`)
+              if name.lower() not in _CURL_HEADERS and not name.startswith(":")]
+    if "content-type" not in sent:  # else curl would send the content type of a form
         words.append("-H 'content-type: application/json'")
-    body = json.dumps(redact.values(exchange.request_json), ensure_ascii=True)  # ASCII: the same bytes in any locale
+    body = json.dumps(redact.values(exchange.request_json), ensure_ascii=True)  # in ASCII: the same bytes in any locale
     words.append(f"--data-binary {shlex.quote(body)}")  # `--data` would drop line breaks
     return " \\\n  ".join(words) + "\n"
 
@@ -68,7 +70,7 @@ def curl(facts: ResponseFacts) -> str:
 def _shell(text: str) -> str:
     """A word of the command; a masked credential becomes the variable."""
     clean = "".join(char for char in text if char.isprintable())  # a control character could hide a part of the command
-    return f'"${KEY}"'.join(shlex.quote(part) if part else "" for part in clean.split(REDACTED)) or "''"
+    return f'"${KEY_VARIABLE}"'.join(shlex.quote(part) if part else "" for part in clean.split(REDACTED)) or "''"
 
 
 def fixture(facts: ResponseFacts) -> str:
@@ -128,7 +130,7 @@ def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
                **({"simulated": True} if exchange.simulated else {}),
                "headers": [list(pair) for pair in redact.headers(exchange.headers)]}
         if not exchange.recorded and exchange.response.transport_end is not TransportEnd.CUT:
-            # without it, reading again would call the body cut
+            # without this record the body would be read again as cut
             yield {"type": "end", "request": key, "end": "not_recorded"}
             continue
         start = 0
@@ -137,7 +139,7 @@ def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
             start = chunk.end
         if start < len(exchange.body):
             yield _bytes(key, exchange.body[start:], None)
-        if exchange.response.transport_end is not TransportEnd.CUT:  # the absence of this record says it
+        if exchange.response.transport_end is not TransportEnd.CUT:  # a cut body has no such record
             yield {"type": "end", "request": key, "end": exchange.response.transport_end.value}
 
 
@@ -160,13 +162,13 @@ def _bytes(key: str, data: bytes, ms: float | None) -> dict[str, Any]:
 
 
 # -- A bug report ----------------------------------------------------------------------------------------------------
-# The smallest session that still shows what was found, and the command that shows it.
-# Exchanges are taken away one at a time as long as the session that is left, written out and read again, still gives
-# the same finding or verdict; so what is sent around holds little of the user's work, and the report was seen to be
-# true.
+# A report holds a small session that still shows the finding or verdict, and the command that shows it. Exchanges are
+# left out as long as the remaining session, written and read again, gives the same finding or verdict. So a report
+# contains little of the user's work, and it has been verified.
 
 MOST_TRIALS = 64
-"""Re-readings that the search for a smaller session may take; exchanges of long turns are then dropped by halves."""
+"""The largest number of times that the search for a smaller session reads a session again; then the smallest one so far
+is used."""
 
 Shows = Callable[[View], bool]
 T = TypeVar("T")
@@ -200,13 +202,13 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
         return any(each.verdict.sentence == subject.verdict.sentence for each in again.turns)
 
     if not shows_rule(responses):
-        # What went before the turn matters: all of its conversation, then.
+        # The finding depends on earlier turns, so the whole conversation is taken.
         talk = [other for other in view.turns if other.conversation == turn.conversation]
         responses = [facts for other in talk for facts in used_responses(view, other)]
         if not shows_rule(responses):
             raise CallerError(f"turn {turn.id}: {rule} does not come back when its exchanges are read alone")
-    # The sentence of a verdict also names the limit that ended the turn, which needs the answers that led to it. It is
-    # another where the file itself sets that limit, since the report's session does not hold it.
+    # The sentence of a verdict also names the limit that ended the turn, which needs the answers that led to it. It
+    # differs if the file itself sets that limit, since the report's session does not contain the limit.
     by_verdict = rule == _rule_of(subject) and repeats_sentence(responses)
     smallest = shrink(responses, repeats_sentence if by_verdict else shows_rule)
     name = f"loop-inspector-{rule.replace('.', '-')}"
@@ -224,8 +226,8 @@ UNSENT: tuple[tuple[Callable[[JudgedTurn, Fidelity], bool], str], ...] = (
     (lambda look, fidelity: look.unanswered, "has no provider's answer in this run"),
     (lambda look, fidelity: fidelity is Fidelity.SIMULATED, "is SIMULATED, no provider sent it"),
 )
-"""Conditions under which a turn is no evidence against a provider, with their descriptions; the first that holds is
-reported."""
+"""The conditions under which a turn is no evidence against a provider, each with its description; the first that holds
+is reported."""
 
 
 def why_unreported(view: View, turn: TurnFacts) -> str:
@@ -240,7 +242,7 @@ def why_unreported(view: View, turn: TurnFacts) -> str:
 
 
 def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
-    """A bug report's subject, the turn's gravest finding, else its verdict; and whether a session still shows it."""
+    """The name of the turn's gravest finding, else of its verdict; and a test whether a session still shows it."""
     order = list(Severity)
     grave = [note.finding for note in view.findings
              if note.turn == turn.id and note.finding.severity is not Severity.INFO]
@@ -293,7 +295,8 @@ def reread(exchanges: Sequence[Exchange], settings: Settings) -> View:
 
 
 def shrink(parts: Sequence[T], holds: Callable[[Sequence[T]], bool]) -> list[T]:
-    """A minimal subset of parts for which `holds` is true, found by leaving out ever smaller pieces."""
+    """A small subset of parts for which `holds` is true, found by leaving out ever smaller pieces; it tests at most
+    `MOST_TRIALS` subsets."""
     kept, trials = list(parts), 0
     size = max(1, len(kept) // 2)  # delta debugging (Zeller and Hildebrandt, ddmin): halves first
     while len(kept) > 1 and trials < MOST_TRIALS:
@@ -332,7 +335,7 @@ def _origin(view: View, turn: TurnFacts) -> str:
 def _report(view: View, name: str, title: str, origin: str, settings: Settings) -> str:
     path = f"{name}.jsonl"
     run = command([path], settings) if settings != Settings() else f"inspector explain {path}"
-    # what a maintainer asks first
+    # the facts that a maintainer asks for first
     versions = [f"{each} {_version(each)}" for each in ("loop-inspector", "textual", "pydantic")]
     head: list[Block] = [
         Heading(1, f"Bug report: {title}"),

@@ -31,9 +31,9 @@ from loop_core.errors import CallerError
 
 KINDS: Mapping[OtelKind, SpanKind] = {OtelKind.INTERNAL: SpanKind.INTERNAL, OtelKind.CLIENT: SpanKind.CLIENT}
 PROTOCOLS: Mapping[str, str] = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
-"""OTEL_EXPORTER_OTLP_PROTOCOL -> the name under which that exporter registers itself."""
+"""Value of OTEL_EXPORTER_OTLP_PROTOCOL -> the name under which its exporter is registered."""
 BATCH = 512
-"""Spans in one request, as the SDK's own batches have them."""
+"""The largest number of spans in one request, as in the SDK's own batches."""
 
 
 def emit(spans: Sequence[OtelSpan], tracer: Tracer, context: Context | None = None) -> None:
@@ -86,11 +86,12 @@ class Sink:
             CallerError: one of them is not known, not installed, or cannot be made.
         """
         resource = Resource.create({"service.name": _service(environment), "service.version": __version__})
-        self._ended = _SampledSpans()
+        self._sampled = _SampledSpans()
         # `send` shuts it down, and reports a failure
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-        # Not the SDK's BatchSpanProcessor: it does not return an exporter's result, and a failure has to be told.
-        self._tracers.add_span_processor(self._ended)
+        # This is not the SDK's BatchSpanProcessor, which does not return an exporter's result, while a failure must be
+        # reported.
+        self._tracers.add_span_processor(self._sampled)
         self._spans: list[SpanExporter] = _exporters("traces", environment)
         readers = [PeriodicExportingMetricReader(exporter, export_interval_millis=math.inf)
                    for exporter in _exporters("metrics", environment)]
@@ -102,7 +103,7 @@ class Sink:
         measure(points, self._meters.get_meter(SERVICE, __version__))
         with _warnings() as said:
             taken = all(self._export(exporter) for exporter in self._spans)
-            self._meters.force_flush()  # a reader without an interval collects when it is told to
+            self._meters.force_flush()  # a reader without an interval collects only on request
             self._meters.shutdown()
             self._tracers.shutdown()
         if taken and not said:
@@ -111,7 +112,7 @@ class Sink:
         return f"--otel: {why}"
 
     def _export(self, exporter: SpanExporter) -> bool:
-        ended = self._ended.spans
+        ended = self._sampled.spans
         taken = all(exporter.export(ended[at : at + BATCH]) is SpanExportResult.SUCCESS
                      for at in range(0, len(ended), BATCH))
         exporter.shutdown()
@@ -130,7 +131,7 @@ def _exporters(signal: str, environment: Mapping[str, str]) -> list[Any]:
     found: list[Any] = []
     for name in (environment.get(variable) or "otlp").split(","):
         name = name.strip()
-        if name == "console":  # standard output has the report
+        if name == "console":  # the report is already on standard output
             found.append(ConsoleSpanExporter(out=sys.stderr) if signal == "traces"
                          else ConsoleMetricExporter(out=sys.stderr))
         elif name and name != "none":
@@ -148,7 +149,7 @@ def _load_exporter(name: str, signal: str, variable: str, environment: Mapping[s
     elif asked:
         wanted = [PROTOCOLS.get(asked, asked)]
     else:
-        wanted = ["otlp_proto_http", "otlp_proto_grpc"]  # the specification prefers HTTP; whichever is there
+        wanted = ["otlp_proto_http", "otlp_proto_grpc"]  # the specification prefers HTTP; the installed one is used
     point = next((registered[each] for each in wanted if each in registered), None)
     if point is None:
         how = ("the extra otlp brings one" if name == "otlp" else f"installed are {', '.join(sorted(registered))}")
@@ -159,7 +160,7 @@ def _load_exporter(name: str, signal: str, variable: str, environment: Mapping[s
         raise CallerError(f"--otel: {variable}={name}: {redact.url(str(why))}") from None
 
 
-class _Told(logging.Handler):
+class _LogMessages(logging.Handler):
     """A log handler that keeps the logged messages."""
 
     def __init__(self) -> None:
@@ -173,7 +174,7 @@ class _Told(logging.Handler):
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
     """Collects what the SDK and its exporters log within the block, instead of many lines on standard error."""
-    told, logger = _Told(), logging.getLogger("opentelemetry")
+    told, logger = _LogMessages(), logging.getLogger("opentelemetry")
     before = logger.propagate
     logger.addHandler(told)
     logger.propagate = False

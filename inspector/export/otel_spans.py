@@ -51,7 +51,7 @@ from loop_core.values import (
 )
 
 # -- Message contents, in the conventions' JSON for messages ---------------------------------------------------------
-# Only where the operator asks for it.
+# They are written only if the operator asks for them.
 
 
 def of_answer(exchange: Exchange) -> dict[str, Attribute | None]:
@@ -82,7 +82,7 @@ def _part(part: MessagePart) -> dict[str, Any]:
     if isinstance(part, ReasoningPart):
         return {"type": "reasoning", "content": part.text}
     if isinstance(part, ToolCall):
-        value = parse(part.arguments).value  # what was cut stays the text that it is
+        value = parse(part.arguments).value  # cut arguments stay text
         return {"type": "tool_call", "id": part.id, "name": part.name,
                 "arguments": part.arguments if value is None else value}
     if isinstance(part, OpaquePart):
@@ -95,20 +95,20 @@ def _json(value: list[Any]) -> str | None:
 
 
 SERVICE = "loop-inspector"
-PEACEFUL = frozenset({"completed", "unrecorded"})
-"""Terminal reasons that are not an error of themselves."""
+NO_ERROR = frozenset({"completed", "unrecorded"})
+"""The terminal reasons that do not make a turn an error."""
 FAILED: Mapping[Stop, str] = {
     Stop.ERROR: "error", Stop.INTERRUPTED: "interrupted", Stop.CANCELLED: "cancelled",
     Stop.MALFORMED_TOOL_CALL: "malformed_tool_call",
 }
-"""Effective reasons that make an answer an error, and the error's type where nothing says it better."""
+"""Effective stop reason that makes an answer an error -> the error's type, if the answer has no more specific one."""
 
 
 def spans(
     view: View, now: int, *, with_content: bool = False, only: Sequence[int] | None = None
 ) -> tuple[OtelSpan, ...]:
-    """The spans of a session, or of the turns with the indices `only`; `now`, in nanoseconds since the epoch, places
-    what has no recorded time at all; `with_content` adds what was said."""
+    """The spans of a session, or of the turns with the indices `only`; `now`, in nanoseconds since the epoch, is the
+    start if no time was recorded; `with_content` adds message contents."""
     made: list[OtelSpan] = []
     clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
     noted = _recorded_results(view)
@@ -130,7 +130,7 @@ def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Results, w
         known.append(when.basis)
         below.append(_clean(_answer(facts, when, at, with_content)))
         following = answers[position + 1] if position + 1 < len(answers) else None
-        for part, verdict, until in _ran(notes, facts, following):
+        for part, verdict, until in _tool_results(notes, facts, following):
             since = when.end if when.basis in (Times.RECORDED, Times.LENGTH) else None
             below.append(_clean(_tool(part, verdict, clock.tool(since, until), at, with_content)))
     start, end = min(span.start for span in below), max(span.end for span in below)
@@ -161,7 +161,7 @@ def failure(turn: TurnFacts) -> str | None:
     a failure although the agent completed its turn; a recording that ends early is none."""
     if turn.verdict.severity is Severity.ERROR:
         return "_".join(re.findall(r"[a-z]+", turn.verdict.word.lower()))
-    return None if turn.terminal in PEACEFUL else turn.terminal
+    return None if turn.terminal in NO_ERROR else turn.terminal
 
 
 def _seed(turn: TurnFacts, answers: Sequence[ResponseFacts]) -> bytes:
@@ -211,7 +211,7 @@ def error_type(facts: ResponseFacts) -> str | None:
     if word not in FAILED:
         return None
     if response.error is not None and word is Stop.ERROR:
-        named = response.error.type or response.error.code  # of few values, as `error.type` has to be; a message is not
+        named = response.error.type or response.error.code  # not the message: `error.type` must have few values
         status = str(response.http_status) if (response.http_status or 0) >= 400 else None
         return named or status or FAILED[word]
     if word is Stop.INTERRUPTED and response.transport_end is not TransportEnd.EOF:
@@ -278,7 +278,7 @@ def _of_call(verdict: Verdict) -> Attributes:
 
 
 _Results = Mapping[tuple[str, int | None], Sequence[ToolAnswer]]
-"""File and entry of an answer -> the results that were recorded beside it."""
+"""File and entry of an answer -> the tool results that were recorded separately, not in a later request."""
 
 
 def _recorded_results(view: View) -> _Results:
@@ -289,7 +289,7 @@ def _recorded_results(view: View) -> _Results:
     return found
 
 
-def _ran(
+def _tool_results(
     notes: _Results, facts: ResponseFacts, following: ResponseFacts | None
 ) -> Iterator[tuple[ToolResultPart, Verdict | None, str | None]]:
     """The results of an answer's calls, sent back or else recorded separately, each with its call and its time."""
@@ -343,4 +343,4 @@ def _mask(attributes: Attributes) -> Attributes:
 
 
 def _text(value: str) -> str:
-    return redact.text(value).encode("utf-8", "replace").decode()  # half of a character is none in a protocol's text
+    return redact.text(value).encode("utf-8", "replace").decode()  # a lone surrogate cannot be written as UTF-8

@@ -34,7 +34,7 @@ class Heading(NamedTuple):
 
 
 class Paragraph(NamedTuple):
-    """A paragraph; `grave` is how much it matters."""
+    """A paragraph; `grave` is its severity."""
 
     text: str
     grave: Severity = Severity.INFO
@@ -167,7 +167,7 @@ def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[Block]:
 def _answer_blocks(turn: TurnFacts) -> Iterator[Block]:
     text, seams = turn.joined_text.text, turn.joined_text.seams
     starts = [0, *(seam.at for seam in seams), len(text)]
-    if redact.text(text) != text:  # a key that lies across a seam: masked in the whole, which has no parts then
+    if redact.text(text) != text:  # a key crosses a seam, so the whole text is masked and not divided
         yield Quote(redact.text(text), count_of(len(seams) + 1, "segment"))
         return
     for number, (start, end) in enumerate(pairwise(starts)):
@@ -180,8 +180,8 @@ def _answer_blocks(turn: TurnFacts) -> Iterator[Block]:
 
 
 # -- The document as one HTML page -----------------------------------------------------------------------------------
-# No script, nothing loaded, headings and tables that a screen reader can walk.
-# Every text is escaped, and a content-security policy forbids what an oversight might let through.
+# It has no script, loads nothing, and has headings and tables that a screen reader can navigate. Every text is escaped,
+# and a content-security policy limits the effect of a mistake.
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fdfdfb; --dim: #5c6773; --rule: #d5dae0;
@@ -216,7 +216,7 @@ def html(blocks: Iterable[Block]) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(inert(text), quote=True)  # also safe within an attribute
+    return escape(inert(text), quote=True)  # the result is also safe within an attribute
 
 
 def _cells(tag: str, row: Iterable[str]) -> str:
@@ -238,17 +238,17 @@ def _html_block(block: Block) -> str:
         text = "\n".join(f"<b>{_text(row)}</b>" if deciding else _text(row) for row, deciding in block.rows)
         return f"<figure><figcaption>{_text(block.label)}</figcaption><pre>\n{text}</pre></figure>"
     assert isinstance(block, Quote)  # noqa: S101 - the last of the union
-    # The line break after <pre> is swallowed by the parser, so that one of the text's own survives.
+    # A parser drops the line break after <pre>, so an extra one keeps a line break at the beginning of the text.
     return f"<figure><figcaption>{_text(block.label)}</figcaption><pre>\n{_text(block.text)}</pre></figure>"
 
 
 # -- The document as Markdown ----------------------------------------------------------------------------------------
 # A transcript's text stands in fences that it cannot close, or is escaped.
 
-# GitHub's own marks too: `@` a mention, `^` a footnote, `$` a formula, `://` and `www.` links.
+# It includes GitHub's own syntax: `@` for a mention, `^` a footnote, `$` a formula, `://` and `www.` for links.
 _SPECIAL = re.compile(
     r"([\\`*{}\[\]<>|~&$^@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.|^[#+=!-]|(?<=^\d)[.)]|(?<=!)\()")
-"""An underscore within a word is not Markdown syntax."""
+"""Matches the characters of Markdown's syntax. An underscore within a word is not one of them."""
 _GRAVE = {Severity.ERROR: "**✖** ", Severity.WARNING: "**!** ", Severity.INFO: ""}
 
 
@@ -266,7 +266,7 @@ def fence_text(text: str) -> str:
     """`text` in a fence that is longer than any run of backticks in it."""
     plain = inert(text)
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
-    fence = "`" * max(3, longest + 1)  # CommonMark: a fence ends only at one that is as long
+    fence = "`" * max(3, longest + 1)  # CommonMark: only a fence of at least this length ends it
     return f"{fence}text\n{plain}\n{fence}"
 
 

@@ -36,9 +36,10 @@ from inspector.report.times_and_costs import ClockSource, length, turn_times
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics
 
-_DECLINED = (conventions.ERROR_TYPE,)  # the conventions' metric of tokens has no error type
+_LEFT_OUT = (conventions.ERROR_TYPE,)  # the conventions' metric of tokens has no error type, so it is left out
 _INT64 = 1 << 63
-"""One more than the largest integer that an instrument can hold; larger counts that a provider claims are left out."""
+"""One more than the largest integer that an instrument can hold. Larger counts, which a provider may report, are left
+out."""
 
 
 def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ...]:
@@ -60,7 +61,7 @@ def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ..
 def _of_answer(facts: ResponseFacts) -> Iterator[OtelPoint]:
     exchange, common = facts.exchange, operation(facts)
     usage, first = exchange.response.usage, first_chunk(facts)
-    counted = compact({name: value for name, value in common.items() if name not in _DECLINED})
+    counted = compact({name: value for name, value in common.items() if name not in _LEFT_OUT})
     counts = {} if usage is None else {"input": usage.input_tokens, "output": usage.output_tokens}
     for kind, tokens in counts.items():
         if tokens is not None and 0 <= tokens < _INT64:
@@ -108,7 +109,7 @@ def duration(view: View, turn: TurnFacts) -> float | None:
     return times.duration_ms if times is not None and times.clock is ClockSource.WIRE else None
 
 
-# -- a live run of a loop of one's own, and where telemetry goes ------------------------------------------------------
+# -- a live run of a caller's own loop, and the destination of telemetry ----------------------------------------------
 
 
 if TYPE_CHECKING:
@@ -138,8 +139,9 @@ def sink(environment: Mapping[str, str]) -> Sink:
 
 
 # -- OTLP/JSON: one request body each, for a collector's address or its file receiver --------------------------------
-# Made of plain values, so that it needs none of OpenTelemetry's packages (opentelemetry-proto: trace/v1, metrics/v1,
-# and the JSON mapping of the OTLP specification: ids in hexadecimal, 64-bit integers as text, enumerations as numbers).
+# The bodies are made of plain values, so that none of OpenTelemetry's packages is needed. The sources are
+# opentelemetry-proto (trace/v1, metrics/v1) and the JSON mapping of the OTLP specification: ids in hexadecimal, 64-bit
+# integers as text, enumerations as numbers.
 
 
 KINDS: Mapping[OtelKind, int] = {OtelKind.INTERNAL: 1, OtelKind.CLIENT: 3}  # opentelemetry-proto, `Span.SpanKind`
@@ -206,7 +208,7 @@ def _histogram(same: Sequence[OtelPoint], bounds: Sequence[float], span: Mapping
     values = [float(point.value) for point in same]
     counts = [0] * (len(bounds) + 1)
     for value in values:
-        counts[bisect_left(bounds, value)] += 1  # a bound belongs to the bucket below it
+        counts[bisect_left(bounds, value)] += 1  # a value equal to a bound belongs to the bucket below
     return {"attributes": _attributes(same[0].attributes), **span, "count": str(len(values)), "sum": sum(values),
             "min": min(values), "max": max(values), "bucketCounts": [str(count) for count in counts],
             "explicitBounds": list(bounds)}
