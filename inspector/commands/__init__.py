@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from inspector.whatif.tree import Tree
 
 READ, UNREADABLE, INTERRUPTED = 0, 2, 130
-"""Exit codes; the last one is for Ctrl-C, as shells have it."""
+"""The exit codes of a command that read its inputs, of one that could not read an input, and of one that Ctrl-C ended
+(as in shells)."""
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -68,7 +69,7 @@ def on_recordings(required: bool = True, name: str | None = None) -> Callable[[C
 
 
 class FiniteRange(click.FloatRange):
-    """A number within bounds; `nan`, which click lets pass any bounds, is none."""
+    """A number within bounds. It refuses `nan`, which click accepts within any bounds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Reads the number."""
@@ -132,8 +133,8 @@ def read_case(
     return loaded, open_case(loaded, long_from=LONG if keep_steps else 0)
 
 
-LOOK = 0.05
-"""Seconds between two looks at a file that is followed."""
+POLL_SECONDS = 0.05
+"""The number of seconds between two checks whether a followed file has changed."""
 
 
 def followed_paths(paths: Sequence[str]) -> list[str]:
@@ -162,7 +163,7 @@ def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
     verdicts, errors = _verdicts(view), _errors(view.inputs)
     try:
         while True:
-            sleep(LOOK)
+            sleep(POLL_SECONDS)
             now = states_of(files)
             if now == states or monotonic() < rests_until:
                 continue
@@ -218,16 +219,17 @@ def saved_runs(recording: Recording, original: View, stdin: bytes | None) -> tup
 
 
 def without_credentials(text: str) -> str:
-    """The text with credentials masked, of the same length; all output passes through it."""
-    from inspector.sessions import redact  # not for `--help` and completion, which read nothing
+    """The text with credentials masked, of the same length. All output passes through it, except the address of our
+    server."""
+    from inspector.sessions import redact  # `--help` and completion, which read nothing, do not import it
 
     return redact.text(text)
 
 
 def say(notices: Iterable[str], before: str = "inspector: ") -> None:
-    """Writes lines to standard error; if that cannot be written, nobody is left to be told so."""
+    """Writes lines to standard error. If standard error cannot be written, the lines are lost without an error."""
     for notice in notices:
-        from inspector.report.lines.spans import one_line  # mostly there is nothing to tell
+        from inspector.report.lines.spans import one_line  # imported here, because there is mostly no notice
 
         try:
             click.echo(f"{before}{without_credentials(one_line(notice))}", err=True)
@@ -250,7 +252,7 @@ def has_terminal() -> bool:
 def write(text: str) -> None:
     """Writes text to standard output."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    # A terminal or pipe of another encoding gets an escape for what it cannot show, not a traceback.
+    # A character that the encoding of the terminal or pipe lacks is written as an escape.
     _put(without_credentials(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
@@ -258,12 +260,12 @@ def write_json(value: Any) -> None:
     """Writes a document to standard output."""
     import json
 
-    # Escaped to ASCII: whatever a transcript holds, no terminal and no pipe takes it for a command.
+    # Escaped to ASCII, so that no text of a transcript acts as a command on a terminal.
     _put(without_credentials(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
 
 
 def ascii_json(text: str) -> str:
-    """JSON texts in lines, with escapes for all that is not ASCII: the same values for whatever reads them."""
+    """Lines of JSON with every non-ASCII character as an escape; their values are the same."""
     import json
     import re
 
@@ -297,20 +299,20 @@ def write_address(address: str) -> None:
 
 
 class DiscardedOutput(TextIOBase):
-    """Standard output once its reader has left: what is written is discarded, so that the exit code is as ever."""
+    """Standard output after its reader has left. It discards what is written, so that the exit code does not change."""
 
     def write(self, text: str, /) -> int:
-        """Takes a text as if it were written."""
+        """Discards a text and reports it as written."""
         return len(text)
 
 
 def reader_left() -> bool:
-    """Whether the reader of standard output has left, so that nothing more needs to be made for it."""
+    """Whether the reader of standard output has left, so that no further output is needed."""
     return isinstance(sys.stdout, DiscardedOutput)
 
 
 def _put(text: str) -> None:
-    if sys.stdout is None:  # closed by whoever started us
+    if sys.stdout is None:  # standard output was closed when the program started
         raise UnwrittenError("it is closed")
     try:
         sys.stdout.write(text)
@@ -322,16 +324,16 @@ def _put(text: str) -> None:
         raise UnwrittenError(why.strerror or str(why)) from None
 
 
-# -- Long work: its progress in one line of a terminal, and Ctrl-C to stop it ----------------------------------------
+# -- Long work: its progress in one line of a terminal, and how Ctrl-C stops it --------------------------------------
 
 WIDTH = 30
-EVERY = 0.1
-"""Seconds between two drawings; a grid that is done sooner draws nothing."""
+DRAW_SECONDS = 0.1
+"""The number of seconds between two drawings of the progress; shorter work draws nothing."""
 
 
 @contextmanager
 def progress_bar(stream: TextIO | None) -> Iterator[Callable[[int, int], None]]:
-    """Draws a progress bar if `stream` is a terminal, and erases it at the end; a stream that is closed is None."""
+    """Draws a progress bar if `stream` is a terminal, and erases it at the end; None stands for a closed stream."""
     if stream is None or not stream.isatty():
         yield lambda done, parts: None
         return
@@ -340,7 +342,7 @@ def progress_bar(stream: TextIO | None) -> Iterator[Callable[[int, int], None]]:
 
     def draw(count: int, parts: int) -> None:
         nonlocal drawn, length
-        if time.monotonic() - drawn < EVERY:
+        if time.monotonic() - drawn < DRAW_SECONDS:
             return
         drawn = time.monotonic()
         filled = WIDTH * count // parts
@@ -360,7 +362,7 @@ def progress_bar(stream: TextIO | None) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Records Ctrl-C instead of raising it; a second Ctrl-C raises as usual."""
-    import signal  # of all commands, only those that take long
+    import signal  # imported here, because only commands that take long need it
 
     asked = False
 

@@ -64,7 +64,7 @@ def run_command(
         if not commands.has_terminal():
             raise click.UsageError("--step needs a terminal; without it the turn is run to its end")
         begun = headless.start(typed, settings)
-        os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported
+        os.environ.setdefault("TEXTUAL_FPS", "120")  # Textual reads it when it is imported
         from inspector.tui.launch import run_live
 
         sys.exit(run_live(begun, config))
@@ -72,7 +72,7 @@ def run_command(
     if otel:
         from inspector.export import telemetry
 
-        sink = telemetry.sink(os.environ)  # what cannot be sent is told before anything is asked
+        sink = telemetry.sink(os.environ)  # a missing exporter is reported before anything is requested
     begun = headless.start(typed, settings)
     ran = headless.run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path)
     from inspector.report.facts import view
@@ -137,7 +137,7 @@ def provider(
 
 
 def _tell(line: str) -> None:
-    """Writes a line; one that cannot be written keeps no client from its answer."""
+    """Writes a line. If it cannot be written, clients still get their answers."""
     with suppress(commands.UnwrittenError):
         commands.write(f"{line}\n")
 

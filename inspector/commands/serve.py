@@ -114,7 +114,7 @@ def _serve(
     first = entrance()
 
     def address(bound: int, token: str) -> None:
-        # It stands alone on standard output, for programs.
+        # The address is the only line on standard output, so that programs can read it.
         commands.write_address(f"http{'s' if certificate is not None else ''}://{in_url(host)}:{bound}/?token={token}")
         sys.stdout.flush()
 
@@ -202,7 +202,7 @@ def mcp() -> None:
         async with stdio_server() as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
-    # Ctrl-C ends it at once: a thread that waits for a line of input cannot be called back. Nothing is left to finish.
+    # Ctrl-C ends it at once: a thread that waits for a line of input cannot be stopped, and no work is left.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(serve)
 
@@ -220,5 +220,6 @@ def run_tool(name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
 
 
 def _utf_8(text: str) -> str:
-    """The text with JSON escapes for lone surrogates: they are no UTF-8, and the server ends where it cannot write."""
+    """The text with JSON escapes for lone surrogates, which UTF-8 cannot represent. A failed write would end the
+    server."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

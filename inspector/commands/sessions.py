@@ -31,7 +31,7 @@ def view_command(
     theme: str | None,
 ) -> None:
     """Opens the app on recorded sessions; without a path, on a table of those found here."""
-    os.environ.setdefault("TEXTUAL_FPS", "120")  # read when Textual is imported: smoother keys for no more CPU
+    os.environ.setdefault("TEXTUAL_FPS", "120")  # Textual reads it on import; keys get smoother for the same CPU
     paths = commands.located_all(paths)
     if follow:
         paths = commands.followed_paths(paths)
@@ -64,7 +64,7 @@ def explain(
     if wanted is not None:
         from inspector.report import filters
 
-        found = filters.parse(wanted)  # before anything is read: a wrong expression costs nothing
+        found = filters.parse(wanted)  # before anything is read, so that a wrong expression is reported at once
     settings = commands.configure(policy)[1]
     followed: FollowedView | None = None
     if follow:
@@ -74,7 +74,7 @@ def explain(
         shown = followed.read()
         loaded = shown.replay.case.recording
     else:
-        # A document has nothing of the steps, which take a third of the memory beside the recording.
+        # A document does not show the steps, which take a third of the memory that the recording does not take.
         loaded, shown = commands.open_view(paths, api, profile, settings, keep_steps=not as_json)
     only = None if found is None else filters.responses(found, shown)
     if found is not None and (searched := filters.search_note(found, filters.values_of(shown))):
@@ -115,7 +115,7 @@ def export(
     export.check_form(form, turn_number, response_index)
     loaded, shown = commands.open_view(paths, api, profile, commands.configure(policy)[1])
     code = commands.complain(loaded)
-    if code and not shown.responses:  # a page about nothing would be taken for a report
+    if code and not shown.responses:  # an empty page would look like a report
         sys.exit(code)
     made = export.form_files(shown, form, turn_number, response_index)
     if folder == "-":
@@ -167,7 +167,7 @@ def search(words: Sequence[str], as_json: bool) -> None:
     sys.exit(0 if hits else 1)
 
 
-# -- What is configured, where things are kept, and the schemas of documents and files -------------------------------
+# -- The configuration, the places of files, and the schemas of documents and files ----------------------------------
 
 
 @click.command(context_settings=commands.CONTEXT)
@@ -219,7 +219,7 @@ SCHEMAS: Mapping[str, str] = {
     "explain": "inspector.report.schemas:explain_schema",
     "session": "inspector.sessions.native_models:json_schema",
 }
-"""What has a JSON Schema -> the function that makes it; imported when it is wanted."""
+"""Name of a JSON Schema -> the module and function that make it, imported when the schema is printed."""
 
 
 @click.command(context_settings=commands.CONTEXT)
@@ -285,10 +285,10 @@ def _turn(view: View, number: int | None, beside: bool = False) -> TurnFacts:
     return ranked[beside]
 
 
-# -- A verdict on recorded sessions for CI, and the meaning of its rules ---------------------------------------------
+# -- Checking recorded sessions for CI, and explaining the rules -----------------------------------------------------
 
-FOUND = 1
-"""The exit code where something was found at or above `--fail-on`."""
+PROBLEMS_FOUND = 1
+"""The exit code if a problem was found that is at least as severe as `--fail-on`."""
 
 
 @commands.on_recordings()
@@ -333,7 +333,7 @@ def check(
     if wanted:
         from inspector.report import filters
 
-        searched = filters.search_note(filters.parse(wanted), ())  # before anything is read: a wrong one costs nothing
+        searched = filters.search_note(filters.parse(wanted), ())  # before any file is read, to report errors at once
         commands.say([f"--filter: {searched}"] if searched else [])
     known = report_forms.read_baseline(baseline) if baseline else frozenset()
     if write_baseline:
@@ -359,7 +359,7 @@ def check(
     least = fail_on or "error"
     bad = least != "never" and any(
         report_forms.ORDER.index(problem.severity) >= report_forms.ORDER.index(least) for problem in report.problems)
-    sys.exit(commands.UNREADABLE if report.errors else FOUND if bad and not stats else commands.READ)
+    sys.exit(commands.UNREADABLE if report.errors else PROBLEMS_FOUND if bad and not stats else commands.READ)
 
 
 def _split(values: Sequence[str]) -> list[str]:

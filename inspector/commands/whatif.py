@@ -78,7 +78,7 @@ def replay(
     stored = base or against or save or live or stand_in or named
     tree, store = commands.saved_runs(loaded, original, stdin) if stored else (Tree(original), None)
     start = tree.find(base or ORIGINAL)
-    other = tree.find(against) if against else start  # looked up before anybody is asked
+    other = tree.find(against) if against else start  # looked up before any request is sent
     code = 0
     if edits:
         first = tree.try_settings(start, [each for each in stretches if each[0] is None])
@@ -266,7 +266,7 @@ def run_live_branch(
     from inspector.live.branch_run import new_name, run_branch
     from inspector.live.headless import EXITS
 
-    since, settings = _from(tree, start, stretches, from_step, turn)
+    since, settings = _start_of_run(tree, start, stretches, from_step, turn)
     if way is None:
         from inspector.live.scripted import stand_in_request
 
@@ -299,7 +299,7 @@ def run_live_branch(
     return node, EXITS[end]
 
 
-def _from(
+def _start_of_run(
     tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
     turn: int | None,
 ) -> tuple[int, Settings]:
@@ -338,7 +338,7 @@ def _confirm(look: BranchRequest, start: Node, yes: bool) -> None:
     """Prints the destination of the request and its greatest possible cost, and waits for a confirmation."""
     from inspector.live.branch_request import announcement
 
-    if look.target.missing:  # neither a question nor --yes would bring an answer
+    if look.target.missing:  # a confirmation or --yes would not help
         raise CallerError(f"nothing was sent: no key: {look.target.missing}; --stand-in answers without one")
     commands.say(announcement(look, start.view.number(start.view.turns[look.turn])), before="")
     if yes:
