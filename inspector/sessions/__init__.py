@@ -24,7 +24,7 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(build)
     def run_without_gc(*args: P.args, **kwargs: P.kwargs) -> T:
-        running = gc.isenabled()  # the caller may have disabled it itself
+        running = gc.isenabled()  # the caller may have disabled the collector
         gc.disable()
         try:
             return build(*args, **kwargs)

@@ -26,12 +26,13 @@ from loop_core.wire.format import Profile
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 EDGE = 400
-"""Bytes on each side of a seam between two answers in which a credential is looked for."""
+"""The number of bytes on each side of a seam between two answers that are searched for a credential across the seam."""
 FEW = 1024
-"""A request's JSON of so many characters is kept as its bytes; the texts of a longer one are also in the request, and
-would be kept twice."""
+"""The largest number of characters of a request's JSON that is stored as bytes. The parsed JSON of a longer one shares
+its texts with the decoded request, while its bytes would hold them twice."""
 HALF = 8
-"""A shorter piece of a credential may be an ordinary word, so it is masked only at the place where it was found."""
+"""The smallest number of bytes of a credential's piece that is masked in requests too. A shorter piece may be an
+ordinary word, so it is masked only where it was found."""
 
 
 class SpelledPiece(NamedTuple):
@@ -40,7 +41,7 @@ class SpelledPiece(NamedTuple):
     first: int
     plain: bytes
     places: list[int]
-    """The offset in the body of each byte of `plain`, and of its end."""
+    """The offset in the body of each byte of `plain`, and of the end of `plain`."""
 
 
 def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None) -> bytes:
@@ -122,7 +123,7 @@ def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Cou
     tail, head = first[-EDGE:], second[:EDGE]
     for start, end, name in detection.spans(tail + head):
         if end <= len(tail):
-            continue  # it is entirely in the first answer, which was searched already
+            continue  # it is entirely in the first answer, which has been searched
         redact.count(counts, name)
         # If the seam is between a name and its value, the whole credential is in the second answer.
         since, until = max(start - len(tail), 0), end - len(tail)
@@ -131,7 +132,8 @@ def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Cou
             seam = detection.CredentialSpan(len(first) - len(halves[0]), len(first), name)
             exchanges[before] = _without(exchanges[before], seam)
         exchanges[after] = _without(exchanges[after], detection.CredentialSpan(since, until, name))
-        # Requests repeat the answer so far. They get exactly the same masks, or threading could not match them.
+        # Requests repeat the answer so far. They get exactly the same masks, or threading could not match them with the
+        # answer.
         shown = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
                  _raw(exchanges[after].response.text or "")[since:until])
         said |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
@@ -140,7 +142,7 @@ def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Cou
 
 
 def _without(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
-    """The exchange with a span of its text masked."""
+    """The exchange with a span of its response's text masked."""
     pieces = fact_pieces(exchange.body, exchange.api, exchange.response).get("text", [])
     return with_body(exchange, redact.mask_spans(exchange.body, sorted(piece_spans(pieces, span))))
 
@@ -172,7 +174,7 @@ def with_body(exchange: Exchange, body: bytes) -> Exchange:
 
 def _reseal(body: bytes, received: bytes) -> bytes:
     if body == received:
-        return body  # as nearly always; not importing `struct` and `binascii` saves 1 ms of the start
+        return body  # the usual case; not importing `struct` and `binascii` saves 1 ms of the start
     from loop_core.wire.eventstream import reseal
 
     return reseal(body, received)
@@ -198,7 +200,7 @@ def _raw(text: str) -> bytes:
 # -- Building an exchange ---------------------------------------------------------------------------------------------
 
 _NO_ANSWER = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE", "DELETE"})
-"""Methods that never ask a model. The answer to a DELETE of a stored response looks like a response."""
+"""The HTTP methods that never ask a model. The answer to a DELETE of a stored response looks like a response."""
 
 
 class UnbuiltExchange(NamedTuple):
@@ -207,7 +209,7 @@ class UnbuiltExchange(NamedTuple):
     why: str
     other: str | None = None
     undecodable: bool = False
-    """The bytes are not a body of the API."""
+    """Whether the bytes are not a body of the API."""
 
 
 def build(
@@ -287,7 +289,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
     found = raw.api or (traffic.by_path(url) if url else None)
     if raw.api is None and url and traffic.EMBEDDINGS.match(raw.body):
         return UnbuiltExchange(f"embeddings{NOT_READ}")
-    # The path (Cohere's) is common on other servers too, so the content decides if it can.
+    # Other servers also use this path (Cohere's), so the content decides if it can.
     if found is not None and raw.api is None and FORMATS[found].common_path:
         found = traffic.by_content(raw.body) or found
     if found is None and url and (name := traffic.unread(url)) is not None:
@@ -298,7 +300,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
         return UnbuiltExchange(f"{found}, where --api {options.api} was given", found)
     if found is not None:
         return found
-    # `--api` speaks for a server with paths of its own, but not for every other request in a HAR file.
+    # `--api` names the API of a server with its own paths, but not of every other request in a HAR file.
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
     unknown = f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}"

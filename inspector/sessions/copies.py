@@ -1,7 +1,7 @@
-"""Leaves out what the given files hold twice.
+"""Leaves out files and turns that the given files contain twice.
 
-A file may be named twice, and a session of Claude Code that was resumed or forked begins with the rows of the one
-before it, in a file of its own.
+A file may be named twice, and the file of a resumed or forked session of Claude Code begins with the rows of the
+session before it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from inspector.sessions.recording import Exchange, Input
 from loop_core.values import Role
 
 OpenedFile = tuple[Input, list[Exchange]]
-"""A requested file and the exchanges that were read from it."""
+"""A file and the exchanges that were read from it."""
 COPYING = "claude-code"
-"""The format whose sessions copy the rows of others with their ids and times."""
+"""The format whose sessions copy the rows of other sessions, with the same ids and times."""
 
 
 def each_once(files: Iterable[OpenedFile]) -> Iterator[OpenedFile]:
@@ -34,26 +34,26 @@ def each_once(files: Iterable[OpenedFile]) -> Iterator[OpenedFile]:
 
 
 class CopiedTurns:
-    """The answers of the files so far, so that those at the beginning of a later one are known as copies."""
+    """The answers of the files so far, by which copies at the beginning of a later file are recognised."""
 
     def __init__(self) -> None:
         self._files: dict[int, str] = {}
-        """What an answer is -> the file that was read with it first."""
+        """Hash of an answer -> the first file that contained the answer."""
 
     def without(self, one: OpenedFile) -> OpenedFile:
-        """The file without the turns at its beginning that an earlier file has as well."""
+        """The file without the turns at its beginning that an earlier file contains too."""
         source, found = one
         if source.format != COPYING or (source.about is not None and source.about.parent):
-            return one  # a subagent's answers are never those of a session
+            return one  # a subagent's file never copies the answers of a session
         keys = [_key(exchange) for exchange in found]
         count = next((at for at, key in enumerate(keys) if self._files.get(key, source.path) == source.path), len(keys))
         while 0 < count < len(found) and not _opens_turn(found[count]):
-            count -= 1  # a turn that goes on in this file stays whole
+            count -= 1  # a turn that continues in this file stays whole
         first = self._files.get(keys[0]) if count else None
         for key in keys:
             self._files.setdefault(key, source.path)
         if first is None or count == len(found):
-            return one  # nothing new in it: what came after the same answers may differ
+            return one  # no new answer: the rows after the copied ones may still differ
         kept = found[count:]
         gone = {exchange.entry for exchange in found[:count]}
         notice = f"{source.path}: answers copied from another session, which are counted there ({first}): {count:,}"

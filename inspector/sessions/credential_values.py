@@ -1,4 +1,5 @@
-"""Decides whether a value in the place of a credential is one: a random string, not a placeholder and not code."""
+"""Decides whether a value in the place of a credential is a credential: a random string or a password, not a
+placeholder or code."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from itertools import pairwise
 from inspector.sessions.credentials import PASSWORDS
 
 REDACTED = "REDACTED"
-"""The mask of a whole value that has a name beside it: of a header, a parameter or a JSON member."""
+"""The mask of a whole value with a name: of a header, a parameter or a JSON member."""
 
 
 def any_of(names: Iterable[str]) -> str:
@@ -20,7 +21,7 @@ def any_of(names: Iterable[str]) -> str:
 
 NO_VARIABLES: tuple[str, ...] = ("CACHE_KEY", "PRIMARY_KEY", "FOREIGN_KEY", "SORT_KEY", "PARTITION_KEY",
     "PUBLIC_KEY", "NEXT_TOKEN", "PAGE_TOKEN")
-"""Ends of names of variables that match the patterns but hold no credential."""
+"""The ends of variable names that match the patterns but name no credential."""
 
 _WORDS = frozenset({
     "string", "str", "text", "bytes", "integer", "int", "number", "bool", "boolean", "object", "array", "none",
@@ -30,19 +31,19 @@ _WORDS = frozenset({
     "this", "xxx", "xxxx", "xxxxx", "invalid", "wrong", "incorrect", "missing", "empty", "expired", "reset",
     "protected", "manager", "policy", "hash", "hashed", "authentication",
 })
-"""Values after a password's name that are no password: types, prose, placeholders."""
+"""Values after the name of a password that are not passwords: types, prose, placeholders."""
 
 _MARKS = ".,:;!?*`'\""
 """Characters around a word in prose and Markdown, which are removed before a value is compared with `_WORDS`."""
 
-# Patterns that few files need are compiled by `re` when they are first used: together they are 1 ms of every start.
+# `re` compiles the patterns that few files need when they are first used, which saves 1 ms of every start.
 _IDENTIFIER = r"[$@%&*!]?[A-Za-z_][\w]*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
 _UUID = r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 
 
 def random_looking(value: str) -> bool:
     """Whether a value of 12 characters or more looks random: letters and digits mixed within one word."""
-    # Already masked, a variable, or a placeholder.
+    # The value is a mask, a variable or a placeholder.
     written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
     if len(value) < 12 or written or re.fullmatch(_IDENTIFIER, value):
         return False
@@ -76,21 +77,22 @@ def _turns(word: str) -> int:
 
 
 _STRUCTURE = r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*"
-"""JSON structure after a string that ends in `password=`; if it were masked, the JSON would be invalid."""
+"""Matches the JSON structure after a string that ends in `password=`. A mask in its place would make the JSON
+invalid."""
 
 NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def is_password(value: str, quoted: bool, after: int) -> bool:
     """Whether the value of a password field is a password, and not code or structure."""
-    # Nines are our own mask of a number.
+    # Nines are the mask of a numeric password.
     if re.fullmatch(_STRUCTURE, value) or set(value) == {"9"}:
         return False
     if value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "**")) or value.lower().strip(_MARKS) in _WORDS:
         return False
     if quoted:
         return True
-    # Unquoted, it may be code: a call, an attribute, an argument that is passed on.
+    # An unquoted value may be code: a call, an attribute, or a variable as an argument.
     named = value.isidentifier() and not any(char.isdigit() for char in value)
     return not (re.fullmatch(_IDENTIFIER, value) or chr(after) in "([" or (named and chr(after) in ",)"))
 
@@ -114,7 +116,7 @@ def _parameter_value(name: str, value: str) -> bool:
 
 
 _OF_FLAGS = frozenset({"flag", "option", "argument", "parameter", "file", "stdin", "prompt", "with", "in", "of", "as"})
-"""Words that follow the name of a flag in prose."""
+"""Words that may follow the name of a flag in prose, and are not its value."""
 
 _PASSWORD = rf"(?i)(?:{any_of((*PASSWORDS, 'pass'))})$"
 
@@ -146,5 +148,5 @@ TESTS: Mapping[str, tuple[str, _Test]] = {
     "user": ("token", lambda name, quote, value, after: random_looking(value)),
     "parameter": ("", lambda name, quote, value, after: _parameter_value(name, value)),
 }
-"""Kind of `inspector.sessions.detection.CONTEXTS` -> the text of its mask, and a test of the value. An empty text
-stands for the name before the value."""
+"""Kind of `inspector.sessions.detection.CONTEXTS` -> the name in the mask, and a test whether the value is a
+credential. If the name is empty, the mask has the name before the value."""

@@ -22,23 +22,24 @@ ALPHABETS: Mapping[str, str] = {
     "p": "A-Za-z0-9%/+=_-",
     "U": "A-Z0-9",
 }
-"""Letter of a template -> the characters it stands for, as a class of a regular expression."""
+"""Letter of a template -> the characters for which the letter stands, as in a character class of a regular
+expression."""
 
 
 class Secret(NamedTuple):
     """One kind of credential."""
 
     name: str
-    """The name of what is hidden, for the mask."""
+    """The name of the credential, which its mask shows."""
     template: str
     source: str
     """The product or document that defines the form."""
     kind: str = "model"
-    """The kind of service: model, cloud, code host, chat, payment, registry, database, service, protocol."""
+    """The kind of service: model, cloud, code host, chat, payment, registry, database, service or protocol."""
 
 
 FORMS: tuple[Secret, ...] = (
-    # Before the shorter forms that also match them: the first row that matches names the mask.
+    # These rows precede shorter forms that match the same keys.
     Secret("OpenAI project key", "sk-proj-{b20+}", "OpenAI: project API keys"),
     Secret("OpenAI service account key", "sk-svcacct-{b20+}", "OpenAI: service accounts"),
     Secret("OpenAI admin key", "sk-admin-{b20+}", "OpenAI: admin API keys"),
@@ -367,7 +368,7 @@ FORMS: tuple[Secret, ...] = (
     Secret("PASETO public token", "v4.public.{b60+}", "PASETO", "protocol"),
     Secret("PASETO v2", "v2.local.{b60+}", "PASETO, earlier", "protocol"),
 )
-"""First match wins. Forms that need more than a template (private keys, Basic, Bearer, addresses) are in `redact`."""
+"""The forms; the first that matches names the mask. `detection` has forms that need more than a template."""
 
 NAMES: tuple[str, ...] = (
     "access_key", "access_token", "account_key", "admin_token", "api_auth_token", "api_key", "api_secret",
@@ -389,11 +390,11 @@ NAMES: tuple[str, ...] = (
 
 Words are joined by `_`, `-`, nothing or a capital letter: `api_key` is also `api-key`, `apiKey` and `APIKEY`. A name
 may have words before it (`OPENAI_API_KEY`). The table has no `token`, `token_type`, `credentialType`,
-`prompt_cache_key` or `key`, which name other things.
+`prompt_cache_key` or `key`, which also name other values.
 """
 
 PASSWORDS: tuple[str, ...] = (
     "password", "passwd", "passphrase", "pwd", "pgpassword", "mysql_pwd", "userpassword", "db_pass", "mysql_pass",
     "root_pass", "smtp_pass", "user_pass", "admin_pass", "ssh_pass", "become_pass", "sudo_pass",
 )
-"""Names whose value is a credential, whatever its length."""
+"""Names whose value is a credential of any length."""

@@ -16,14 +16,14 @@ from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, PASSWORDS
 from loop_core.client.mask import SHORTEST
 
 SHORT = b"[masked]"
-"""The mask for a credential that is too short for a mask with its name."""
+"""The mask of a credential that is too short for a mask with a name."""
 
 NUMBER = "a number as a password"
-"""The name of a numeric password. It is masked with nines, since asterisks would make the JSON around it invalid."""
+"""The name of a numeric password, which is masked with nines, since asterisks would make the JSON around it invalid."""
 
 
 class CredentialSpan(NamedTuple):
-    """A credential: bytes `start` to `end`, and its kind."""
+    """A credential: bytes `start` to `end` of a text, and the name of the credential's form."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class CredentialSpan(NamedTuple):
 _PIECE = re.compile(r"\{([A-Za-z])(\d+)(?:(\+)|-(\d+))?\}")
 
 _BEFORE = r"(?:^|[^A-Za-z0-9]|\\[bfnrt]|\\u[0-9A-Fa-f]{4})"
-"""The text before a credential: not a letter or digit, except the last one of a JSON escape."""
+"""Matches the text before a credential: its beginning, a character that is not a letter or digit, or a JSON escape."""
 
 _QUOTE = r"\\*[\"']?"
 
@@ -50,7 +50,7 @@ def pattern_of(template: str) -> str:
 
 
 def _has_exact_length(template: str) -> bool:
-    """Whether the last piece of a template has an exact length, so that a longer word is something else."""
+    """Whether the last piece of a template has an exact length, so that a longer word does not have this form."""
     last = list(_PIECE.finditer(template))[-1]
     return last.end() == len(template) and last[3] is None
 
@@ -58,7 +58,7 @@ def _has_exact_length(template: str) -> bool:
 OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.-]|\\+[nr/])*?"
                     r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"),
-    # The same without its last line: of a cut file, or of a text that shows only the beginning.
+    # The same form without its last line, as in a cut file or an excerpt.
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
     # RFC 4716.
     ("private key", r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
@@ -67,12 +67,13 @@ OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"Private-Lines: [0-9]{1,3}(?:\\+r)?(?:\\+n|\s)(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
     ("API key", r"sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}[A-Za-z0-9_-]*"),
 )
-"""Name and pattern of forms that need more than a template. Line ends may be escaped repeatedly: JSON in JSON."""
+"""Name and pattern of each form that needs more than a template. Line ends may be escaped repeatedly, as for JSON in
+JSON."""
 
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
 
 _JOINT = rf"{_QUOTE}\s{{0,8}}(?:(?::|=>?)\s{{0,8}}|,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
-"""The text between a name and its value: `: `, `=`, or `", "value": "` of a header as an object."""
+"""Matches the text between a name and its value: `: `, `=`, or `", "value": "` in a header that is an object."""
 
 _BETWEEN = rf"{_JOINT}({_QUOTE})"
 
@@ -118,24 +119,25 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     ("parameter", r"(?i)[?&;]([\w.-]*(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt))"
                   r"()=([^&\s\"'\\#<>;]+)"),
 )
-"""Kind, and a pattern with the groups name, quote and value, of credentials that the text before them reveals."""
+"""Credentials that the text before them reveals: a kind of `TESTS`, and a pattern with the groups name, quote and
+value."""
 
 
 def _compile(pattern: str, captures: bool = True, megabytes: int = 256) -> Any:
     options = re2.Options()
-    options.max_mem = megabytes << 20  # with RE2's default of 8 these repetitions fall back to its slow automaton
+    options.max_mem = megabytes << 20  # with the default of 8 MB RE2 would use its slow automaton for these repetitions
     options.never_capture = not captures
     return re2.compile(pattern.encode(), options)
 
 
 FORMS_AT_ONCE = 40
-"""So many forms share a pattern. One for all of them takes five times the time and memory: its states are large, and
-nearly every character of a credential needs a new one."""
+"""The number of forms that share a pattern. A single pattern for all forms takes five times the time and memory,
+because its states are large, and nearly every character of a credential needs a new state."""
 
 
 @cache
 def _shapes() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
-    """The patterns, and for each of their groups the name of the form and whether its length is fixed."""
+    """The patterns; and for each of their groups the name of its form, and whether the form's length is fixed."""
     rows = [(form.name, pattern_of(form.template), _has_exact_length(form.template)) for form in FORMS]
     rows += [(name, pattern, False) for name, pattern in OWN_SHAPES]
     joined = ["|".join(f"({pattern})" for _, pattern, _ in rows[first : first + FORMS_AT_ONCE])
@@ -151,8 +153,9 @@ def _context() -> Any:
 
 @cache
 def _either() -> Any:
-    """One search for hints of both patterns. Most texts contain none, so the full patterns are then never compiled."""
-    tails: dict[str, list[str]] = {}  # forms with the same continuation share it: 4 ms less to compile
+    """The pattern of the hints for forms and for contexts. Most texts contain no hint, and then the full patterns are
+    never compiled."""
+    tails: dict[str, list[str]] = {}  # forms with the same continuation share it, which saves 4 ms
     for form in FORMS:
         if _PIECE.match(form.template) is None:
             head, tail = _hint(form.template)
@@ -174,7 +177,7 @@ def _either() -> Any:
 _INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
                 r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]", r":[0-9a-f]{32}", r"[0-9a-f]{24}-[0-9a-f]{8}-",
                 "JQQJ9", "AZDO[A-Za-z0-9]{4}", "FFFFNRAL", "_mmk", r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
-"""Literal parts inside of forms that do not begin with a literal."""
+"""Patterns of literal parts within forms that do not begin with a literal."""
 
 
 def _hint(template: str) -> tuple[str, str]:
@@ -194,23 +197,25 @@ def _hint(template: str) -> tuple[str, str]:
 
 
 def suspicious(data: str | bytes) -> bool:
-    """Whether `body` may contain credentials (one search, for a whole file at once)."""
+    """Whether a text may contain credentials; one search for a whole file, after which `redact.body` may be left
+    out."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return _either().search(raw) is not None or ESCAPES.search(raw) is not None or any(_of_this_machine(raw))
 
 
 ESCAPES = re2.compile(rb"\\/|\\u00[2-7]")
-"""JSON escapes of plain characters. A credential with one is visible only in the unescaped string."""
+"""Matches JSON escapes of plain characters. A credential with such an escape is visible only in the unescaped
+string."""
 
 
 def spans(data: bytes) -> list[CredentialSpan]:
-    """The places of credentials in a text as UTF-8, in order, without overlaps."""
+    """The places of credentials in a UTF-8 text, in order, without overlaps."""
     known = (*_of_forms(data), *_of_contexts(data)) if _either().search(data) is not None else ()
     found = [*known, *_of_this_machine(data)]
     if len(found) < 2:
         return found
     merged: list[CredentialSpan] = []
-    # Of spans with one beginning the longest comes first, so that its name labels the mask.
+    # Of spans with the same beginning the longest comes first, so that its name labels the mask.
     for span in sorted(found, key=lambda each: (each.start, -each.end)):
         if merged and span.start < merged[-1].end:
             last = merged[-1]
@@ -235,13 +240,14 @@ def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
                  for number, match in enumerate(matches) if match is not None]
         if not found:
             return
-        # As one pattern chooses: the shorter text before it counts more than the table, since the letter of an escape
-        # may as well begin a credential, whose rest looks like another.
+        # The choice that a single pattern would make: the match that begins first, then the one with the shorter text
+        # before it, and only then the order of the table. The last letter of an escape could also be the first letter
+        # of another form.
         number = min(found)[-1]
         match = matches[number]
         group = match.lastindex
         (start, end), (name, fixed) = match.span(group), rows[number * FORMS_AT_ONCE + group - 1]
-        # A longer word is something else; but another form may begin inside it.
+        # A longer word does not have this form, but another form may begin inside the word.
         if fixed and end < len(data) and data[end] in _WORD:
             at = start + 1
             continue
@@ -260,9 +266,9 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
         # Punctuation after a value belongs to the sentence.
         stripped = value.rstrip(".,:;!?")
         end -= len(value.encode()) - len(stripped.encode())
-        after = data[end] if end < len(data) else 32  # a blank, where the text ends
+        after = data[end] if end < len(data) else 32  # a blank stands for the end of the text
         if said == "password" and random_looking(name):
-            # The user name of an address may be a key too.
+            # The user name in an address may be a key too.
             yield CredentialSpan(match.start(last - 2), match.end(last - 2), "user")
         if stripped and test(name, quote, stripped, after):
             bare = not quote and data[match.end(last - 2)] in b"\"\\" and NUMERAL.fullmatch(stripped)
@@ -281,7 +287,7 @@ def _of_this_machine(data: bytes) -> Iterator[CredentialSpan]:
 
 
 VARIABLE = re.compile(r"(?:^|_)(?:(?:API)?KEY(?:_ID)?|TOKEN(?:_[A-Z]+)?|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
-"""The name of an environment variable whose value is a credential."""
+"""Matches the name of an environment variable whose value is a credential."""
 
 
 @cache
@@ -296,6 +302,6 @@ def _environment() -> tuple[str, ...]:
 def _variables(values: tuple[str, ...]) -> Any | None:
     if not values:
         return None
-    # As a JSON encoder would write the value, with or without escaped slashes.
+    # The value as it is, and as a JSON encoder would write it, with or without escaped slashes.
     forms = {form for value in values for form in (value, json.dumps(value)[1:-1], value.replace("/", "\\/"))}
     return re2.compile("|".join(re2.escape(form) for form in sorted(forms, key=len, reverse=True)).encode())

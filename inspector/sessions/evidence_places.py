@@ -1,4 +1,4 @@
-"""The places of evidence in the bytes, also for rules that judge values.
+"""Finds the places of evidence in the bytes, including evidence of rules that judge values.
 
 The judge sees values, not bytes. If one of its rules uses a value of the response (a router's word, a token count), the
 body is decoded a second time with places (`inspector.sessions.provenance`), only for the responses concerned.
@@ -30,12 +30,13 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "judge.context_full": ("native.truncated", "usage.input_tokens"),
     "usage.reasoning": ("usage.reasoning_tokens",),
 }
-"""Rule of the judge -> the facts that it uses, in the names of provenance. Formats list those of their decoders."""
+"""Rule of the judge -> the facts that the rule uses, by their names in provenance. Each format lists the rules of its
+decoder."""
 
 
-@lru_cache(maxsize=8)  # several rules in a row may concern one response
+@lru_cache(maxsize=8)  # several successive rules may concern one response
 def _readings(exchange: Exchange) -> Provenance | None:
-    from inspector.sessions.provenance import readings  # most evidence comes with its place
+    from inspector.sessions.provenance import readings  # imported here, because most evidence has its place already
 
     return readings(exchange)
 
@@ -72,8 +73,8 @@ def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
 def _word(exchange: Exchange) -> At | None:
     """The place of a router's own word: the last member with that name and value.
 
-    It is searched as text, because every answer of a router has such a word and a second decoding would double the
-    cost. Inside a JSON string quotes are escaped, so text of an answer cannot be mistaken for the member.
+    The member is searched as text, because every answer of a router has such a word, and a second decoding would double
+    the cost. Inside a JSON string quotes are escaped, so text of an answer cannot be mistaken for the member.
     """
     for name in exchange.profile.native_fields:
         said = exchange.response.native.get(name)
@@ -98,7 +99,8 @@ def _member(name: str) -> re.Pattern[bytes]:
 
 _NEAR = 2_000
 _INSIDE = re.compile(rb'(?<!\\)"(\w+)"\s*:\s*\{[^{}]*\Z')
-"""The name of the object that is open where a text ends, if its other members so far hold no object."""
+"""Matches the name of the innermost object that is still open at the end of a text, if no other member of that object
+is an object."""
 
 
 def _value(raw: bytes) -> str | None:

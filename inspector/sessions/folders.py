@@ -1,6 +1,6 @@
 """Finds files: those that a path names, the newest transcripts of agents, and the sample sessions.
 
-It uses names, times and the beginnings of files; it reads no whole session and writes nothing.
+The module uses names, times and the beginnings of files; it reads no whole session and writes no file.
 """
 
 from __future__ import annotations
@@ -77,16 +77,16 @@ def plain_head(head: bytes) -> bytes:
 # Only names and times are read. The folders are those of the rows in `inspector.sessions.importers`.
 
 NEWEST = 10_000
-"""The most transcripts that are listed; older ones are left out."""
+"""The largest number of transcripts that are listed; older ones are left out."""
 LOOKED_AT = 20_000
-"""The most names that are examined in one default folder."""
+"""The largest number of names that are examined in one default folder."""
 
 
 class Transcript(NamedTuple):
     """A file that an agent wrote, not yet read."""
 
     modified: float
-    """Seconds since the epoch."""
+    """The time of the last change, in seconds since the epoch."""
     path: str
     size: int
     agent: str
@@ -95,7 +95,7 @@ class Transcript(NamedTuple):
 def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Transcript]:
     """The newest transcripts of all agents; `environment` has the variables that name the folders."""
     within = files.bounds_of(environment)
-    found = {each.path: each for each in _all(environment) if within.holds(each.path)}  # two rows may name one place
+    found = {each.path: each for each in _all(environment) if within.holds(each.path)}  # two rows may name one folder
     # Codex CLI packs old sessions with zstd and may leave the plain file beside the packed one; the plain one wins.
     plain = (each for path, each in found.items() if path.removesuffix(".zst") == path or path[:-4] not in found)
     return nlargest(most, plain)
@@ -105,7 +105,7 @@ def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
     home = environment.get("HOME") or environment.get("USERPROFILE")
     for place in (each for row in IMPORTERS.values() for each in row.folders):
         root = environment.get(place.variable) or (os.path.join(home, place.folder) if home else "")
-        left = [LOOKED_AT]  # a list, since all levels of `_files` count it down together
+        left = [LOOKED_AT]  # a list, because all levels of `_files` count down the same number
         for entry in _files(root, place.parts, place.names, left) if root else ():
             try:
                 seen = entry.stat()
@@ -151,9 +151,9 @@ def _files(
 
 
 # -- The sample sessions that come with the program ------------------------------------------------------------------
-# Where they are, and what each is called.
-# They stand in `sample_sessions/` at the root of a checkout, and inside the package in an installed wheel. Titles
-# come from a session file's own header, or from the table in the folder's README for files of other formats.
+# Their folder and their titles. They are in `sample_sessions/` at the root of a checkout, and inside the package in an
+# installed wheel. Titles come from a session file's own header, or from the table in the folder's README for files of
+# other formats.
 
 _ROW = re.compile(r"^\|\s*`(?P<name>[^`]+)`\s*\|(?P<cells>.*)\|\s*$", re.MULTILINE)
 _HERE = Path(__file__).resolve().parents

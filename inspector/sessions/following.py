@@ -39,7 +39,8 @@ from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 
 _BLOCK = 4 << 20
-"""Bytes of a block that is compared with its digest at once: this takes 5 ms, all of 100 MB takes 100 ms."""
+"""The size in bytes of a block with its own digest. Comparing one block takes 5 ms, comparing all of 100 MB takes 100
+ms."""
 
 _RAW = attrgetter(*(field.name for field in fields(RawExchange)))
 
@@ -114,7 +115,7 @@ class FollowedFile:
             return None
         file.seek(0)
         if self._size < HEAD and choose(file.read(HEAD), self.path) != self._format:
-            return None  # with more bytes the format turns out to be another
+            return None  # the added bytes show another format
         file.seek(self._size)
         return self._take(file, growth)
 
@@ -146,7 +147,7 @@ class FollowedFile:
         return self._take(file, TranscriptGrowth(reader))
 
     def _take(self, file: IO[bytes], growth: TranscriptGrowth) -> OpenedFile | None:
-        self._growth = None  # after a failure half way this state cannot be continued
+        self._growth = None  # after a failure in the middle this state cannot be continued
         try:
             while piece := file.read(_BLOCK - self._size % _BLOCK):
                 growth.take(piece)
@@ -164,7 +165,7 @@ class FollowedFile:
 
 
 class FollowedSession:
-    """The sessions of growing files; the turns of a single transcript are extended too."""
+    """The sessions of growing files. If there is only one transcript, its turns are extended instead of found again."""
 
     def __init__(self, paths: Sequence[str], *, api: str | None = None, profile: str | None = None) -> None:
         self._paths = tuple(paths)
@@ -174,9 +175,9 @@ class FollowedSession:
         self._read: Sequence[Exchange] = ()
         self._settled: Sequence[Exchange] = ()
         self._turns: list[tuple[TurnRecord, redact.Counts]] = []
-        """Turns, each with the counts of masks at its seams."""
+        """The turns, each with the counts of masks at its seams."""
         self._same = 0
-        """The number of first exchanges that equal those of the reading before."""
+        """The number of exchanges at the beginning that are the same as in the reading before."""
 
     def read(self) -> Recording:
         """The content of the files, as `open_paths` reads it."""
@@ -199,7 +200,7 @@ class FollowedSession:
         return self._files[path].read(self._options.room)
 
     def _thread_exchanges(self, before: Sequence[Exchange], exchanges: list[Exchange]) -> tuple[TurnRecord, ...]:
-        """Turns. An answer whose inferred end is unchanged keeps its earlier object."""
+        """Finds the turns. An answer whose inferred end is unchanged keeps its earlier object."""
         settled = self._settled if before else ()
         for number, (old, new, earlier, now) in enumerate(zip(before, self._read, settled, exchanges, strict=False)):
             if now is not new and old is new and earlier.response.stop_reason == now.response.stop_reason:
@@ -224,21 +225,22 @@ class FollowedSession:
 
 
 # -- A growing transcript: only new rows are read --------------------------------------------------------------------
-# A new row may change answers near the end, so the last ones are built again each time and those before are closed. If
-# it also changes the meaning of the last rows, those are read again. If a row concerns a closed answer, or a fact that
-# all answers depend on, the whole file is read again.
+# A new row may change answers near the end, so the last answers are built again each time, and those before are closed.
+# If the row also changes the meaning of the last rows, those are read again. If a row concerns a closed answer, or a
+# fact that all answers depend on, the whole file is read again.
 
 OPEN = 24
-"""The number of open answers at the end: more than a batch of calls, and 2 ms to build again."""
+"""The number of open answers at the end, more than a batch of calls has. Building them again takes 2 ms."""
 REACH = 1 << 18
-"""The most bytes of rows that are read again (3 ms); if more would be needed, the whole file is read."""
+"""The largest number of bytes of rows that are read again, which takes 3 ms."""
 LAST = 64
-"""Records at the end of a database or list that may still be rewritten; 2 ms to read again."""
+"""The number of records at the end of a database or list that may still be rewritten. Reading them again takes 2 ms."""
 LOOKS = 4
-"""The number of polls whose changed records are read again each time, since a session may grow amid the others."""
+"""The number of last polls whose changed records are read again each time, since a session may grow between records of
+other sessions."""
 _SLOTS = tuple(field.name for field in fields(TranscriptAnswer))
 _ROWS = attrgetter("lines", "parts", "after", "next")
-"""The fields of an answer that grow with every row about it."""
+"""Gets the fields of an answer that grow with every row about the answer."""
 
 
 class TranscriptGrowth:
@@ -256,7 +258,7 @@ class TranscriptGrowth:
         self._closed = FileReading()
         """The results of the closed answers, which are the first ones of the reader."""
         self._marks: list[tuple[int, ...]] = []
-        """For each closed answer the values that a row about it would change."""
+        """For each closed answer the lengths of its `_ROWS`, which a row about the answer would change."""
         self._common: object = None
 
     def take(self, added: bytes) -> None:
@@ -305,7 +307,7 @@ class TranscriptGrowth:
         reader.answers = [*every[:closed], *reader.answers]
         reader.report(lines)
         reading.masked = lines.masked.copy()
-        # The effect of ending the file early on the answers and their reader is undone.
+        # This undoes what ending the file early has changed in the reader and its answers.
         vars(reader).update(before[0])
         vars(lines).update(before[1])
         for answer, values in open_answers:
@@ -333,22 +335,24 @@ class TranscriptGrowth:
 
 
 class RecordGrowth:
-    """A growing file of records, such as a database: all are looked up each time, changed ones read again."""
+    """A growing file of records, such as a database. All records are looked up each time, and changed ones are read
+    again."""
 
     def __init__(self) -> None:
         self._growth: TranscriptGrowth | None = None
         self._initial_state: object = None
-        """The state of the reader before its first record, which comes from the rest of the file."""
+        """The state of the reader before its first record, which depends on the file's content outside the records."""
         self._hashes: list[int] = []
-        """The hash of each record."""
+        """The hash of each record of the last poll."""
         self._same: deque[int] = deque(maxlen=LOOKS)
-        """For the last polls: the number of first records that had not changed since the poll before."""
+        """For each of the last polls the number of records at the beginning that had not changed since the poll
+        before."""
 
     def read(self, reader: TranscriptReader, rows: TranscriptRows) -> FileReading:
         """Reads every answer in records that are not lines, for `TranscriptReader.read_records`."""
         pieces = rows.pieces()
         begun, hashes = _initial_state(reader), [*map(hash, pieces)]
-        growth, self._growth = self._growth, None  # as in `FollowedFile`: a failure leaves no state
+        growth, self._growth = self._growth, None  # as in `FollowedFile._take`: a failure leaves no state
         known = 0 if growth is None or begun != self._initial_state else growth.number
         self._same.append(common_beginning(self._hashes or hashes, hashes, eq))
         reading = growth.records(pieces, min(self._same)) if growth and self._same[-1] >= known > 0 else None

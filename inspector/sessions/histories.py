@@ -77,7 +77,7 @@ def size_of(request: Request) -> tuple[int, int]:
     return len(runs), sum(len(message.text) for message in last) if kind is ItemKind.ASSISTANT else 0
 
 
-# Clients move these marks to the last messages of each request (Anthropic's cache_control, Bedrock's cachePoint).
+# The marks that clients move to the last messages of each request (Anthropic's cache_control, Bedrock's cachePoint).
 _CACHE_MARK = re.compile(r',?\s*"cache_?(?:control|point)"\s*:\s*\{[^{}]*\}', re.IGNORECASE)
 
 
@@ -88,11 +88,13 @@ class HistoryTree:
 
     def __init__(self, exact: bool = False) -> None:
         self._exact = exact
-        """Whether differences count: an agent's own rows are always equal, and folded copies of all texts cost much."""
+        """Whether texts and arguments are compared unchanged: an agent's own rows never differ, and folded copies of
+        all texts would take much memory."""
         self._keys: dict[Hashable, int] = {}
         self._seen: dict[tuple[Message, ...], int] = {}
         self._edges: dict[int, int] = {}
-        """A node, and behind it 32 bits with the number of an item, which take half of a pair -> the next node."""
+        """Node and, in the lower 32 bits, number of an item -> the next node. One integer takes half of the memory of a
+        pair."""
         self._parsed: dict[str, str] = {}
 
     def history(self, request: Request, start: int = 0) -> History:
@@ -186,37 +188,38 @@ def squeeze(text: str) -> str:
 
 # -- Exchanges on their way through threading --------------------------------------------------------------------------
 
-# A filter and a pause end an answer as it was meant to end: nothing of it is asked for again.
+# A filter and a pause are intended ends: no part of such an answer is requested again.
 _FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
 _FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class SeatedExchange:
-    """An exchange while it is assigned to a turn. Its history is not kept: those of a long conversation take much room.
+    """An exchange while it is assigned to a turn. Its history is not stored, because the histories of a long
+    conversation take much memory.
     """
 
     index: int
     exchange: Exchange
     node: int
-    """The node of its whole history."""
+    """The node of the exchange's whole history."""
     length: int
-    """The number of items of its history."""
+    """The number of items of the exchange's history."""
     when: float
     text: str
     calls: tuple[ToolCall, ...]
     cut: bool
-    """Whether it did not end cleanly, a call in it is not complete JSON, or its budget was spent."""
+    """Whether the answer did not end cleanly, a call in it is not complete JSON, or its budget was spent."""
     failed: bool
     chain_text: str = ""
-    """The joined text of the chain of continuations that ends with it."""
+    """The joined text of the chain of continuations that ends with this answer."""
     base: int = 0
-    """The node before that chain."""
+    """The node before the chain of continuations that ends with this answer."""
     turn: int = -1
     next_index: int | None = None
     """The exchange that continues this one in the same turn."""
     identity: tuple[object, ...] = ()
-    """Wire format, host, model and system text: they must be equal in a repeated request, beside its history."""
+    """Wire format, host, model and system text, which must be equal in a repeated request, as its history must."""
 
     @property
     def is_paused(self) -> bool:
@@ -268,10 +271,10 @@ def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[
     stated = {exchanges[index].started for index in group}
     if stated == {None}:
         return {}, True
-    if len(stated) == 1:  # a converter's default says nothing
+    if len(stated) == 1:  # a converter's default value is no time
         return dict.fromkeys(group, 0.0), False
     moments = {index: moment_of(exchanges[index].started) for index in group}
-    known = None not in moments.values()  # one unknown may be anywhere
+    known = None not in moments.values()  # an exchange without a time may be anywhere
     return {index: moment or 0.0 for index, moment in moments.items()}, known
 
 

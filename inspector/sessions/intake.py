@@ -1,5 +1,4 @@
-"""Bounds the reading of inputs: files, streams and unpacked bodies are read up to a maximum size, and devices not at
-all.
+"""Bounds the reading of inputs: files, streams and unpacked bodies are read up to a maximum size; devices are not read.
 
 The bound is global to the process and set by `--max-bytes`, so commands and screens need not pass it on.
 
@@ -22,12 +21,12 @@ from typing import IO
 STDIN = "-"
 """The path that means standard input."""
 MOST = 256 << 20
-"""The default maximum in bytes: a thousand times a long session of an agent."""
+"""The default maximum size in bytes, a thousand times the size of an agent's long session."""
 PIECE = 1 << 20
 WAIT = 3.0
-"""Seconds to wait for a writer of a FIFO."""
+"""The number of seconds to wait for a writer of a FIFO."""
 
-# Reading `/dev/zero` never ends, and reading `/dev/tty` takes the keys away.
+# Reading `/dev/zero` never ends, and reading `/dev/tty` takes the user's keys away from the program.
 _REFUSED = ((stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"), (stat.S_ISSOCK, "a socket"))
 _most = MOST
 
@@ -38,7 +37,7 @@ def most() -> int:
 
 
 def set_maximum(number: int) -> None:
-    """Sets the maximum."""
+    """Sets the maximum number of bytes for this process."""
     global _most
     _most = number
 
@@ -108,7 +107,7 @@ class Room:
 
     def take(self, size: int) -> bool:
         """Reserves this many bytes; returns whether there was room."""
-        self.left = max(-1, self.left - size)  # once full, it stays full
+        self.left = max(-1, self.left - size)  # once the room is used up, it stays used up
         return self.left >= 0
 
 
@@ -178,19 +177,20 @@ def _fifo(path: str) -> bytes:
 # For recorded bodies in their content encoding, and for packed files.
 
 _FED = 1 << 16
-"""Compressed bytes for each call of the decompressor, which copies those that it does not consume."""
+"""The number of compressed bytes for each call of the decompressor, which copies the bytes that it does not consume."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PACKED = (b"\x1f\x8b", _ZSTD)
-"""The first bytes of gzip and zstd, which are unpacked whatever the file's name."""
+"""The first bytes of gzip and zstd data, which are unpacked whatever the file's name is."""
 _PLAIN = (b"{", b"[", b"d", b"e", b"")
-"""The first bytes of a plain body, whatever its header says: JSON, or a line of an event stream."""
+"""The first byte of a body that is not compressed, whatever its header says: JSON, a line of an event stream, or no
+byte."""
 # RFC 8878, section 3.1.1.1.2, recommends a decoder to support at least 8 MB, and lets it refuse more.
 _WINDOW = 1 << 27
-"""The window in bytes that a zstd stream may need: the default of `zstd --long`."""
+"""The largest window in bytes that a zstd stream may need: the default of `zstd --long`."""
 
 
 DAMAGED = "its body is compressed and damaged"
-"""Why bytes cannot be unpacked that are within the bound."""
+"""The reason why bytes within the bound cannot be unpacked."""
 
 
 def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | str:
@@ -204,8 +204,8 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
     elif data[:1] in _PLAIN:
         return data  # the recorder unpacked the body and kept the header
     elif coding == "deflate":
-        # HTTP means zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2).
-        # 0x78: zlib's header with a window of 32 kB (RFC 1950)
+        # In HTTP `deflate` has zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2). 0x78: zlib's
+        # header with a window of 32 kB (RFC 1950)
         pieces = _inflate(data, 15 if data[:1] == b"\x78" else -15)
     elif coding == "br":
         pieces = _brotli(data)
@@ -223,7 +223,8 @@ def unpack(data: bytes, coding: str = "", room: Room | None = None) -> bytes | s
 
 
 def unpacked_head(data: bytes, size: int) -> bytes | None:
-    """The first unpacked bytes of gzip or zstd data; None if it is not, or is damaged from the start."""
+    """The first unpacked bytes of gzip or zstd data; None if the data is of neither form, or is damaged from the
+    start."""
     plain = b""
     with suppress(ValueError):
         for piece in _unpack(data) if data.startswith(PACKED) else ():
@@ -250,7 +251,8 @@ def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
             waiting = data[start : start + _FED]
             while waiting:
                 if stream.eof:
-                    # Gzip data may be several members in a row (RFC 1952, 2.2), whose mark two portions may split.
+                    # Gzip data may consist of several members (RFC 1952, 2.2), whose first bytes two portions may
+                    # split.
                     if wbits != 31 or not b"\x1f\x8b".startswith(waiting[:2]):
                         return
                     stream = zlib.decompressobj(wbits)
@@ -271,7 +273,7 @@ def _zstd(data: bytes) -> Iterator[bytes]:
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     any_piece = False
     try:
-        # a file may be several frames (RFC 8878, 3)
+        # a file may consist of several frames (RFC 8878, 3)
         with unpacker.stream_reader(data, read_across_frames=True) as reader:
             while piece := reader.read(PIECE):
                 any_piece = True
@@ -301,7 +303,7 @@ def _brotli(data: bytes) -> Iterator[bytes]:
 # -- How much there is to read, before anything is read --------------------------------------------------------------
 
 HEAVY = 4_000_000
-"""The size in bytes from which the app shows its progress while it reads."""
+"""The size in bytes from which the app shows the progress of reading."""
 
 
 def heavy(paths: Sequence[str]) -> bool:

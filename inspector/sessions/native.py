@@ -43,9 +43,9 @@ VERSION = 1
 MARK = "loop_inspector_session"
 PRODUCER = "loop-inspector"
 BY_US = f"live by {PRODUCER}"
-"""The provenance of our own recordings. One without a final record was stopped, for example by a full disk."""
+"""The words in a recording's provenance that mark it as one of this program's live runs."""
 NOT_RECORDED = "not_recorded"
-"""The word of an `end` record whose response body was not recorded."""
+"""The word in the `end` record of a response whose body was not recorded."""
 
 FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "about": {},
@@ -59,13 +59,13 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "note": {"text": (str,)},
     "cancel": {},
 }
-"""Record type -> the members that a reader needs, with their types; the models define the rest."""
+"""Type of a record -> the members that a reader needs, with their types. The pydantic models define all members."""
 _ABOUT = ("title", "story", "provenance", "end_state")
 
 _SAID = {place.value: place for place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE)}
-"""Places that a live run records for its requests. Others are found by their history."""
+"""Recorded word -> the place of a live run's request. The places of all other requests are found by their histories."""
 AGAIN = "sent again after"
-"""The beginning of the note on an exchange whose request was sent again."""
+"""The beginning of the note about an exchange whose request was sent again."""
 STRICT = "strict"
 """The policy under which a recording is shown by default."""
 
@@ -80,7 +80,7 @@ class SessionWriter:
             if self._file.tell() == 0:
                 self.append({MARK: VERSION, **about})
             elif not _ends_with_newline(path):
-                self._file.write(b"\n")  # a cut record stays, and the next one begins a new line
+                self._file.write(b"\n")  # a cut record stays in the file, and the next record begins a new line
         except OSError:
             with suppress(OSError):  # else Python 3.13 reports the unwritten buffer when the file is collected
                 self._file.close()
@@ -191,13 +191,14 @@ class _Reader:
         self.times: dict[str, list[Chunk]] = {}
         self.ended: set[str] = set()
         self.lost: set[str] = set()
-        """The exchanges of whose answer a piece is lost: what follows the gap is not read as if there were none."""
+        """The ids of requests whose answers lost a piece. The bytes after the gap are not joined to those before it."""
         self.unknown: Counter[str] = Counter()
         self.given_up: set[int | None] = set()
-        """The exchanges that an operator gave up; the recording did not cut their answers."""
+        """The entries of the exchanges that an operator gave up, whose answers are therefore not cut by the
+        recording."""
         self.cut = False
         self.live = header.get("producer") == PRODUCER and BY_US in self.about.get("provenance", "")
-        """Whether it is a recording of our own live run, whose last record states the end of the turn."""
+        """Whether the file is a recording of this program's live run, whose last record states the end of the turn."""
 
     def read(self, lines: list[bytes]) -> FileReading:
         last = max((n for n, line in enumerate(lines) if line.strip()), default=0)
@@ -233,7 +234,7 @@ class _Reader:
             return
         if all(isinstance(record.get(name), types) for name, types in needed.items()):
             try:
-                getattr(self, f"_{kind}")(record)  # only names of `FIELDS` come here
+                getattr(self, f"_{kind}")(record)  # `kind` is a key of `FIELDS`
                 return
             except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
                 pass
@@ -279,7 +280,7 @@ class _Reader:
         raw.simulated = record.get("simulated") is True
         raw.headers = [(str(name), str(value)) for name, value in record.get("headers") or ()]
         if status is not None and raw.status is None:
-            raise ValueError("status")  # for the notice; the rest of the record is already used
+            raise ValueError("status")  # raised for the notice; the other members were used above
 
     def _bytes(self, record: Mapping[str, Any]) -> None:
         key = record["request"]
@@ -352,7 +353,8 @@ class _Reader:
     def _finish(self, key: str, raw: RawExchange) -> None:
         raw.body = b"".join(self.bodies.get(key, ()))
         chunks = self.times.get(key, [])
-        # All or none: a piece without a time would count as part of the one before it.
+        # Times are used only if all pieces have one, since a piece without a time would count as part of the piece
+        # before.
         if len(chunks) == len(self.bodies.get(key, ())):
             raw.chunks = tuple(chunks)
         if raw.duration_ms is None and chunks:
@@ -371,7 +373,7 @@ class _Reader:
 def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
     place, ordinal = optional_text(record, "place") or "", record.get("ordinal")
     if place == "request" and isinstance(ordinal, int) and ordinal > 0:
-        return TurnPlace.TOOL_RESULT  # ids of calls may have been made unique, so its history would match no answer
+        return TurnPlace.TOOL_RESULT  # ids of calls may have been made unique, which matches no history
     return _SAID.get(place)
 
 

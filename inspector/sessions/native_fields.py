@@ -13,7 +13,8 @@ from inspector.sessions import traffic
 _KIND = re.compile(rb'"type"\s*:\s*"(\w+)"')
 _OF = re.compile(rb'"request"\s*:\s*("(?:[^"\\]|\\.)*")')
 _HEAD = 200
-"""Bytes of a line in which its type and its request stand; what comes later may be the text of a piece."""
+"""The number of bytes at the beginning of a line that are searched for its type and its request. Later bytes may be the
+text of a piece."""
 
 
 def lost_piece(line: bytes) -> str | None:

@@ -186,7 +186,7 @@ _LINE: TypeAdapter[Any] = TypeAdapter(HeaderRecord | Typed)
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of one line."""
     whole = _LINE.json_schema()
-    whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"  # the dialect that pydantic writes
+    whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"  # the version of JSON Schema that pydantic writes
     whole["title"] = "A line of a Loop Inspector session"
     return whole
 
@@ -214,7 +214,7 @@ def clean(record: BaseModel | Mapping[str, Any]) -> str:
         written["text"] = redact.text(written["text"])
     first = ("loop_inspector_session", "type", "id", "request")
     ordered = {name: written[name] for name in first if name in written} | written
-    # half a surrogate pair is no UTF-8
+    # UTF-8 cannot represent a lone surrogate
     return json.dumps(ordered, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
@@ -235,7 +235,7 @@ def explain(record: Mapping[str, Any]) -> str:
 
 def _first(why: ValidationError) -> str:
     errors = why.errors(include_url=False, include_input=False)
-    # a wrong value says more than a field too many
+    # a wrong value explains more than an unknown field
     error = next((each for each in errors if each["type"] != "extra_forbidden"), errors[0])
     place = ".".join(str(key) for key in error["loc"]) or "record"
     return f"{place}: {error['msg']}"

@@ -37,16 +37,17 @@ from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
 _LONG = 24
-"""Longer file names, which are mostly ids, are shown by their beginning."""
+"""The largest length of a file name that is shown whole. Longer ones, which are mostly ids, are shown by their
+beginning."""
 
 
 class FileGroup(NamedTuple):
-    """Files of one session, or one unreadable file; opened together they give the same result again."""
+    """The files of one session, or one unreadable file. Opened together they give the same recording again."""
 
     paths: tuple[str, ...]
     recording: Recording
     done: int
-    """The number of files that were examined so far, of `total`."""
+    """The number of files out of `total` that have been examined so far."""
     total: int
 
 
@@ -207,7 +208,7 @@ def files_beside(
         return
     from glob import escape, glob
 
-    stem = escape(os.path.splitext(source.path)[0])  # a project's folder may contain brackets
+    stem = escape(os.path.splitext(source.path)[0])  # the path may contain brackets
     if pattern.startswith("../"):
         stem, pattern = os.path.dirname(stem), pattern[3:]
     for name in sorted(glob(os.path.join(stem, pattern))):
@@ -347,7 +348,7 @@ def decode_reading(
     refused: list[tuple[RawExchange, UnbuiltExchange]] = []
     reading.raws.reverse()
     while reading.raws:
-        raw = reading.raws.pop()  # freed once it is decoded: it takes as much room as what it becomes
+        raw = reading.raws.pop()  # freed once it is decoded, since it takes as much memory as the result
         try:
             built = (build_one or build)(raw, path, options, reading.masked)
         except ODD as why:

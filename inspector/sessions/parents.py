@@ -21,9 +21,10 @@ from loop_core.values import ReasoningPart, ToolCall
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
-_TELLING_TEXT = 16  # characters without white space by which one answer is told from others
+_TELLING_TEXT = 16  # the number of characters without white space that identify an answer
 _END = 128
-"""Characters without white space that are compared at both ends of a long text whose middle was left out."""
+"""The number of characters without white space that are compared at each end of a long text whose middle was left
+out."""
 
 
 Key = TypeVar("Key")
@@ -50,7 +51,7 @@ def _tokens(parts: Iterable[object]) -> set[str]:
 
 _URL_SAFE = str.maketrans("-_", "+/")
 _MARK = 48
-"""Characters that identify a signature; a recorder may have left out the rest."""
+"""The number of characters that identify a signature. A recorder may have left out further ones."""
 
 
 def _mark(token: str) -> str:
@@ -78,7 +79,7 @@ class Index:
     def add(self, one: SeatedExchange) -> None:
         """Adds an exchange by its request, and by its id."""
         response = one.exchange.response
-        one.identity = self._identities.setdefault(one.identity, one.identity)  # one object for equal ones
+        one.identity = self._identities.setdefault(one.identity, one.identity)  # equal identities share one object
         _put(self._requests, (one.node, one.identity), one)
         if response.id and self.by_id:
             _put(self._ids, response.id, one)
@@ -178,7 +179,7 @@ class Index:
         calls, text = item.calls, item.text
         found = [one for one in answers.get(self.tree.loose_answer_key(text, calls), ()) if _same_ids(one.calls, calls)]
         why = "the history repeats its request and its calls"
-        if len(found) > 1 and calls:  # a client that shortened the text may have kept the ids
+        if len(found) > 1 and calls:  # a client that shortened the text may have left the ids unchanged
             said = self.tree.loose_answer_key("", calls)
             named = [one for one in answers.get(self._named_key(calls), ())
                      if all(call.id for call in calls) and self.tree.loose_answer_key("", one.calls) == said]
@@ -212,7 +213,7 @@ class Index:
         said = squeeze(item.text)
         if len(said) < _TELLING_TEXT or node not in self._answers:
             return None
-        for one in reversed(self._chains.get(node, [])):  # joined by the client, its overlaps removed
+        for one in reversed(self._chains.get(node, [])):  # the client may have joined it without overlaps
             joined, last = squeeze(one.chain_text), squeeze(one.text)
             if said.startswith(joined[:_TELLING_TEXT]) and said.endswith(last[-_TELLING_TEXT:]):
                 return [one], "the history repeats its request, and the answers up to its own as one text"
@@ -295,7 +296,7 @@ class PlaceEvidence(NamedTuple):
 
 
 def last_answer(history: History) -> int:
-    """The number of the last assistant item; -1 where there is none."""
+    """The index of the last assistant item; -1 if there is none."""
     return next((n for n in range(len(history.items) - 1, -1, -1) if history.items[n].kind is ItemKind.ASSISTANT), -1)
 
 
@@ -305,13 +306,13 @@ def tail_of(history: History) -> tuple[HistoryItem, ...]:
 
 
 def new_message(history: History) -> int:
-    """The number of the last user item after the last answer; -1 if there is none."""
+    """The index of the last user item after the last answer; -1 if there is none."""
     added = range(len(history.items) - 1, last_answer(history), -1)
     return next((n for n in added if history.items[n].kind is ItemKind.USER), -1)
 
 
 def opening(history: History) -> int:
-    """The number of the user item that began the current turn; -1 if there is none.
+    """The index of the user item that began the current turn; -1 if there is none.
 
     Neither a known hint nor a message that comes right after tool results (steering) opens a turn.
     """

@@ -29,22 +29,22 @@ from loop_core.wire.base import RECORDING_CUT
 from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow, classify, read_error, read_quota
 
 PROVIDER = "transcript.provider"
-"""The provider's own word, copied into the row."""
+"""The rule for the provider's own word, which the recorder copied into the row."""
 RECORDER = "transcript.recorder"
-"""The recorder's word; the provider's word is not in the file."""
+"""The rule for the recorder's word, if the provider's word is not in the file."""
 ABSENT = "transcript.absent"
-"""The row has no stop word."""
+"""The rule for a row without a stop word."""
 NO_ROW = "transcript.no_row"
-"""The row has a word for calls, but the row of the call is missing from the file."""
+"""The rule for a row with a word for calls, if the row of the call is missing from the file."""
 INFERRED = "transcript.inferred."
-"""The prefix of rules that infer the end from other rows."""
+"""The prefix of the rules that infer an end from other rows."""
 STOPPED = "transcript.stopped"
-"""The rule of the finding that a transcript notes the end of a turn by its user or its agent."""
+"""The rule of the finding that, according to the transcript, the user or the agent ended the turn."""
 NOT_RECORDED = "not_recorded"
 DAMAGED_RULE = "damaged_body"
-"""The recorded body cannot be unpacked."""
+"""The rule for a recorded body that cannot be unpacked."""
 _WORD = 40
-"""The most characters of a recorder's word; a longer text is a message."""
+"""The largest number of characters of a recorder's word; a longer text is a message."""
 
 
 def provider_reason(word: str, at: At, table: Mapping[str, StopRow], name: str) -> StopReason:
@@ -173,7 +173,7 @@ def reason_finding(stop: StopReason, noted: str = "") -> Finding | None:
     return Finding("transcript.inferred", Severity.INFO, told, seen.at)
 
 
-# -- Of a response whose body is missing, or none of its format ------------------------------------------------------
+# -- The response of an exchange whose body is missing or not of its format ------------------------------------------
 
 
 def missing_response(
@@ -202,7 +202,7 @@ def why_missing(stop: StopReason) -> str:
 
 
 UNREADABLE = "unreadable_body"
-"""The type of the error of an answer whose body is not of its format."""
+"""The error type of an answer whose body is not of its format."""
 
 
 def is_unreadable(response: ChatResponse) -> bool:
@@ -220,4 +220,4 @@ def unreadable_response(raw: RawExchange, api: str, body: bytes, why: str) -> Ch
 
 
 FIRST_BYTES = 64
-"""So many bytes show what a body is instead: a page, a text."""
+"""The number of bytes that the error message quotes from a body that is not of its format, such as a page or a text."""

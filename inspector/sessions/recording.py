@@ -28,17 +28,17 @@ class TurnPlace(StrEnum):
     REQUEST = "request"
     """The first request of a turn: a new user message."""
     CONTINUATION = "continuation"
-    """The cut text is sent back to be continued."""
+    """The request sends back a cut text to be continued."""
     REPAIR = "repair"
-    """A cut or malformed tool call is asked for again."""
+    """The request asks again for a cut or malformed tool call."""
     TOOL_RESULT = "tool_result"
-    """The results of tool calls are sent back."""
+    """The request sends back the results of tool calls."""
     RESUME = "resume"
-    """A paused response is taken up again: echoed, polled, or by its token."""
+    """The request resumes a paused response: by sending it back, by polling it, or by its token."""
     NUDGE = "nudge"
-    """The same request after an answer without any content, with a message that says so."""
+    """The request repeats the one before, whose answer had no content, and adds a message that says so."""
     RETRY = "retry"
-    """The same request again, after an error or an interruption."""
+    """The request repeats the one before, which ended in an error or an interruption."""
 
 
 class Chunk(NamedTuple):
@@ -55,51 +55,51 @@ class Exchange:
 
     path: str
     entry: int
-    """Its number among all entries of the file, from 0, skipped ones included."""
+    """The index of the exchange among all entries of the file, from 0, including skipped ones."""
     api: str
     url: str
     profile: Profile
     profile_evidence: tuple[Evidence, ...]
     request: Request | None
-    """None if the recording holds the response alone."""
+    """The decoded request; None if no request was recorded, or if it is not JSON."""
     stored_request: Any | None
-    """The request's JSON, or its bytes if they are few: they take a quarter of the room (`request_json`)."""
+    """The request's JSON, or its bytes if they are few: they take a quarter of the memory (`request_json`)."""
     response: ChatResponse
     content: "bytes | StoredBody"
-    """The bytes of `body`, or their place in a large file."""
+    """The bytes of `body`, or their place in a large file, from which they are read."""
     headers: tuple[tuple[str, str], ...] = ()
     request_headers: tuple[tuple[str, str], ...] = ()
     recorded: bool = True
-    """False if the body was not recorded: the response then says so (`detail` not_recorded)."""
+    """Whether the body was recorded; if not, the detail of the response's stop reason says why."""
     started: str | None = None
     duration_ms: float | None = None
     chunks: tuple[Chunk, ...] = ()
-    """When the pieces of the body arrived; empty if that is not recorded."""
+    """The pieces of the body with their arrival times; empty if those were not recorded."""
     first_byte_ms: float | None = None
     """Milliseconds until the first byte of the body, if the recorder states only that and not the time of each
     piece."""
     recorder: str | None = None
     """The agent whose rows `body` consists of; None if `body` is the provider's bytes."""
     lines: tuple[int, ...] = ()
-    """The line numbers of those rows, from 1."""
+    """The line numbers of the rows in `body`, from 1; empty if the rows are not lines."""
     again: bool = False
-    """Whether the recorder says that it repeats the failed request before; the loop saw one request."""
+    """Whether, by the recorder, this exchange repeats the failed request before it; the loop saw one request."""
     messages: tuple[int, ...] = ()
     """The indices of the WebSocket messages in `body`; empty for HTTP."""
     cut_after: bool = False
-    """Whether the recording is cut right after it, so that the loop's next act is unknown."""
+    """Whether the recording is cut right after this exchange, so that the agent's next act is unknown."""
     recorded_place: TurnPlace | None = None
-    """The place that the recorder states for the request; None if it states none."""
+    """The place in the turn that the recorder states for the request; None if the recorder states none."""
     simulated: bool = False
-    """Whether the answer was made from a table of dialects and no provider was asked."""
+    """Whether no provider was asked, because this program made the answer from its table of dialects."""
     refusals: Mapping[str, str] = field(default_factory=lambda: EMPTY)
-    """Id of a call that the recorder says did not run -> why."""
+    """Id of a call that, according to the recorder, did not run -> the reason."""
     session: str = ""
-    """The name of its session, if the file has several."""
+    """The name of the session of the exchange, if the file has several sessions."""
 
     @property
     def request_json(self) -> Any | None:
-        """The request's JSON, without credentials; None if the recording holds the response alone."""
+        """The request's JSON, without credentials; None if no request was recorded, or if it is not JSON."""
         return loads(self.stored_request) if isinstance(self.stored_request, bytes) else self.stored_request
 
     @property
@@ -123,7 +123,7 @@ class Exchange:
 
 
 NOT_READ = ": not read yet"
-"""The end of the text about an exchange in a format that is known but not read."""
+"""The end of `Skipped.why` for an exchange in a known format that this program cannot read."""
 
 
 def entry_word(format_name: str, many: bool = False) -> str:
@@ -145,7 +145,7 @@ class Skipped(NamedTuple):
 
 
 BELOW = " › "
-"""The separator between the names of a session and of its child."""
+"""The separator between the name of a session and that of its child."""
 
 
 def below_file(name: str) -> str:
@@ -159,16 +159,16 @@ def is_below_file(session: str) -> bool:
 
 
 class SessionAbout(NamedTuple):
-    """The description in a session file."""
+    """The description of a session."""
 
     title: str = ""
     story: str = ""
     provenance: str = ""
     end_state: str = ""
     id: str = ""
-    """The id by which the files of other sessions refer to it."""
+    """The id by which the files of other sessions refer to the session."""
     parent: str = ""
-    """The id of the session that began it or of which it is a fork."""
+    """The id of the session that started this session, or from which it was forked."""
 
 
 class Act(NamedTuple):
@@ -177,7 +177,7 @@ class Act(NamedTuple):
     kind: str
     value: Any
     entry: int | None = None
-    """The exchange it belongs to; None if it belongs to the session."""
+    """The entry of the exchange to which the act belongs; None if it belongs to the session."""
     at: str | None = None
 
 
@@ -204,7 +204,7 @@ class Input:
     acts: tuple[Act, ...] = ()
     answers: tuple[ToolAnswer, ...] = ()
     masked: Counter[str] = field(default_factory=Counter)
-    """Kind of credential -> how many were masked."""
+    """Kind of credential -> the number that was masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +215,14 @@ class Link:
     """The index of the exchange in `Recording.exchanges`."""
     place: TurnPlace
     ordinal: int
-    """Its number among the links of that place in the turn, from 1."""
+    """The number of the link among the turn's links with the same place, from 1."""
     why: str
     ambiguous: tuple[int, ...] = ()
-    """Indices of exchanges that could each be its parent. It then opens a turn of its own; nothing is guessed."""
+    """The indices of the exchanges that could each be the parent: then none is chosen, and this one opens a turn."""
     parent: int | None = None
-    """The exchange that it follows; None if it follows none that was recorded."""
+    """The index of the exchange that this one follows; None if it follows none that was recorded."""
     gap: bool = False
-    """Whether exchanges between its parent and itself were not recorded."""
+    """Whether exchanges between the parent and this exchange were not recorded."""
 
 
 class TurnRecord(NamedTuple):
@@ -233,9 +233,9 @@ class TurnRecord(NamedTuple):
     links: tuple[Link, ...]
     user_text: str
     live_run: str | None = None
-    """The name of the live run whose answers end it; None if all of it was recorded."""
+    """The name of the live run whose answers end the turn; None if the whole turn was recorded."""
     remainder: tuple[Link, ...] = ()
-    """The recorded exchanges of the turn after the point at which that live run began."""
+    """The recorded exchanges of the turn after the point at which the live run began."""
 
 
 class Conversation(NamedTuple):
@@ -246,7 +246,7 @@ class Conversation(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """The result of one call: the traffic of one or more files."""
+    """The traffic of one or more files, as `inspector.sessions.open_paths` returns it."""
 
     inputs: tuple[Input, ...]
     exchanges: tuple[Exchange, ...]
@@ -287,11 +287,11 @@ class Options(NamedTuple):
     api: str | None = None
     profile: str | None = None
     room: Room | None = None
-    """How much may still be unpacked; None: as much as the bound allows for one body."""
+    """The number of bytes that may still be unpacked; None: as many as the bound allows for one body."""
     signed: bool = True
-    """Whether the tokens are kept that go back with reasoning: only a further request needs them."""
+    """Whether to store signatures that must be sent back with reasoning; only a further request needs them."""
     growth: "Callable[[Any, Any], FileReading] | None" = None
-    """Reads the records of a followed transcript in place of its reader (`following.RecordGrowth`)."""
+    """Reads the records of a followed transcript in place of its reader (`following.RecordGrowth.read`)."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -313,13 +313,13 @@ class RawExchange:
     duration_ms: float | None = None
     first_byte_ms: float | None = None
     api: str | None = None
-    """The API, if the file itself names it."""
+    """The API, if the file names it."""
     profile: str | None = None
     end: TransportEnd = TransportEnd.EOF
     problem: str = ""
     """The problem of the connection, in the recorder's words; empty if there was none."""
     unreadable: str = ""
-    """Why the recorded body cannot be unpacked; empty if it can, or if there is none."""
+    """Why the recorded body cannot be unpacked; empty if it can be, or if there is no body."""
     chunks: tuple[Chunk, ...] = ()
     again: bool = False
     recorded_place: TurnPlace | None = None
@@ -330,7 +330,7 @@ class RawExchange:
     """Whether the importer has checked that the texts contain nothing that `redact` would mask."""
 
     def without_body(self, why: str) -> Self:
-        """The same exchange as one that has no body, because what is recorded of it cannot be unpacked."""
+        """Removes the body, which cannot be unpacked, and returns the exchange."""
         self.body, self.recorded, self.unreadable = b"", False, why
         return self
 
@@ -349,12 +349,12 @@ class FileReading:
     skipped: list[Skipped] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     error: str | None = None
-    """The error, without the file's name: its place, and what was expected; None if there is none."""
+    """The error with its place and what was expected, without the file's name; None if there is no error."""
     about: SessionAbout | None = None
     acts: list[Act] = field(default_factory=list)
     answers: list[ToolAnswer] = field(default_factory=list)
     masked: Counter[str] = field(default_factory=Counter)
-    """Kind of credential -> how many the importer itself masked."""
+    """Kind of credential -> the number that the importer masked."""
 
     def add(self, entry: int, found: RawExchange | str) -> None:
         """Adds the exchange of an entry, or the reason why it has none."""
@@ -383,7 +383,7 @@ class Importer(Protocol):
     """The interface of a file format's module."""
 
     def sniff(self, head: bytes, path: str) -> int:
-        """The certainty, from the first 64 KB, that it can read this file: 0 not at all, 100 beyond doubt."""
+        """The certainty that the importer can read a file with this head: from 0 (it cannot) to 100 (beyond doubt)."""
 
     def read(self, data: bytes, path: str, options: Options) -> FileReading:
         """Reads the exchanges of a whole file.

@@ -24,7 +24,7 @@ from inspector.sessions.credentials import NAMES, PASSWORDS
 from inspector.sessions.detection import ESCAPES, NUMBER, SHORT, CredentialSpan, spans
 
 Counts = MutableMapping[str, int]
-"""Name of a form -> how many were masked."""
+"""Name of a form -> the number of masks."""
 
 
 # -- masks -----------------------------------------------------------------------------------------------------------
@@ -75,17 +75,17 @@ def text(value: str, counts: Counts | None = None) -> str:
 # -- headers, addresses, requests ------------------------------------------------------------------------------------
 
 HEADERS: frozenset[str] = frozenset({"session", "x-csrf", "x-forwarded-client-cert", "x-session", "x-xsrf"})
-"""Names of headers that always carry a credential, beside those that `_SECRET` matches."""
+"""Names of headers that always carry a credential, in addition to those that `_SECRET` matches."""
 
 _SECRET = re.compile(
     r"auth(?!or(?:s|ity)?$)|token|secret|(?:^|[-_.])(?:api)?keys?(?:$|[-_.])|apikey|passw|credential|cookie|signature|"
     r"(?:^|[-_.])(?:jwt|sig|sso|pat)(?:$|[-_.])"
 )
 _HARMLESS = re.compile(r"rate-?limit|tokens(?:$|[-_.])|token-count|idempotency|expose-headers|allow-headers")
-"""Names that match `_SECRET` but are needed and harmless: token counts, and lists of header names."""
+"""Matches names that `_SECRET` matches too but that carry no credential: token counts, and lists of header names."""
 
 QUERY: frozenset[str] = frozenset({"awsaccesskeyid", "code", "pwd"})
-"""Parameters of a request's URL whose value is always a credential, beside those that `_SECRET` matches."""
+"""Parameters of a request's URL whose value is always a credential, in addition to those that `_SECRET` matches."""
 
 
 @lru_cache(maxsize=4096)
@@ -99,7 +99,7 @@ def headers(
     pairs: Iterable[tuple[str, str]], shapes: bool = True, counts: Counts | None = None
 ) -> tuple[tuple[str, str], ...]:
     """The headers with credentials masked; `shapes` is false where the values are known to hold none of any form."""
-    # The length is compared first, since that is enough for nearly every header.
+    # The length is tested first, since that is enough for nearly every header.
     shown = [(name, _named_mask(name, value, counts) if secret_name(name) else
               url(value) if len(name) == 8 and name.lower() == "location" else value) for name, value in pairs]
     if not shapes or not spans("\n".join([value for _, value in shown]).encode("utf-8", "surrogatepass")):
@@ -131,7 +131,7 @@ def url(address: str) -> str:
 
 def _parameter(match: re.Match[str]) -> str:
     name = match[2].lower().replace("%2d", "-").replace("%5f", "_")
-    # X-Amz-Signature, -Security-Token and -Credential of an address that AWS signed.
+    # X-Amz-Signature, X-Amz-Security-Token and X-Amz-Credential in an address that AWS signed.
     if name in QUERY or name.startswith(("x-amz-s", "x-amz-c")) or secret_name(name):
         return f"{match[1]}{match[2]}={REDACTED}"
     written = match[0][1:]
@@ -142,7 +142,8 @@ def _parameter(match: re.Match[str]) -> str:
 
 
 _REQUEST_NAME = rf"(?:[\w-]*[_-])?(?:{any_of((*NAMES, *PASSWORDS))})"
-"""Names in a request's JSON, except in its messages, whose text is always a credential (as those of MCP servers)."""
+"""Matches names in a request's JSON whose text is always a credential, as in the settings of MCP servers; messages are
+not searched for these names."""
 
 
 @cache
@@ -150,7 +151,7 @@ def _request_names() -> Any:
     return re2.compile(rf"(?i)(?:{any_of((*NAMES, *PASSWORDS))})\"".encode())
 
 
-# What a conversation says is searched as text: a member called `password` in a tool's arguments is often code.
+# The messages of a conversation are searched as text, since a member `password` in a tool's arguments is often code.
 _HISTORY = frozenset({"messages", "contents", "input", "system", "instructions", "systemInstruction", "prompt"})
 
 
@@ -164,7 +165,7 @@ def request(value: Any, source: str, counts: Counts | None = None) -> Any:
             return {name: inner if name in _HISTORY else values({name: inner}, counts)[name]
                     for name, inner in value.items()}
     except RecursionError:
-        return None  # nested too deeply to be made clean
+        return None  # nested too deeply to be searched
     return value
 
 
@@ -202,7 +203,8 @@ def _clean(value: Any, is_secret: Callable[[str, str], bool], counts: Counts | N
 # -- credentials that JSON escapes spell ------------------------------------------------------------------------------
 
 _STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
-"""A JSON string with an escape of a plain character. JSON has backslashes only in strings, so none is missed."""
+"""Matches a JSON string with an escape of a plain character. JSON has backslashes only in strings, so no escape is
+missed."""
 
 
 @cache
@@ -227,9 +229,9 @@ def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
     try:
         said = json.loads(b'"' + data[start:end] + b'"', strict=False).encode("utf-8", "surrogatepass")
     except ValueError:
-        said = None  # not a complete string: it is unescaped piece by piece
+        said = None  # not a complete string, so it is unescaped piece by piece below
     if said is not None and not spans(said):
-        return []  # nearly always, which spares the far more costly search for the places of characters
+        return []  # the usual case, which avoids the far more costly search for the places of characters
     plain, places = unescape(data[start:end])
     return [CredentialSpan(start + places[a], start + places[b], name) for a, b, name in spans(plain)]
 

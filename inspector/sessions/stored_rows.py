@@ -18,7 +18,7 @@ from loop_core.json_parser import from_json
 from loop_core.values import ToolResultPart
 
 SHORT = 200
-"""Texts of at most this many characters stay in memory, since a place needs as much."""
+"""The largest number of characters of a text that stays in memory, since a place in the file takes as much memory."""
 
 
 class FileChangedError(LoopError):
@@ -36,7 +36,7 @@ class UnbuiltRecord(NamedTuple):
 
 
 RecordPiece = tuple[int, bytes | UnbuiltRecord, bool]
-"""The number of a record, its JSON, and whether it may be the last record of a cut file."""
+"""The number of a record, its JSON, and whether the record may be cut, as the last of a cut file."""
 
 
 class RowPlace(NamedTuple):
@@ -46,7 +46,7 @@ class RowPlace(NamedTuple):
     start: int
     size: int
     check: int
-    """The hash of its masked bytes."""
+    """The hash of the row's masked bytes."""
 
     def read(self) -> bytes:
         """The row with credentials masked.
@@ -81,12 +81,13 @@ class StoredBody(NamedTuple):
 
     path: str
     rows: tuple[int, ...]
-    """Start, size and check of each row, as in `RowPlace`, of which each would take half as much again."""
+    """Start, size and check of each row, one after another. A `RowPlace` for each row would take half as much memory
+    again."""
 
     @property
     def size(self) -> int:
         """The number of bytes of the body."""
-        return sum(self.rows[1::3]) + len(self.rows) // 3 - 1  # the line breaks between them
+        return sum(self.rows[1::3]) + len(self.rows) // 3 - 1  # with the line breaks between rows
 
     def read(self) -> bytes:
         """The body.
@@ -110,18 +111,18 @@ class StoredText(NamedTuple):
     start: int
     row_size: int
     check: int
-    """The place of its row, as the fields of `RowPlace`: one value in place of two."""
+    """The hash of the row's masked bytes, as in `RowPlace`."""
     number: int
-    """The number of its block in the row."""
+    """The index of the text's block in the row."""
     pick: Callable[[Any, int], str]
-    """Finds it in the row's value."""
+    """The function that finds the text in the row's value, by the index of its block."""
     size: int
     key: int
 
     def __eq__(self, other: object) -> bool:
         return type(other) is StoredText and (self.size, self.key) == (other.size, other.key)
 
-    def __ne__(self, other: object) -> bool:  # else that of tuples, which compares the places
+    def __ne__(self, other: object) -> bool:  # the inherited one would compare the places
         return not self == other
 
     def __hash__(self) -> int:

@@ -49,7 +49,7 @@ def _records(turns: Sequence[_Turn]) -> tuple[TurnRecord, ...]:
 
 
 _SHOWN = 64
-"""The most equally good candidates that a link names."""
+"""The largest number of equally good candidates that a link names."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +57,7 @@ class _Turn:
     conversation: object
     user_text: str
     opening: int
-    """The node after the message that began it; -1 if there is none."""
+    """The node after the message that began the turn; -1 if there is none."""
     links: list[Link] = field(default_factory=list)
 
 
@@ -68,7 +68,7 @@ class _Step(NamedTuple):
     why: str
     parent: SeatedExchange | None = None
     direct: bool = True
-    """False if exchanges between the two were not recorded."""
+    """Whether no exchange between the parent and this one is missing from the recording."""
     ambiguous: tuple[int, ...] = ()
 
 
@@ -79,14 +79,14 @@ class _Threader:
         self.tree = HistoryTree(all(exchanges[index].recorder is not None for index in group))
         self.turns: list[_Turn] = []
         self.by_opening: dict[tuple[int, int], int] = {}
-        """Conversation and opening -> the first such turn, among the first `opened` turns."""
+        """Conversation and opening -> the first turn with both, among the first `opened` turns."""
         self.opened = 0
         self.seated: dict[tuple[str, int], SeatedExchange] = {}
-        """File and entry -> the exchange, if places are stated."""
+        """File and entry -> the exchange; filled only if a recorder states places."""
         self.seats: list[SeatedExchange] = []
         """The exchanges in the order in which they were assigned to turns."""
         self.unknown: set[str] = set()
-        """Ids of missing responses that requests refer to."""
+        """The ids of responses that requests refer to and that are not in the group."""
         self.alone = False
         """Whether an exchange has no request, or is part of a ring of references."""
         self.exchanges, self.group = exchanges, group
@@ -115,7 +115,7 @@ class _Threader:
             history = self.tree.history(request)
             one = seat(index, self.exchanges[index], history, when)
             self._seat(one, history, self._step(one, history))
-            self.index.add_answer(one, history)  # only those that come here look for their parents by what was answered
+            self.index.add_answer(one, history)  # only exchanges of this loop are searched for by their answers
         self._by_previous_id(waiting)
         for index in sorted(self.group, key=lambda each: (self._when(each), each)):
             if self.exchanges[index].request is None:
@@ -214,7 +214,7 @@ class _Threader:
             return _Step(TurnPlace.RESUME, "the same request with the continuation token of the answer", owners[0])
         last = asked[-1]
         if last.exchange.session != one.exchange.session:
-            return None  # sessions of one file may begin with the same request
+            return None  # sessions in one file may begin with the same request
         if last.failed and _repeats(last, one, self.ordered):
             return _Step(TurnPlace.RETRY, "the same request again after an error or an interruption", last)
         again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY

@@ -26,7 +26,7 @@ _ESCAPE = (
 )
 _NUMBER = r"(?<=[:\[,])\s*-?[0-9][-+0-9.eE]*\Z"
 _LARGEST = 1e18
-"""Milliseconds of thirty million years; a larger number is not a time."""
+"""The largest number of milliseconds that counts as a time: thirty million years."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -87,7 +87,8 @@ def header(pairs: Iterable[tuple[str, str]], name: str) -> str:
 
 
 BEFORE = ("blocked", "dns", "connect", "send", "wait")
-"""The phases of a HAR entry before the first byte of the answer; `ssl` is within `connect`."""
+"""The phases of a HAR entry before the first byte of the answer. The phase `ssl` is left out, because it is part of
+`connect`."""
 
 
 def before_first_byte(timings: Any) -> float | None:
@@ -112,7 +113,7 @@ class Unread(NamedTuple):
 
     name: str
     path: str
-    """A pattern, compiled when a path occurs that no format knows."""
+    """The pattern of the path, compiled only when no format knows a path."""
 
 
 UNREAD: tuple[Unread, ...] = (
@@ -138,10 +139,12 @@ UNREAD: tuple[Unread, ...] = (
     Unread("Cohere generate", r"cohere.*/generate$|/v1/generate$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )
-"""The first match counts, and only for paths that no format knows (`PATHS`)."""
+"""The known LLM traffic that cannot be read. The first row that matches counts, and only for a path that no format
+knows (`PATHS`)."""
 
 EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
-"""The beginning of a body of embeddings. If the URL names no model (a Bedrock profile), only the body shows this."""
+"""Matches the beginning of a body of embeddings. If the URL names no model (a Bedrock profile), only the body shows
+this."""
 _CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)
 _FRAMES_ASKED = 24  # frames at the beginning of a body; a format shows in one of the first
 
@@ -186,7 +189,7 @@ def host_of(url: str) -> str:
 
 
 EVENT_TYPE = b":event-type"
-"""The header with the type of a frame."""
+"""The header of a binary frame that holds the frame's type."""
 
 
 def by_content(body: bytes) -> str | None:

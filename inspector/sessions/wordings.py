@@ -22,7 +22,7 @@ class HintWording(NamedTuple):
     source: str
     pattern: str
     call: bool = False
-    """Whether it concerns a tool call, so that it counts only if a call was cut."""
+    """Whether the wording concerns a tool call, and therefore counts only if a call was cut."""
 
 
 HINTS: tuple[HintWording, ...] = (
@@ -70,9 +70,10 @@ RESULTS: tuple[HintWording, ...] = (
 """Wordings with which agents tell a model in a tool result that its call was cut and did not run."""
 
 _LONG = 600
-"""The characters that are searched: a hint is short, or at the beginning of its message."""
+"""The number of characters at the beginning of a message that are searched, since a hint is short or comes first."""
 _QUOTE = 24
-"""Characters without white space at the end of a cut text that a message must repeat."""
+"""The number of characters without white space at the end of a cut text that a message must repeat to count as a
+continuation."""
 
 
 def known_hint(text: str, call: bool = True) -> str | None:
@@ -104,7 +105,8 @@ class NotRun(NamedTuple):
 
     name: str
     pattern: str
-    """Matched at the beginning of the result, after error marks: in any case, and a space is any white space."""
+    """The pattern at the beginning of the result, after error marks. It ignores case, and a space matches any white
+    space."""
     why: str
     source: str
 
@@ -151,21 +153,21 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("operation_cancelled", r"\[operation cancelled\] reason:", "the user cancelled it", "Gemini CLI"),
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
 )
-"""The first matching row names the refusal."""
+"""The wordings of results whose call did not run; the first row that matches names the refusal."""
 
 
 def _beginning(wording: str) -> str:
     """The regular expression for a result that begins with a wording. The text is not folded, because few results
     match."""
     spelled = wording.replace(" ", r"\s+").replace("'", "['\u2019]")
-    # possessive: white space is not tried in all ways
+    # possessive, so that white space causes no backtracking
     return rf"(?is)(?:</?(?:tool_use_error|error)>|error:|\s)*+(?:{spelled})"
 
 
 _ANY = _beginning("|".join(row.pattern for row in REFUSALS))
 
 STOPS = "stop what you are doing and wait for the user"
-"""Part of a refusal after which the agent does not continue by itself."""
+"""The part of a refusal after which the agent does not continue by itself."""
 _INTERRUPTION = re.compile(
     r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?user(?P<tool> for tool use)?[^\]\n]{0,80}\]"
 )
@@ -191,7 +193,7 @@ def refusal(part: ToolResultPart) -> NotRun | None:
         return None
     said = part.text[:_LONG].rstrip()
     if re.match(_ANY, said) is None:
-        return None  # as nearly all results
+        return None  # the case of nearly all results
     return next((row for row in REFUSALS if re.match(_beginning(row.pattern), said)), None)
 
 
@@ -229,7 +231,7 @@ def placeholder(part: ToolResultPart) -> bool:
     return not _is_stored(part) and _PLACEHOLDER.match(part.text) is not None
 
 
-# -- Lost connections: such a request is sent again as it was --------------------------------------------------------
+# -- Lost connections, after which clients send a request again unchanged --------------------------------------------
 
 LOST: tuple[str, ...] = (
     r"terminated", r"fetch failed", r"failed to fetch", r"socket hang up", r"other side closed", r"premature close",
@@ -239,10 +241,10 @@ LOST: tuple[str, ...] = (
     r"e(?:connreset|pipe|timedout|hostunreach|ai_again)",
     r"und_err_\w+", r"incomplete chunked read", r"peer closed connection",
 )
-"""Wordings of undici, Node.js, Bun, httpx and the providers' SDKs."""
+"""Patterns of the messages by which undici, Node.js, Bun, httpx and the providers' SDKs report a lost connection."""
 _LOST = rf"\b(?:{'|'.join(LOST)})\b"
 _LONG_NOTE = 400
-"""Characters at the beginning of a message that are searched."""
+"""The number of characters at the beginning of a message that are searched for a lost connection."""
 
 
 def connection_lost(message: str) -> bool:

@@ -23,9 +23,9 @@ class AgentFolder(NamedTuple):
     variable: str
     folder: str
     parts: tuple[str, ...]
-    """Folder names down to the files, `*` for any one folder and `**` for any depth."""
+    """The folder names on the way to the files: `*` stands for any one folder, `**` for any number of levels."""
     names: tuple[str, ...] = ("*.jsonl",)
-    """Patterns of the names of its files."""
+    """The patterns of the files' names."""
 
 
 class Words(StrEnum):
@@ -42,53 +42,53 @@ class Keeps(NamedTuple):
 
     words: Words
     cap: bool = False
-    """The output cap that the request set."""
+    """Whether the format stores the output cap that the request set."""
     usage: bool = False
     wire: bool = False
-    """The provider's own bytes."""
+    """Whether the format stores the provider's own bytes."""
 
 
 CERTAIN = 100
-"""The result of `sniff` after which no further importer is tried."""
+"""The score of `sniff` after which no further importer is tried."""
 
 
 class FileFormat(NamedTuple):
-    """One format."""
+    """One readable file format, and how its files are recognised."""
 
     module: str
     title: str
-    """The name of its files, for people."""
+    """The name of the format's files, for people."""
     expects: str
-    """How such a file begins, in words, for the message about a file that no importer accepts."""
+    """How a file of the format begins, in words, for the message about a file that no importer accepts."""
     keeps: Keeps
     marks: tuple[bytes, ...] = ()
-    """Every file of the format has one of these in its head or its name. Without any, its module and what that
-    imports are not loaded (6 ms of the start of `explain`). Empty: the format has no marks."""
+    """Texts of which every file of the format has one in its head or its name. For a file without any of them the
+    format's module is not loaded, which saves 6 ms of the start of `explain`. Empty: the format has no marks."""
     folders: tuple[AgentFolder, ...] = ()
     beside: str = ""
-    """A pattern for the files that belong to one file: below a folder with the file's name without its suffix, or, if
-    it begins with `../`, beside the file."""
+    """The pattern of the further files that belong to a file: below a folder with the file's name without its suffix,
+    or, if the pattern begins with `../`, beside the file."""
     grows: bool = False
-    """Whether such a file grows line by line: its beginning is a session of its own, and rows that are added are read
-    without the earlier ones. Its module has a `reader`."""
+    """Whether a file of the format grows line by line. Then the beginning of a file is a session of its own, new rows
+    are read without the earlier ones, and the format's module has a `reader`."""
     lines: bool = False
-    """Whether a file of it may be JSON Lines whose first lines are a session too."""
+    """Whether a file of the format may be JSON Lines whose first lines are a session of their own."""
     members: tuple[frozenset[str], ...] = ()
-    """Sets of member names: one of the first objects of a text file has all of one set. For formats whose marks are
-    common."""
+    """Sets of member names, for a format whose marks are common: one of the first objects of a text file has all
+    members of one set."""
     most: int = CERTAIN
-    """The highest score of its `sniff`; a file that another format recognises with as much is not looked at."""
+    """The highest score of the format's `sniff`. A file that another format recognises with this score is not tried."""
 
 
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 SQLITE = b"SQLite format 3\0"
-"""The first bytes of an SQLite file. Its importers get only the head, and read the file by path
+"""The first bytes of an SQLite file. Importers get only the head of such a file, and read the file by its path
 (`database.snapshot`)."""
 _USERS = (*(f"{root}/{editor}/User" for root in (".config", "Library/Application Support")
             for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")),
           ".vscode-server/data/User", "AppData/Roaming/Code/User")
-"""The folders of a user below home in VS Code and the editors made of it."""
+"""The folders of VS Code and its forks for a user's data, below the home folder."""
 _TASKS = (
     *(AgentFolder(agent, "", user, ("globalStorage", extension, "tasks", "*"),
                   ("api_conversation_history.json", "claude_messages.json"))
@@ -331,11 +331,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "body": FileFormat(
         f"{_HERE}.body", "response body", "a response of an API that is read, or its event stream",
         Keeps(Words.PROVIDER, usage=True, wire=True),
-        most=50,  # it asks all wire formats, whose modules are 12 ms of a start over pairs
+        most=50,  # it tries all wire formats, which takes 12 ms that `pairs` saves
     ),
 }
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
-"""The message about a file in no known format."""
+"""The end of the message about a file in no known format."""
 HEAD = 1 << 16
 """The number of bytes at the beginning of a file by which its format is recognised."""
 
@@ -373,7 +373,7 @@ def choose(head: bytes, path: str) -> str | None:
                 continue
             score = importer(name).sniff(head, path)
         except ODD:
-            continue  # a head that its `sniff` cannot examine is not of its format
+            continue  # the format's `sniff` cannot examine this head, so the file is not of the format
         if score >= CERTAIN:
             return name
         if score > best_score:

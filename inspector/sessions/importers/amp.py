@@ -35,18 +35,18 @@ APIS: Mapping[str, str] = {
     "gpt": "openai_responses",
     "gemini": "gemini_generate",
 }
-"""How the names of models begin -> the wire format of their own API."""
+"""Beginning of a model's name -> the wire format of the API of the model's provider."""
 INPUTS = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-"""The three counts of the input of an answer."""
+"""The names of the three counts that make up the input of an answer."""
 DENIED = "rejected-by-user"
-"""The state of a run that the user refused."""
+"""The state of a tool run that the user refused."""
 FAILED = frozenset({DENIED, "cancelled", "error"})
 FIELDS: Fields = {
     "": {"role": (str,), "content": (list, str), "state": (dict,), "usage": (dict,)},
     "state": {"type": (str,), "stopReason": (str,)},
 }
 PASSED = frozenset({"thread", "system", "info"})
-"""Records that carry nothing of an exchange."""
+"""The types of records that hold no part of an exchange."""
 
 
 def sniff(head: bytes, path: str) -> int:

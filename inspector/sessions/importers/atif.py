@@ -26,7 +26,7 @@ from loop_core.wire.failures import StopRow
 from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
 
 WORDS = ("finish_reason", "stop_reason", "finish_reasons")
-"""Where writers put a word into `extra`, of the step or of its metrics."""
+"""The names under which writers put a stop word into `extra`, of a step or of its metrics."""
 FIELDS: Fields = {
     "": {
         "source": (str,), "message": (str, list), "timestamp": (str,), "model_name": (str,), "tool_calls": (list,),
@@ -57,7 +57,7 @@ class _Trajectory(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.heads: dict[int, tuple[str | None, str]] = {}
-        """Number of the first step of each trajectory -> its model and the name of its session."""
+        """Number of a trajectory's first step -> the trajectory's model and the name of its session."""
         self.session = ""
 
     def pieces(self, data: bytes) -> Iterator[Piece]:

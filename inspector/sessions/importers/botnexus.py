@@ -31,7 +31,7 @@ _LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "to
           "toolIsError": "tool_is_error", "thinkingContent": "thinking_content", "isHistory": "is_history",
           "isCompactionSummary": "is_compaction_summary", "isCrashSentinel": "is_crash_sentinel",
           "isReplayBanner": "is_replay_banner", "kind": "message_kind"}
-"""Name in the file store -> name of the column."""
+"""Member name in the file store -> the name of the database's column."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -73,8 +73,8 @@ class _Reader(DialogueReader):
         self.ran: dict[str, TranscriptAnswer] = {}
         """Session -> the answer whose results are in the last row."""
         self.texts: dict[str, TranscriptLine] = {}
-        """Session -> a text right after results; the next row shows whether it belongs to their answer or is a new
-        one."""
+        """Session -> a text right after results. The next row shows whether the text belongs to the answer with these
+        results or is an answer of its own."""
         self.crashes: dict[str, tuple[int, TranscriptAnswer | None]] = {}
         """Session -> the row of a crash sentinel in the current turn, and the last answer before it."""
 
@@ -84,7 +84,7 @@ class _Reader(DialogueReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value = line.value
-        # the file store's names become the columns'
+        # members of the file store get the names of the columns
         value.update({column: value[name] for name, column in _LINES.items() if name in value})
         role, text = value.get("role"), known_text(value.get("content")) or ""
         role = role.lower() if isinstance(role, str) else role

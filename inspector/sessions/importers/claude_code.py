@@ -5,7 +5,7 @@ one object, as the web version does (`loglines`).
 The rows form a tree (`parentUuid`). Each content block of an answer is a row, with the answer's message id. Rows that
 no request contained (hooks, snapshots, progress) are skipped. A row of the agent about a failure is a failed answer, or
 shows how the answer before it ended. The format is undocumented and changes, so rows of an unknown shape are counted
-and reported. A row that names no parent, as in the stream, follows the row before it. `claude_rows` reads single rows.
+and reported. In the stream rows name no parent, and follow the row before. `claude_rows` reads single rows.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, St
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
 
 SYNTHETIC = "<synthetic>"
-"""The model's name on rows that Claude Code wrote itself."""
+"""The model's name in rows that Claude Code wrote itself."""
 PASSED = frozenset({
     "agent-name", "ai-title", "attachment", "bridge-session", "cost-state", "custom-title", "file-history-snapshot",
     "last-prompt", "mode", "permission-mode", "pr-link", "progress", "queue-operation", "rate_limit_event", "result",
     "stream_event", "summary", "system", "tag",
 })
-"""Types of records that carry nothing of an exchange."""
+"""The types of records that hold no part of an exchange."""
 TITLES = ("customTitle", "aiTitle", "summary")
 _HOOK: Kinds = {"hookEvent": (str,), "hookName": (str,)}
 FIELDS: Fields = {
@@ -62,7 +62,7 @@ FIELDS: Fields = {
     "attachment": _HOOK,
 }
 WEB = "loglines"
-"""The member with the rows of a session that Claude Code's web version gives out as one object."""
+"""The member with the rows, in the one object in which Claude Code's web version exports a session."""
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
 
@@ -73,7 +73,7 @@ def sniff(head: bytes, path: str) -> int:
     for value in rows:
         if _is_row(value):
             qwen = "parts" in object_of(value.get("message")) or "systemPayload" in value
-            return 0 if qwen else 100  # Qwen Code's rows are like them
+            return 0 if qwen else 100  # Qwen Code's rows look the same
     if any(map(_is_message, rows)):
         return 80
     return 90 if seen.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
@@ -90,7 +90,7 @@ def _path_of_rows(data: bytes) -> tuple[str, ...] | None:
 
 def _is_row(value: dict[str, Any]) -> bool:
     if value.get("type") == "result" and {"subtype", "session_id", "total_cost_usd"} <= value.keys():
-        return True  # others write such results too, but no cost
+        return True  # other programs write such results too, but without a cost
     in_tree = "sessionId" in value and "uuid" in value and ("isSidechain" in value or "parentUuid" in value)
     return in_tree or value.get("type") in ("file-history-snapshot", "queue-operation") or "leafUuid" in value
 
@@ -125,14 +125,15 @@ class _Session(TranscriptReader):
         self.caps: set[int] = set()
         self.titles: dict[str, str] = {}
         self.last: dict[Any, TreePlace] = {}
-        """Call of a subagent (None: the main agent) -> the place after its last row that names no parent."""
+        """Call that started a subagent (None: the main agent) -> the place after the agent's last row that names no
+        parent."""
         self.agents: set[str] = set()
         self.session = ""
-        """The session that the rows of a subagent belong to."""
+        """The name of the session to which the rows of a subagent belong."""
         self.listed: tuple[str, ...] | None = None
-        """The path of the rows in a file that is one list or object; None if it is one of lines."""
+        """The path of the list of rows in a file that is one list or object; None for a file of lines."""
         self.over = False
-        """Whether the run that the rows belong to has given its result."""
+        """Whether the current run has ended with its result; a further run may follow in the same file."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Reads every answer in a file of lines, or in one list of the same rows."""
@@ -175,7 +176,7 @@ class _Session(TranscriptReader):
             self.over = True
             if not self.answers and isinstance(line.value.get("result"), str):
                 return self._result_alone(line, place)
-        elif self.over and line.value.get("subtype") == "init":  # another run was written into the same file
+        elif self.over and line.value.get("subtype") == "init":  # a further run in the same file
             self.over, place = False, TreePlace(None)
         self._other(line, place)
         return place
@@ -222,7 +223,7 @@ class _Session(TranscriptReader):
         answer.parts.append(TextPart(text))
         take_stream_end(answer, line)
         turns = value.get("num_turns")
-        if turns == 1:  # else the counts are those of several answers
+        if turns == 1:  # with more turns the counts are those of several answers
             take_end(answer, {"usage": value.get("usage")}, answer.word_at, "")
         elif type(turns) is int:
             self.reading.notices.append(f"only the last answer of a run of {turns:,} turns is in it")
@@ -293,7 +294,7 @@ class _Session(TranscriptReader):
                 self.remarks["hold a block that is not an object"] += 1
                 continue
             if type(block.get("name")) is str:
-                block["name"] = intern(block["name"])  # a session calls the same tools all the time
+                block["name"] = intern(block["name"])  # a session calls the same tools again and again
             here = At(at.part, at.start, at.end, intern(f"/message/content/{number}"))
             parts = read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
             if not self.options.signed:

@@ -1,7 +1,7 @@
 """Recordings of claude-tap: its database `traces.sqlite3`, and its exports as lines or as one object.
 
 claude-tap stores long repeated values once. They are put back only where a record says that a value was taken out,
-since a message may contain any text that looks like a reference. The result are pairs of request and response. Answers
+since a message may contain any text that looks like a reference. The results are pairs of request and response. Answers
 that claude-tap itself made are reported and skipped. Source: claude-tap 0.1.146 `trace_store.py`, `compact_trace.py`.
 """
 
@@ -27,13 +27,15 @@ REFERENCE = "__claude_tap_blob_ref__"
 MADE_UP = "_claude_tap_capture"
 """The end of the id of an answer that no provider gave."""
 OF_CURSOR = "cursor-transcript"
-"""The `transport` of a record that claude-tap derived from a transcript: its body is not a provider's."""
+"""The `transport` of a record that claude-tap derived from a transcript, so that the record's body is not a
+provider's."""
 WHOLE = ("instructions", "tools")
-"""Members of a body that are stored apart as a whole; of the lists in `LISTS` each element is stored apart."""
+"""Members of a body that are stored separately as a whole. Of the lists in `LISTS` each element is stored
+separately."""
 LISTS = ("input", "messages")
 _LINE = frozenset({"turn", "duration_ms", "request", "response"})
 IDS = ("request_id", "id")
-"""Names of a record's id; older releases wrote the second."""
+"""The names of a record's id; older releases wrote the second."""
 
 Blobs = Callable[[str], Any]
 
@@ -104,7 +106,7 @@ def _exchanges(record: dict[str, Any]) -> list[dict[str, Any]]:
     record["response"] = response
     if responses := _of_socket(objects_of(response.get("ws_events"))):
         sent = [event for event in objects_of(request.get("ws_events")) if event.get("type") == "response.create"]
-        if len(sent) != len(responses):  # the record's own body is the last one that was sent
+        if len(sent) != len(responses):  # the record's body is the last one that was sent
             sent = [*({} for _ in responses[1:]), object_of(request.get("body"))]
         # The duration is that of the whole socket.
         once = {"duration_ms": record.get("duration_ms") if len(sent) == 1 else None}
@@ -140,7 +142,7 @@ def _stream(events: list[Any]) -> str:
     return "".join(text)
 
 
-# -- Records and what was taken out of them ----------------------------------------------------------------------------
+# -- Records and the values that were taken out of them ----------------------------------------------------------------
 
 
 def _of_database(path: str) -> Iterator[tuple[bytes, Blobs]]:
@@ -168,7 +170,7 @@ def _of_export(data: bytes) -> Iterator[tuple[bytes, Blobs]]:
 
 
 def _restore(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
-    """A record with what was taken out of it.
+    """A record with the values put back that were taken out of it.
 
     Raises:
         ValueError: it is not a record, or is too large.

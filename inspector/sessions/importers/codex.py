@@ -37,7 +37,7 @@ from inspector.sessions.transcripts.member_values import known_text, object_of, 
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, TextPart, ToolResultPart, Usage
 
 API = "openai_responses"
-"""The wire format of Codex, for every model."""
+"""The wire format that Codex uses for every model."""
 FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
     "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
@@ -66,26 +66,26 @@ class _Rollout(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.counted = self.uncounted = False
-        """Whether the file has counts, and whether a row was read as if it had none."""
+        """Whether the file has token counts, and whether a row was read as if the file had none."""
         self.early: bool | None = None
-        """Whether a count precedes its items, as in files of 2025; None before the first count."""
+        """Whether a token count precedes its items, as in files of 2025; None before the first count."""
         self.ahead: Usage | None = None
-        """The count of the following items."""
+        """The token count of the items that follow."""
         self.total: Any = None
-        """The running total of the last count."""
+        """The running total in the last token count."""
         self.texts: set[int] = set()
-        """Hashes of the texts in items: an event that repeats one is skipped."""
+        """The hashes of the texts in items, by which events that repeat such a text are skipped."""
         self.alone: set[int] = set()
-        """Hashes of texts that only events contained when they were read."""
+        """The hashes of texts from events that were in no item when the event was read."""
         self.voiced: set[str] = set()
-        """Texts of the turn that were taken from events."""
+        """The texts of the current turn that were taken from events."""
         self.awaited: list[tuple[TranscriptLine, str]] = []
-        """Texts of events whose items are still to come."""
+        """The texts of events whose items are expected later in the turn."""
         self.threads = 0
         self.open: TranscriptAnswer | None = None
         """The answer to which the next item belongs."""
         self.starts: list[TreePlace] = []
-        """The place of each message of the user, for rollbacks."""
+        """The place before each message of the user, for rollbacks."""
         self.copied = False
         """Whether the current rows belong to a turn that was copied from the parent thread."""
 
@@ -156,7 +156,7 @@ class _Rollout(ChatReader):
             return self._message(line, text_of(payload.get("content")), place, own=role != "user")
         if kind.endswith("_output") or kind == "tool_result":
             return self._result(line, payload, place)
-        if kind == "agent_message":  # of the agent that began this one
+        if kind == "agent_message":  # a message of the agent that started this one
             return self._message(line, text_of(payload.get("content")), place, own=True)
         if kind in ("ghost_snapshot", "other", "None"):
             lines.count(kind, frozenset({"ghost_snapshot", "other"}))
@@ -173,7 +173,8 @@ class _Rollout(ChatReader):
 
     def _end_answered(self) -> None:
         """Ends an answer whose calls all have results: the next item belongs to a new answer, even without a count
-        between. Not in files of 2025, which write each call of an answer before its own result."""
+        between. This does not apply to files of 2025, which write each call of an answer directly before the call's
+        result."""
         answer = self.open
         if answer is not None and self.early is not True and answer.calls and all(
             call.id in answer.results for call in answer.calls
@@ -192,7 +193,7 @@ class _Rollout(ChatReader):
     def _message(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
         """A message to the model: of the user, or of Codex itself."""
         if any(row.text == text for row in place.rows()):
-            return place  # the text is in an item and in an event
+            return place  # the same text is in an item and in an event
         own = own or OWN.match(text) is not None
         if not own:
             place = self._overdue(place)
@@ -240,7 +241,8 @@ class _Rollout(ChatReader):
         return place
 
     def _voice(self, line: TranscriptLine, text: str, place: TreePlace, *path: str | int) -> TreePlace:
-        """A text of the model in an event, unless an item has it too: some versions write the event alone."""
+        """Reads a text of the model in an event, unless an item has the same text. Some versions write only the
+        event."""
         json_text = slice_of(line.data, *path)
         there = place.answer is not None and any(type(part) is TextPart and part.text == text
                                                  for part in place.answer.parts)
@@ -254,7 +256,7 @@ class _Rollout(ChatReader):
         return self._take_voice(line, text, place)
 
     def _overdue(self, place: TreePlace) -> TreePlace:
-        """Takes, at the end of a turn, event texts whose items did not come (other turns had items with the same
+        """At the end of a turn adds the texts of events whose items did not follow (other turns had items with the same
         text)."""
         for line, text in self.awaited:
             place = self._take_voice(line, text, place)

@@ -24,7 +24,7 @@ from loop_core.wire.failures import StopRow
 
 EVENTS = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed",
                     "turn.completed", "turn.failed"})
-"""Types of events; `error` beside them is one that is tried again."""
+"""The types of events; there is also `error`, for an error after which Codex tries again."""
 TOOLS: Mapping[str, tuple[str, str]] = {
     "command_execution": ("command", "aggregated_output"),
     "file_change": ("changes", "status"),
@@ -35,7 +35,7 @@ TOOLS: Mapping[str, tuple[str, str]] = {
 CUTS: Mapping[str, StopRow] = {
     "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, "OpenAI Responses, incomplete_details.reason"),
 }
-"""Reason in the error for an incomplete response -> its meaning; any other reason is an ordinary failure."""
+"""Reason in the error about an incomplete response -> how the answer ended; any other reason is an ordinary failure."""
 COUNTS = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens")
 FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
 _FAILED = frozenset({"failed", "declined"})
@@ -55,7 +55,7 @@ class _Stream(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.calls: set[str] = set()
-        """Items of tools that have begun in this turn."""
+        """The ids of the tool items that have begun in this turn."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind = line.value, line.value.get("type")

@@ -19,26 +19,26 @@ ENVELOPES = frozenset({
     "inter_agent_communication", "inter_agent_communication_metadata", "token_usage_record", "security_risk_score",
     "retained_context", "realtime_item",
 })
-"""Types of lines with a `payload`."""
+"""The types of lines with a `payload`."""
 ITEMS = frozenset({
     "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
     "local_shell_call", "local_shell_call_output",
 })
-"""Types of items that files of 2025 hold without an envelope."""
+"""The types of items that files of 2025 hold without a `payload` around them."""
 OWN = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
     r"permissions instructions|user_action|user_shell_command|collaboration_mode)\b|# AGENTS\.md instructions)",
     re.IGNORECASE)
-"""The beginning of a message of the role `user` that Codex itself wrote."""
+"""Matches the beginning of a message of the role `user` that Codex wrote itself."""
 ABORTED = re.compile(r"\s*<turn_aborted>", re.IGNORECASE)
-"""The beginning of the message by which Codex tells the model that the user interrupted the turn."""
+"""Matches the beginning of the message in which Codex tells the model that the user interrupted the turn."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
-"""The error into which Codex turns `response.incomplete`."""
+"""Matches the error into which Codex turns `response.incomplete`."""
 ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
-"""Reason of an abort -> the mark of its row; after any other reason the turn counts as ended by itself."""
+"""Reason of an abort -> the mark of its row. After any other reason the turn counts as ended by itself."""
 TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 """Events that end a turn."""
-# Possessive quantifiers (Python 3.11): a text without a closing quote is given up at once, without backtracking.
+# Possessive quantifiers (Python 3.11) avoid backtracking in a text without a closing quote.
 _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
 
 
@@ -134,7 +134,7 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
         arguments = given if form is ArgsForm.STRING else slice_at("arguments") or slice_at("input")
         call = CallKind.CUSTOM if kind == "custom_tool_call" else CallKind.FUNCTION
         answer.parts.append(ToolCall(key, name or "", arguments, True, call, form, at=at))
-    elif kind == "tool_search_call" and payload.get("execution") == "client":  # else the provider runs it
+    elif kind == "tool_search_call" and payload.get("execution") == "client":  # otherwise the provider runs it
         answer.parts.append(ToolCall(key, "tool_search", slice_at("arguments"), True, CallKind.FUNCTION,
                                      ArgsForm.OBJECT, at=at))
     elif kind == "local_shell_call":

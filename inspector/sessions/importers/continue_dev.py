@@ -18,7 +18,7 @@ from inspector.sessions.transcripts.member_values import known_text, number_of, 
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
 ENDED = {"done": False, "errored": True, "canceled": True}
-"""States of a call that has come to its end -> whether it failed."""
+"""Final state of a call -> whether the call failed."""
 FIELDS: Fields = {
     "": {"message": (dict,), "toolCallStates": (list,), "promptLogs": (list,), "reasoning": (dict,)},
     "message": {"role": (str,), "content": (str, list), "toolCalls": (list,), "usage": (dict,)},
@@ -53,9 +53,10 @@ class _Session(ChatReader):
         self.title = redact.text(known_text(session.get("title")) or "")
         self.model = known_text(session.get("chatModelTitle")) or known_text(session.get("selectedModel"))
         self.thoughts: list[ReasoningPart] = []
-        """Messages of reasoning, which precede their answer."""
+        """The reasoning messages before the next answer, which they belong to."""
         self.results: set[str] = set()
-        """Ids of calls whose result was in the item of their answer; a tool message that repeats it is skipped."""
+        """The ids of calls whose result was in the item of their answer. A tool message that repeats such a result is
+        skipped."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         message = object_of(line.value.get("message"))

@@ -34,14 +34,14 @@ from loop_core.wire.failures import StopRow
 
 BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "permission.",
           "model.", "result")
-"""Beginnings of the types of all events. Events without a part of an exchange are only counted."""
+"""The beginnings of the types of all events. Events that hold no part of an exchange are only counted."""
 STOPS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, "@github/copilot-sdk 1.0.14 AssistantUsageData.finishReason"),
     "length": StopRow(Stop.MAX_TOKENS, None, "@github/copilot-sdk 1.0.14"),
     "tool_calls": StopRow(Stop.TOOL_CALL, None, "@github/copilot-sdk 1.0.14"),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "@github/copilot-sdk 1.0.14: also a refusal of Claude's"),
 }
-"""Copilot's words: it maps those of all providers to OpenAI's."""
+"""Stop word of Copilot, which maps the words of all providers to OpenAI's -> its meaning."""
 FIELDS: Fields = {
     "": {"type": (str,), "data": (dict,), "id": (str,), "timestamp": (str,)},
     "data": {
@@ -102,13 +102,13 @@ class _Session(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.open: dict[str, TranscriptAnswer] = {}
-        """Answers by the id of their message or request, whose further pieces may follow."""
+        """Id of a message or request -> its answer, of which further pieces may follow."""
         self.spent: dict[str, TranscriptLine] = {}
-        """Id of a request -> its usage event, if that came before its message."""
+        """Id of a request -> the request's usage event, if it came before the message."""
         self.resumed = False
-        """Whether the session was taken up again, and no message of the user follows yet."""
+        """Whether the session was resumed and no message of the user has followed so far."""
         self.subagents: dict[str, str] = {"": ""}
-        """Call that began a subagent -> the name of its session below the file's."""
+        """Call that started a subagent -> the name of the subagent's session."""
 
     def lane(self, value: dict[str, Any]) -> str:
         """The agent of an event: the call that began a subagent, or nothing."""
@@ -154,7 +154,7 @@ class _Session(ChatReader):
 
     def _session_of(self, line: TranscriptLine) -> str:
         call = self.lane(line.value)
-        self._name_subagent(call, {})  # a file whose beginning is gone has answers of subagents that it never named
+        self._name_subagent(call, {})  # a file without its beginning may have subagents that it never names
         return self.subagents[call]
 
     def _message(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
@@ -180,7 +180,7 @@ class _Session(ChatReader):
             answer.parts.append(call_of(call.get("toolCallId"), call.get("name"), call.get("arguments"),
                                         partial(slice_of, line.data, *where), "arguments", pointer_at(at, *where)))
         made = number_of(data.get("outputTokens"))
-        # a usage event counts more
+        # a usage event has the better count
         if made is not None and (answer.usage is None or answer.usage.input_tokens is None):
             before = answer.usage.output_tokens if answer.usage else None
             answer.usage = Usage(None, max(made, before or 0))  # pieces repeat the count

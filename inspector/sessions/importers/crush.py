@@ -23,7 +23,7 @@ from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPa
 from loop_core.wire.failures import StopRow
 
 REFUSED = "permission_denied"
-"""The word of an answer after which the user refused a call, which ended the turn."""
+"""The stop word of an answer whose call the user refused, which ended the turn."""
 STOPS: Mapping[str, StopRow] = {
     "end_turn": StopRow(Stop.END_TURN, None, "content.go; also written over a tool_use that was halted"),
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, "content.go"),
@@ -32,19 +32,20 @@ STOPS: Mapping[str, StopRow] = {
     "canceled": StopRow(Stop.CANCELLED, None, "content.go"),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "content.go: a filter, or a refusal"),
 }
-"""Crush's words, beside `error`, which is read by its message, and `unknown`."""
+"""Stop word of Crush -> its meaning. The table lacks `error`, which is classified by its message, and `unknown`."""
 APIS: Mapping[str, str] = {
     "anthropic": "anthropic_messages",
     "openai": "openai_responses",
     "gemini": "gemini_generate",
     "bedrock": "anthropic_messages",
 }
-"""How the names of its providers begin -> the wire format that Crush speaks with them."""
+"""Beginning of a provider's name -> the wire format that Crush uses with the provider."""
 FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provider": (str,)}}
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
-"""The HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write it."""
+"""Matches the HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write
+it."""
 PASSED = frozenset({"system"})
-"""Roles of messages that carry nothing of an exchange."""
+"""The roles of messages that hold no part of an exchange."""
 
 
 def sniff(head: bytes, path: str) -> int:

@@ -20,13 +20,13 @@ from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import ReasoningPart, ResponsePart, TextPart
 
 QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
-"""The text that the user typed, within what Cursor adds to it."""
+"""Matches the text that the user typed, within a message to which Cursor has added other text."""
 ENDED = frozenset({"success", "completed"})
 INTERRUPTED = frozenset({"aborted", "cancelled", "canceled", "interrupted"})
 ABORTED = "User aborted"
-"""The beginning of the error of a turn that the user stopped, with any status."""
+"""The beginning of the error in the row of a turn that the user stopped, whatever the row's status is."""
 _HIDDEN = re.compile(r"\s*\[REDACTED\]\s*\Z")
-"""The mark for omitted reasoning, at the end of a text or alone."""
+"""Matches the mark for omitted reasoning, at the end of a text or alone."""
 FIELDS: Fields = {
     "": {"role": (str,), "message": (dict,), "type": (str,), "status": (str,), "error": (str,), "model": (str,)},
     "message": {"content": (list, str)},
@@ -73,7 +73,7 @@ class _Session(ChatReader):
             if results:
                 place = self.say(line, place, "", results)
             typed = "\n".join(QUERY.findall(said)) or said
-            # words beside results are Cursor's own
+            # text in the same row as results is Cursor's own
             return self.say(line, place, typed, own=bool(results)) if typed.strip() or not results else place
         if value.get("type") != "turn_ended":
             lines.count(value.get("type"), frozenset())

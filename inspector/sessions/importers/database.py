@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     import sqlite3
 
 _FILES = ("", "-wal", "-journal")
-"""Suffixes of the files of a database that is in use."""
+"""The suffixes of the files that belong to a database in use."""
 _TRIES = 3
-"""The number of copies that are tried until one has no change during it; after that the last one is used."""
+"""The largest number of copies that are made until the database does not change during one. After that the last copy is
+used."""
 Schema = Mapping[str, frozenset[str]]
-"""Table -> the names of its columns, all in lower case."""
+"""Name of a table -> the names of its columns, in lower case."""
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
             raise UnreadableError(f"a database that cannot be opened: {why}") from why
         try:
             connection.execute("PRAGMA query_only = ON")
-            connection.execute("PRAGMA synchronous = OFF")  # closing writes the log into the copy: 30 ms to a disk
+            connection.execute("PRAGMA synchronous = OFF")  # closing writes the log into the copy, 30 ms on a disk
             connection.row_factory = sqlite3.Row
             # An agent may cut a text inside a character.
             connection.text_factory = partial(str, encoding="utf-8", errors="replace")
@@ -70,13 +71,13 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _copy(path: str, copy: str) -> None:
-    """Copies the file and its log; repeats it if the agent wrote meanwhile."""
+    """Copies the file and its log; copies them again if the agent has written meanwhile."""
     try:
         for _ in range(_TRIES):
             if not os.path.exists(path):
                 raise UnreadableError("no database there")
             before = _state(path)
-            # The sum: a log can be as large as its database.
+            # The bound holds for the sum, since a log can be as large as its database.
             if sum(size for size, _ in before) > intake.most():
                 raise UnreadableError(intake.too_large())
             for suffix in _FILES:
@@ -117,7 +118,8 @@ def schema(path: str) -> Schema:
 def _schema(path: str, state: tuple[tuple[int, int], ...]) -> Schema:
     try:
         with snapshot(path) as connection:
-            # The function, since PRAGMA table_info takes no parameter and a name may hold anything.
+            # A table-valued function is used, since `PRAGMA table_info` takes no parameter, and a table's name may hold
+            # any text.
             names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             return {
                 str(name).lower(): frozenset(
@@ -138,12 +140,12 @@ def has(schema: Schema, table: str, *columns: str) -> bool:
 # A record is a row with its columns; a column that holds JSON is that JSON, verbatim.
 
 TABLE = "table"
-"""The member of a record that names its table."""
+"""The member of a record with the name of the record's table."""
 _SESSION = frozenset({
     "id", "title", "name", "description", "model", "model_config_json", "provider_name", "end_reason",
     "parent_session_id",
 })
-"""The columns of a session that are read; others may be large (a system prompt)."""
+"""The columns of a session that are read. Other columns may be large, such as a system prompt."""
 
 
 def rows_of(path: str, created: str, json_columns: frozenset[str]) -> Iterator[UnbuiltRecord]:
@@ -156,7 +158,7 @@ def rows_of(path: str, created: str, json_columns: frozenset[str]) -> Iterator[U
             rows = database.execute("SELECT rowid AS row_number, * FROM messages WHERE session_id = ?",
                                     (session.get("id"),))
             names = columns_of(rows)
-            at = names.index(created) if created in names else 0  # without the column the rowid's order holds
+            at = names.index(created) if created in names else 0  # without this column rows are ordered by rowid
             for row in sorted(map(tuple, rows), key=lambda each: _when(each[at], each[0])):
                 yield UnbuiltRecord(record_of, (names, row, "messages", json_columns))
 
@@ -208,10 +210,10 @@ class ChatTableReader(DialogueReader):
     """Reads one database; subclasses interpret the messages of a format."""
 
     created: ClassVar[str]
-    """The column that says when a message was written."""
+    """The column with the time at which a message was written."""
     json_columns: ClassVar[frozenset[str]]
     titles_in: ClassVar[tuple[str, ...]] = ("title",)
-    """The columns of a session that name it, the best first."""
+    """The columns of a session that may hold its title, the best first."""
 
     def read_database(self) -> FileReading:
         """Reads every answer in the file."""

@@ -29,13 +29,13 @@ from inspector.sessions.transcripts.member_values import counts_of, known_text, 
 from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
-"""The text that Droid puts before a message of the user."""
+"""Matches the text that Droid puts before a message of the user."""
 PASSED = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
-"""Records that carry nothing of an exchange."""
+"""The types of records that hold no part of an exchange."""
 FOLDER = ".factory"
-"""Droid's own folder."""
+"""The name of Droid's folder."""
 THOUGHT = "chatCompletionReasoningContent"
-"""The member with the reasoning of a Chat Completions model; it may repeat a block of the content."""
+"""The member with the reasoning of a Chat Completions model. The reasoning may also be a block of the content."""
 COUNTS = ("inputTokens", "outputTokens", "thinkingTokens", "cacheReadTokens")
 FIELDS: Fields = {
     "": {
@@ -142,7 +142,7 @@ class _Session(ChatReader):
 
     def _message(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], nested: bool) -> TreePlace:
         content, role = message.get("content"), message.get("role")
-        if message.get("visibility") == "user_only":  # a note on the screen, in either role: the model never sees it
+        if message.get("visibility") == "user_only":  # a note on the screen, which the model never sees
             told = f"a note of Droid's to the user: {words_of(content).strip()[:200]}"
             self.reading.skipped.append(Skipped(line.number - 1, redact.text(told)))
             return place
@@ -177,7 +177,7 @@ class _Session(ChatReader):
         return TreePlace(answer)
 
     def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
-        """The end of a run, with the words that it ends with."""
+        """Reads the end of a run, with the final text."""
         answer = place.right_above
         if answer is None or answer.text != text:
             answer = self.answer(line, place)

@@ -43,18 +43,18 @@ STOPS: Mapping[str, StopRow] = {
     "Response stopped due to prohibited image content.": StopRow(Stop.SAFETY_BLOCKED, None, _SCREEN),
     "Response stopped because no image was generated.": StopRow(Stop.UNKNOWN, None, _SCREEN),
 }
-"""Gemini CLI's note on the screen -> its meaning; it writes one for every finish reason except STOP."""
+"""Note of Gemini CLI on the screen -> how the answer ended. There is a note for every finish reason except STOP."""
 CANCELLED = "Request cancelled."
 FAILED = "[API Error"
-"""The beginning of the row of a failed request."""
+"""The beginning of the text in the row of a failed request."""
 MODEL = frozenset({"gemini", "model", "assistant"})
-"""Types of a message of the model; older files use the other two."""
+"""The types of a message of the model; older files have the last two."""
 NOTES = frozenset({"info", "error", "warning"})
-"""Types of rows that were only shown on the screen."""
+"""The types of rows that were only shown on the screen."""
 OPEN = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
-"""States of a call that has no result yet."""
+"""The states of a call that has no result so far."""
 Order = list[tuple[bytes, bool]]
-"""Records: the JSON of each, and whether a cut file may end in it."""
+"""A list of records: the JSON of each, and whether a cut file may end in it."""
 FIELDS: Fields = {
     "": {
         "id": (str,), "type": (str,), "role": (str,), "timestamp": (str,), "content": (str, list, dict),
@@ -96,9 +96,9 @@ class _Chat(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.before: dict[str, TreePlace] = {}
-        """Message -> the place before it."""
+        """Id of a message -> the place before the message."""
         self.told: tuple[TranscriptLine, str] | None = None
-        """A note about the end of an answer whose message is still to come: its row and text."""
+        """The row and text of a note about the end of an answer whose message has not come so far."""
 
     def header(self, value: dict[str, Any]) -> None:
         self.model = known_text(object_of(value.get("meta")).get("model")) or self.model

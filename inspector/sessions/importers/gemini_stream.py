@@ -25,7 +25,7 @@ OUTCOMES: Mapping[str, str] = {
     "FatalCancellationError": "interrupted",
     "FatalTurnLimitedError": "stopped",
 }
-"""Type of the error that ended a run -> the mark of its row; any other is a failed request."""
+"""Type of the error that ended a run -> the mark of its row. Any other error is a failed request."""
 FIELDS: Fields = {
     "": {"type": (str,), "role": (str,), "tool_id": (str,), "tool_name": (str,), "status": (str,), "model": (str,),
          "error": (dict,), "stats": (dict,), "session_id": (str,)},

@@ -43,13 +43,14 @@ from loop_core.values import (
 )
 
 UNREAD = re.compile(r"Could not interpret tool use parameters")
-"""Goose's text in place of a call whose arguments are not JSON."""
+"""Matches Goose's text in place of a call whose arguments are not JSON."""
 ENDED_EARLY = re.compile(r"EOF while parsing")
-"""The parser's words (serde_json) if the arguments ended in the middle."""
+"""Matches the message of the JSON parser (serde_json) if the arguments ended in the middle."""
 EMPTY = re.compile(r"EOF while parsing a value at line 1 column 0\b")
-"""Its words if there were no arguments: many models send no text for a tool without parameters (goose #1068, #1108)."""
+"""Matches the parser's message if there were no arguments. Many models send no text for a tool without parameters
+(goose #1068, #1108)."""
 _RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
-"""The arguments, which some releases quote after the error."""
+"""Matches the arguments, which some releases quote after the error."""
 TAGS: Mapping[str, str] = {
     "Text": "text", "ToolRequest": "toolRequest", "ToolResponse": "toolResponse", "Thinking": "thinking",
     "Image": "image",
@@ -57,7 +58,7 @@ TAGS: Mapping[str, str] = {
 """Name of a block in the first releases -> its name in later ones."""
 BLOCKS = frozenset({*TAGS.values(), "toolConfirmationRequest", "frontendToolRequest", "redactedThinking",
                     "contextLengthExceeded", "summarizationRequested", "systemNotification"})
-"""The types of blocks by which messages without a line about their session are known."""
+"""The types of blocks by which messages are recognised in a file without a line about its session."""
 Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
 """The blocks of a message, each with its place in the list."""
 FIELDS: Fields = {
@@ -129,7 +130,7 @@ class _Reader(ChatTableReader):
         super().__init__(path, options)
         self.model: str | None = None
         self.written: Any = None
-        """When the last row of an answer was written."""
+        """The time at which the last row of an answer was written."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         # the first line of an older file is its session

@@ -39,11 +39,11 @@ from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
 
 CREATE = "response.create"
 ENDS = frozenset({*TERMINAL_EVENTS, "error"})
-"""The events that end an answer; only notices can follow."""
+"""The types of events that end an answer; only notices can follow them."""
 _SENT, _RECEIVED = "send", "receive"
 _TEXT, _BYTES = 1, 2
 _SECONDS = 1e11
-"""A time above this counts milliseconds, a smaller one seconds."""
+"""The number above which a time counts milliseconds; a smaller number counts seconds."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -51,11 +51,11 @@ class SocketAnswer:
     """One answer while its WebSocket messages are collected."""
 
     request: dict[str, Any] | None
-    """The client's event that requested it; None if the server began it by itself."""
+    """The client's event that requested the answer; None if the server began the answer by itself."""
     at: float | None
     lane: Any = None
     frames: list[tuple[int, bytes, float | None]] = field(default_factory=list)
-    """Its messages: each with its index in the recording, its bytes and its time."""
+    """The messages of the answer, each with its index in the recording, its bytes and its time."""
     ended: bool = False
     broken: bool = False
 
@@ -177,7 +177,7 @@ _BEGINS = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{')
 _ENTRIES = re.compile(r'"entries"\s*:\s*\[')
 _SPACE = re.compile(r"[\s,]*")
 _SHORTENED = re.compile(r"truncat|shortened|cut off|incomplete", re.IGNORECASE)
-"""Words in a recorder's comment about a body that was not kept completely."""
+"""Matches words in a recorder's comment about a body that was not stored completely."""
 _SCAN = json.JSONDecoder(strict=False).raw_decode
 
 

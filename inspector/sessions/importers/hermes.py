@@ -50,16 +50,16 @@ FIELDS: Fields = {
     "": {"role": (str,), "content": (str, list), "tool_calls": (list,), "finish_reason": (str,)},
 }
 META = "session_meta"
-"""The role of the first line of a file of lines, which has the model, its tools and the platform."""
+"""The role of the first line in a file of lines, which has the model, its tools and the platform."""
 OWN = frozenset({"finish_reason", "reasoning", "reasoning_details"})
-"""Members of an answer in a file of lines; not every answer has a stop word."""
+"""Members that only answers have, in a file of lines. Not every answer has a stop word."""
 PASSED = frozenset({"system", META, "session"})
-"""Roles of messages that carry nothing of an exchange."""
+"""The roles of messages that hold no part of an exchange."""
 OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "session_start"}),
            frozenset({"id", "source", "user_id", "model_config"}), frozenset({"session_id", "reason", "request"}))
 """The members of a snapshot, of an exported session, and of a request that failed (`request_dump_….json`)."""
 FAILED = "failed request"
-"""The role that we give to the record of a failed request."""
+"""The role that this module gives to the record of a failed request."""
 _JSON_TEXT = "\0json:"
 """The prefix with which Hermes stores a list of blocks in the text column `content`."""
 

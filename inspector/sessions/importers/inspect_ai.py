@@ -55,14 +55,14 @@ STOPS: Mapping[str, StopRow] = {
     "tool_calls": StopRow(Stop.TOOL_CALL, None, _SOURCE),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SOURCE),
 }
-"""Inspect's words; `unknown` has no meaning."""
+"""Stop word of Inspect -> its meaning; `unknown` has none."""
 KEPT = ("event", "timestamp", "model", "output", "error", "pending", "config")
-"""Members of a model event that are shown as its row; its input is shown by the events before it."""
+"""The members of a model event that form its row. The input is left out, because the events before it show it."""
 WITHOUT_ANSWER = frozenset({
     "system", "sample_init", "sample_limit", "sandbox", "state", "store", "approval", "compaction", "input", "score",
     "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask",
 })
-"""Events that hold no exchange: inspect_ai event/_event.py."""
+"""The types of events that hold no part of an exchange (inspect_ai event/_event.py)."""
 FIELDS: Fields = {"": {"output": (dict,), "config": (dict,)}}
 _ATTACHED = "attachment://"
 
@@ -90,7 +90,7 @@ class _Log(DialogueReader):
         super().__init__(path, options)
         self.room = options.room or Room()
         self.given: set[str] = set()
-        """Ids of the sample's calls whose results were read."""
+        """The ids of the calls of the current sample whose results have been read."""
         self.samples = 0
 
     # -- the file as records ---------------------------------------------------------------------------------------
@@ -380,4 +380,4 @@ def _take(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[
 
 
 CALLING = frozenset({"STOP", "completed"})
-"""End words of APIs without a word for calls: Gemini's STOP and the `completed` of Responses."""
+"""The words for a normal end in APIs that have no word for calls: Gemini's STOP and the `completed` of Responses."""

@@ -45,15 +45,15 @@ STOPS: Mapping[str, StopRow] = {
     "interrupted": StopRow(Stop.CANCELLED, None, "Kimi Code, finishReason"),
     "error": StopRow(Stop.ERROR, "fatal", "Kimi Code, finishReason"),
 }
-"""Words of Kimi Code; `other`, and what is not here, stays unknown."""
+"""Stop word of Kimi Code -> its meaning; `other` and any further word have none."""
 APIS: Mapping[str, str] = {
     "openai_responses": "openai_responses", "anthropic": "anthropic_messages",
     "google-genai": "gemini_generate", "google_genai": "gemini_generate", "gemini": "gemini_generate",
     "vertexai": "gemini_generate",
 }
-"""Kimi Code's name of a provider -> its wire format. Others are addressed in OpenAI's Chat Completions."""
+"""Kimi Code's name of a provider -> the provider's wire format. Other providers get OpenAI's Chat Completions."""
 STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "cwd", "title", "lastPrompt"}))
-"""Members of a session's state file, versions 1 and 2."""
+"""The members of a session's state file in version 1 and in version 2."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -137,15 +137,15 @@ class _Session(KimiReader):
         super().__init__(path, options)
         self.steps: dict[str, TranscriptAnswer] = {}
         self.request_row: dict[str, Any] = {}
-        """The last record of a request."""
+        """The record of the last request."""
         self.prompt: tuple[int, str] | None = None
-        """The line and text of a prompt without a message yet."""
+        """The line and text of a prompt whose message has not come so far."""
         self.raw = 0
-        """Steps with the provider's own word."""
+        """The number of steps with the provider's own stop word."""
         self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
-        """The last step that began, as long as it has no output."""
+        """The last step that began, until it is known whether the step has output."""
         self.looped = False
-        """Whether the file has events of the loop; from protocol 1.5 on its messages are repeated at the end of a
+        """Whether the file has events of the loop. From protocol 1.5 on, messages repeat the events at the end of a
         turn."""
         self.typed = ""
         """The last message of the user."""
@@ -309,7 +309,7 @@ class _Session(KimiReader):
 
     def summarise(self) -> None:
         title = title_of(self.path)
-        # every agent of a session has a folder; `main` began the others
+        # each agent of a session has a folder; `main` started the other agents
         session, _, agent = os.path.dirname(self.path).rpartition("/agents/")
         self.reading.about = SessionAbout(title, id=os.path.dirname(self.path),
                                           parent=f"{session}/agents/main" if agent not in ("", "main") else "")

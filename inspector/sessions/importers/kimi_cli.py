@@ -34,7 +34,7 @@ ROWS = frozenset({
     "StatusUpdate", "StepBegin", "TurnBegin", "TurnEnd", "CompactionBegin", "CompactionEnd", "ApprovalRequest",
     "ApprovalRequestResolved", "ApprovalResponse", "ToolCallPart", "StepRetry", "SubagentEvent",
 })
-"""Records that are known; those that hold no exchange are counted."""
+"""The known types of records; those that hold no part of an exchange are counted."""
 FIELDS: Fields = {
     "": {"type": (str,), "event": (dict,), "message": (dict,), "model": (str,), "maxTokens": (int,)},
     "event": {
@@ -77,11 +77,12 @@ class KimiReader(ChatReader):
 
 
 _NAME = re.compile(r"[\w-]{1,80}")
-"""The characters of a subagent's id. It names a folder, so it must not lead out of the session's own."""
+"""Matches the id of a subagent. The id is the name of a folder, so it must not lead out of the session's folder."""
 
 
 class WireEvent(NamedTuple):
-    """An event of the CLI's wire; `agent` is the id of the subagent that sent it, else of the call that began that."""
+    """An event of the CLI's wire; `agent` is the id of the subagent that sent the event, else of the call that started
+    the subagent."""
 
     kind: Any
     payload: dict[str, Any]
@@ -116,13 +117,13 @@ class KimiCliSession(KimiReader):
         self.sender = ""
         """The id of the subagent whose event is read; empty for the main agent."""
         self.open: dict[str, TranscriptAnswer] = {}
-        """Agent -> the answer of its current step."""
+        """Agent -> the answer of the agent's current step."""
         self.compactions: dict[str, str] = {}
-        """Agent -> the finding about a compaction, for its next answer."""
+        """Agent -> the finding about a compaction, for the agent's next answer."""
         self.sessions: dict[str, str] = {"": ""}
-        """The session of each agent."""
+        """Agent -> the name of the agent's session."""
         self.elsewhere: set[str] = set()
-        """Subagents with files of their own."""
+        """The subagents that have files of their own."""
 
     def lane(self, value: dict[str, Any]) -> str:
         """The agent whose event it is."""
@@ -135,7 +136,7 @@ class KimiCliSession(KimiReader):
         if agent not in self.sessions:
             self.sessions[agent] = below_file(redact.text(f"{title[:80]} ({agent[-8:]})"))
             self.elsewhere |= {agent} if self._has_file(agent) else set()
-        if agent in self.elsewhere:  # else each answer would be counted twice
+        if agent in self.elsewhere:  # its file is read too, and each answer would be counted twice
             self.remarks["are events of subagents, which the files in subagents/ show"] += 1
             return place
         if kind == "TurnBegin":
@@ -234,7 +235,7 @@ class KimiCliSession(KimiReader):
 
 
 MARKS = frozenset({"_checkpoint", "_usage", "_system_prompt"})
-"""Roles of rows that are not messages. `_usage` counts the whole context, so it gives no count of an answer."""
+"""The roles of rows that are not messages. `_usage` counts the whole context, not one answer."""
 
 
 class KimiHistory(MessageReader):

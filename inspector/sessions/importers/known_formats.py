@@ -20,7 +20,8 @@ JSON: Mapping[str, frozenset[str]] = {
     "LangSmith runs": frozenset({"run_type", "inputs"}),
     "OpenTelemetry logs (OTLP)": frozenset({"resourceLogs"}),
 }
-"""Formats that cannot be read yet -> the members of their first values. A row is removed when its reader is added."""
+"""Name of a format that cannot be read -> the members of the first values in its files. A row is removed when a reader
+for its format is added."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -48,14 +49,14 @@ def name_of(head: bytes) -> str | None:
 
 
 # -- The message about a file that no importer accepts --------------------------------------------------------------
-# It describes the file, the formats that were tried, and what each expects.
+# The message describes the file, the formats that were tried, and what each of them expects.
 
 _KEYS = 6
-"""The most keys or tables that a message names."""
+"""The largest number of keys or tables that a message names."""
 _TRIED = 5
-"""The most formats that a message names."""
+"""The largest number of formats that a message names."""
 _LAST = ("known", "pairs", "body")
-"""The last importers, which accept what no other does; a message does not name them as candidates."""
+"""The last importers, which accept any remaining file. A message does not name them as candidates."""
 
 
 def refusal(head: bytes, path: str) -> str:

@@ -27,15 +27,15 @@ from inspector.sessions.transcripts.member_values import known_text, number_of, 
 from loop_core.values import At, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
 CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
-"""Names of the output cap among a generation's parameters."""
+"""The names of the output cap among a generation's parameters."""
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentObservationId": (str,), "startTime": (str,), "model": (str,),
          "usageDetails": (dict,), "level": (str,), "statusMessage": (str,)},
 }
 LISTS = ("messages", "contents", "prompt", "input")
-"""Members of an input that hold its messages, by instrumentation."""
+"""The members of an input that may hold its messages; they differ between instrumentations."""
 _DEEP = 4
-"""The most levels of JSON texts within JSON texts that are parsed."""
+"""The largest number of levels of JSON within JSON text that are parsed."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -108,7 +108,7 @@ def parse_nested(value: Any) -> Any:
 
 
 class ToolRun(NamedTuple):
-    """The observation of a tool: the call that it ran, as far as it is named, and what came of it."""
+    """The observation of a tool: the call that it ran, as far as the observation names it, and the result."""
 
     call: str | None
     name: str
@@ -116,7 +116,7 @@ class ToolRun(NamedTuple):
     result: ToolResultPart
 
     def fits(self, call: ToolCall) -> bool:
-        """Whether it ran this call: by its id, else by the tool's name and the arguments."""
+        """Whether the run belongs to a call: by the call's id, else by the tool's name and the arguments."""
         if self.call is not None:
             return self.call == call.id
         # Pydantic AI and the Agent Framework write words before the name
@@ -164,7 +164,7 @@ MessageKey = tuple[str, tuple[str | None, ...]]
 
 
 def _key(message: SpanMessage) -> MessageKey | None:
-    """What tells a message from others: its text and the ids of its calls."""
+    """The values that identify a message: its text and the ids of its calls."""
     key = (message.text, tuple(call[0] for call in message.calls))
     return key if message.text or any(key[1]) else None
 
@@ -177,14 +177,15 @@ class _Trace(ChatReader):
         super().__init__(path, options)
         self.inner: frozenset[str] = frozenset()
         self.last_input: list[Any] = []
-        """The messages of the last input."""
+        """The messages of the previous generation's input."""
         self.tools: list[ToolRun] = []
-        """Runs of tools that are no call's result yet."""
+        """The tool runs that have not been matched with a call so far."""
         self.known_words: dict[MessageKey, tuple[TranscriptLine, str]] = {}
-        """Message -> the observation around its generation with its stop word."""
+        """Message -> its stop word, with the row of the observation around the generation that has the word."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A generation. Others are counted, and give the tools' results and LangChain's stop words."""
+        """Reads a generation. Other observations are counted; they give the results of tools and LangChain's stop
+        words."""
         value = line.value
         if value.get("type") != "GENERATION":
             kind = value.get("type")
@@ -208,7 +209,7 @@ class _Trace(ChatReader):
         return TreePlace(answer)
 
     def _around(self, line: TranscriptLine) -> None:
-        """Keeps of another observation what belongs to an answer: the run of a tool, or LangChain's stop words."""
+        """Stores the part of an observation that belongs to answers: the run of a tool, or LangChain's stop words."""
         if line.value.get("type") == "TOOL":
             run = _run_of(line)
             self.tools += [run] if run is not None else []
@@ -259,7 +260,7 @@ class _Trace(ChatReader):
         return self.say(line, place, "", results) if results else place
 
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
-        """What the tools gave for the calls of an answer that no result answers yet."""
+        """The results of tool runs for the calls of an answer that have no result so far."""
         found: list[ToolResultPart] = []
         for call in answer.calls:
             run = next((run for run in self.tools if run.fits(call)), None) if call.id not in answer.results else None
@@ -269,7 +270,7 @@ class _Trace(ChatReader):
         return tuple(found)
 
     def settle(self) -> None:
-        """Also what came of calls whose results no later input has."""
+        """Also adds the results of calls that no later input has."""
         for answer in self.answers:
             results = self._results(answer)
             if results:
@@ -298,7 +299,7 @@ class _Trace(ChatReader):
             answer.word_at, answer.stop = at, answer.stop and answer.stop._replace(evidence=evidence)
 
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
-        """The word of an instrumentation, beside the answer or among the attributes of its span."""
+        """Reads the stop word of an instrumentation, beside the answer or among the attributes of its span."""
         dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
         word = known_text(body.get("finish_reason")) or dumped or word_of(_attributes_of(value))
         key = _key(message_of(body)) if word is None else None
@@ -320,7 +321,8 @@ def _same_role(one: Any, other: Any) -> bool:
 
 
 def _waiting(place: TreePlace, name: str | None = None) -> str | None:
-    """The id of the first call above (of a tool) that no result answers yet: some instrumentations leave ids out."""
+    """The id of the first call above a place (of one tool, if its name is given) that has no result so far. Some
+    instrumentations leave out the ids of results."""
     if place.answer is None:
         return None
     done = {part.call_id for row in place.rows() for part in row.results}

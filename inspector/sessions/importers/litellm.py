@@ -28,10 +28,11 @@ from inspector.sessions.transcripts.member_values import cap_of, counts_of, know
 from loop_core.values import TextPart, ToolResultPart, Usage
 
 PACKED = ("messages", "response", "proxy_server_request")
-"""Members that a row of the spend table has as JSON in a string; `{}` unless `store_prompts_in_spend_logs` is set."""
+"""The members that are JSON in a string in a row of the spend table; `{}` unless `store_prompts_in_spend_logs` is
+set."""
 _ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
-"""Occurs in the `call_type` of calls that a model answers; others embed, rerank, transcribe or list. An empty type: the
-call failed before its type was known."""
+"""Matches the `call_type` of calls that a model answers; other calls embed, rerank, transcribe or list. The type is
+empty if the call failed before it was known."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
@@ -133,7 +134,7 @@ class _Log(DialogueReader):
             beside = object_of(load_json(value.get("metadata"))).get("error_information")
             info = object_of(value.get("error_information")) or object_of(beside)
             failed, code = failed or known_text(info.get("error_message")), str(info.get("error_code"))
-            # else a provider's own code
+            # otherwise a provider's own code
             status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
             answer.fail(failed or "it failed", pointer_at(at, "error_str"), status, word=failed or "failure")
         return self.here

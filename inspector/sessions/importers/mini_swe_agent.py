@@ -30,13 +30,14 @@ from inspector.sessions.transcripts.member_values import cap_of, known_text, num
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
-"""The command of an answer whose model calls no tools; there must be exactly one."""
+"""Matches the command in an answer whose model calls no tools; there must be exactly one."""
 NAMES = (b"mswea", b"COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", b"MICRO_SWE_AGENT_FINAL_OUTPUT")
-"""Names of which the first messages of the agent always contain one."""
+"""Texts of which the first messages of every file contain one."""
 BY_USER = re.compile(r"(?:Commands? not executed|Interrupted by user)\b")
-"""The beginning of an older version's message about a rejected command or an interruption."""
+"""Matches the beginning of an older version's message about a rejected command or an interruption."""
 NEW_TASK = "UserNewTask"
-"""The kind of a message by which the user goes on after the agent has submitted its work (`agents/interactive.py`)."""
+"""The kind of the message with which the user continues after the agent has submitted its work
+(`agents/interactive.py`)."""
 SUBMITTED = "Submitted"
 FIELDS: Fields = {
     "": {
@@ -81,11 +82,11 @@ class _Trajectory(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.requests = 0
-        """The number of requests that the run states."""
+        """The number of requests according to the facts about the run."""
 
     def about(self, data: bytes) -> None:
         """Reads the facts about the whole run: the model, the cap, the outcome."""
-        info = object_of(object_in(data).get("info"))  # nothing of a cut file, whose messages are read all the same
+        info = object_of(object_in(data).get("info"))  # a cut file has none; its messages are still read
         model = object_of(object_of(info.get("config")).get("model"))
         given = object_of(model.get("model_kwargs"))
         self.model = known_text(model.get("model_name"))

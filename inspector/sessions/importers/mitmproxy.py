@@ -33,9 +33,9 @@ _FIRST = re.compile(
     rb"\d{2,}:\d{1,3}:(?:websocket|response|request|version|type|id|error|intercepted|is_replay|"
     rb"marked|metadata|comment|backup|timestamp_created|client_conn|server_conn)[;,]"
 )
-"""The length of a flow and the name of its first member."""
+"""Matches the length of a flow and the name of its first member."""
 _DEPTH = 40
-"""The bound on nesting; a real flow nests five deep."""
+"""The largest depth of nested values; a real flow has five levels."""
 _DIGITS = 12
 
 

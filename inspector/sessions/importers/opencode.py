@@ -29,16 +29,16 @@ APIS: Mapping[str, str] = {
     "google": "gemini_generate",
     "amazon-bedrock": "bedrock_converse",
 }
-"""Beginning of a provider's name -> the wire format that the AI SDK uses for it."""
+"""Beginning of a provider's name -> the wire format that the AI SDK uses for the provider."""
 PASSED = frozenset({
     "session", "step-start", "snapshot", "patch", "file", "agent", "agent-switched", "model-switched",
     "location-switched",
 })
-"""Records that carry nothing of an exchange."""
+"""The types of records that hold no part of an exchange."""
 PARTS = frozenset({"text", "reasoning", "tool"})
-"""Types of parts that are recognised without ids; in the folder store only the folder names the message."""
+"""The types of parts that are recognised without ids. In the folder store only the folder has the id of the message."""
 OWN = frozenset({"synthetic", "system", "skill", "shell"})
-"""Records of `session_message` that the agent itself put into the history."""
+"""The types of `session_message` records that the agent itself put into the history."""
 FIELDS: Fields = {
     "": {"id": (str,), "sessionID": (str,), "messageID": (str,), "role": (str,), "type": (str,), "error": (dict,),
          "finish": (str,), "tokens": (dict,), "time": (dict,), "state": (dict,), "reason": (str,)},
@@ -95,9 +95,9 @@ class _Reader(DialogueReader):
         self.message: TranscriptLine | None = None
         """The message whose parts are being read."""
         self.owner = ""
-        """The id of that message."""
+        """The id of the message whose parts are being read."""
         self.made: list[TranscriptAnswer] = []
-        """The answers of that message so far."""
+        """The answers of the current message so far."""
         self.open: TranscriptAnswer | None = None
         """The answer to which parts are added."""
         self.done: list[ToolResultPart] = []
@@ -105,7 +105,7 @@ class _Reader(DialogueReader):
         self.reverts: dict[str, str] = {}
         self.hidden = False
         self.alone: list[str] = []
-        """Descriptions of records that no model's answer belongs to."""
+        """The descriptions of records without a model's answer, for a notice about a file that has no answer."""
 
     # -- records -----------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ def _second(database: sqlite3.Connection, session: str, schema: Schema) -> Itera
 
 MESSAGES, PARTS = os.path.join("..", "..", "message"), os.path.join("..", "..", "part")
 MOST = 50_000
-"""The most files of one session that are read."""
+"""The largest number of files of one session that are read."""
 
 
 def tree(data: bytes, path: str) -> Iterator[bytes]:
@@ -228,18 +228,19 @@ STOPS: Mapping[str, StopRow] = {
     "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK: the model asked for tools"),
     "error": StopRow(Stop.ERROR, "fatal", "AI SDK: an error; opencode v2 writes it at each failure"),
 }
-"""The AI SDK's words (`LanguageModelV2FinishReason`); `other` and `unknown` stay unknown."""
+"""Stop word of the AI SDK (`LanguageModelV2FinishReason`) -> its meaning; `other` and `unknown` have none."""
 ERRORS: Mapping[str, StopRow] = {
     "MessageOutputLengthError": StopRow(Stop.MAX_TOKENS, None, "opencode message-v2.ts"),
     "MessageAbortedError": StopRow(Stop.CANCELLED, None, "opencode message-v2.ts"),
     "ContextOverflowError": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "opencode message-v2.ts"),
     "ContentFilterError": StopRow(Stop.SAFETY_BLOCKED, None, "@opencode-ai/sdk 1.19.3"),
 }
-"""Name of an error -> the end of the answer; other errors are classified by their message."""
+"""Name of an error -> how the answer ended; other errors are classified by their message."""
 _BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
-"""The AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
+"""Matches the AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
 _TOOL = "invalid"
-"""The tool that opencode substitutes for a call with unreadable arguments or an unknown tool."""
+"""The name of the tool that opencode substitutes for the tool of a call with unreadable arguments, or for an unknown
+tool."""
 
 
 def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) -> ToolCall:

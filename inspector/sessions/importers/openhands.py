@@ -161,12 +161,13 @@ class _Events(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.open: dict[str, TranscriptAnswer] = {}
-        """Answers by the id of their response."""
+        """Id of a response -> its answer."""
         self.calls: dict[int, str] = {}
-        """In version 0: event id -> the call of its action."""
+        """In version 0: id of an event -> the id of the call that the event's action carries out."""
         self.usages: dict[str, dict[str, Any]] = {}
         self.errors: list[str] = []
-        """The errors of the runs of an evaluation that are still to be read; empty for a run without one."""
+        """The errors of an evaluation's runs that have not been read so far; an empty text stands for a run without an
+        error."""
         self.error = self.failure = ""
         """The error of the current run, and a failure that no later action of the agent has superseded."""
         self.at = 0

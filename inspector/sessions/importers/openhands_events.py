@@ -10,22 +10,23 @@ from inspector.sessions.transcripts.member_values import counts_of, first_text, 
 from loop_core.values import Usage
 
 LISTS = ("history", "trajectory", "events")
-"""Members of an object that hold the events."""
+"""The members of an object that may hold the events."""
 PASSED = frozenset({
     "system", "recall", "change_agent_state", "agent_state_changed", "condensation", "condensation_request", "null",
     "initialize", "loop_recovery", "SystemPromptEvent", "SystemPromptUpdateEvent", "Condensation",
     "CondensationRequest", "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent",
     "StreamingDeltaEvent", "HookExecutionEvent", "LLMCompletionLogEvent", "ACPToolCallEvent",
 })
-"""Events that carry nothing of an exchange."""
+"""The types of events that hold no part of an exchange."""
 ENDED = frozenset({"awaiting_user_input", "finished"})
-"""States of version 0 that say that the agent's loop has ended by itself."""
+"""The states of version 0 in which the agent's loop has ended by itself."""
 COMMANDS = ("command", "code", "browser_actions", "url", "path")
-"""Arguments that contain the command of an action; of an event without `args` the first one is shown."""
+"""The arguments that may contain the command of an action. For an event without `args` the first one present is
+shown."""
 
 
 def is_event(value: Any) -> bool:
-    """Whether it is an event of either version, with all of its members."""
+    """Whether a value is an event of either version, with all of its members."""
     if not isinstance(value, dict) or "source" not in value:
         return False
     old = isinstance(value.get("action"), str) or isinstance(value.get("observation"), str)
@@ -33,7 +34,8 @@ def is_event(value: Any) -> bool:
 
 
 def is_bare(value: Any) -> bool:
-    """Whether it is an event as the resolver stores it: an action with its arguments beside it, or an observation."""
+    """Whether a value is an event as the resolver stores it: an action with its arguments beside it, or an
+    observation."""
     if not isinstance(value, dict) or "source" in value or "role" in value:
         return False
     acted = isinstance(value.get("action"), str) and ("thought" in value or "content" in value)
@@ -41,7 +43,7 @@ def is_bare(value: Any) -> bool:
 
 
 def is_pair(value: Any) -> bool:
-    """Whether it is an action with what came of it."""
+    """Whether a value is a pair of an action and its observation."""
     # the last action of a run may lack its observation
     return isinstance(value, list) and 0 < len(value) < 3 and (is_event(value[0]) or is_bare(value[0]))
 
@@ -57,7 +59,7 @@ def is_sdk_event(value: dict[str, Any]) -> bool:
 
 
 def is_state(value: Any) -> bool:
-    """Whether it is the state of a conversation of version 1."""
+    """Whether a value is the state of a conversation of version 1."""
     return isinstance(value, dict) and "agent" in value and ("execution_status" in value or "agent_status" in value
                                                               or "persistence_dir" in value)
 

@@ -62,11 +62,11 @@ OWN_WORDS = {
     "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK 5, FinishReason"),
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
 }
-"""Words that only the semantic conventions and the AI SDK have."""
+"""Stop word that only the semantic conventions or the AI SDK have -> its meaning."""
 RESOURCES = ("resourceSpans", "resource_spans")
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")
-"""Every such trace contains one of these; in protobuf, too, names are plain text."""
+"""Texts of which every trace contains one. They show a trace in protobuf, where names are plain text."""
 FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (list,), "status": (dict,)}}
 _MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-inspector[traces]'"
 
@@ -210,7 +210,7 @@ def span_of(piece: bytes) -> TraceSpan | None:
     answered: list[Any] = []
     for event in events if isinstance(events, list) else ():
         name, held = object_of(event).get("name"), attributes_of(object_of(event).get("attributes"))
-        # Conventions up to 1.36 had messages in events; since 1.37 they are attributes.
+        # The conventions up to 1.36 put messages into events; since 1.37 messages are attributes.
         if name == "gen_ai.choice":
             answered.append({**held, "message": _choice(held)})
         elif isinstance(name, str) and name.startswith("gen_ai.") and name.endswith(".message"):
@@ -335,12 +335,12 @@ class _Traces(ChatReader):
 
     def _end(self, answer: TranscriptAnswer, line: TranscriptLine, words: list[str | None], at: At) -> None:
         status = object_of(line.value.get("status"))
-        # OTLP's enum in the spellings of exporters
+        # the spellings of OTLP's enumeration by different exporters
         failed = status.get("code", status.get("status_code")) in (2, "2", "STATUS_CODE_ERROR", "ERROR")
         why_failed = known_text(status.get("message")) or known_text(status.get("description"))
         answer.word_at = at
         said = [word for word in words if word is not None]
-        # The span and its message may say two words: a clean one hides no cut.
+        # The span and its message may have different words. A word for a clean end must not hide a cut.
         word = next((word for word in said if row_of(word).stop not in WORDLESS), said[0] if said else None)
         kind = known_text(self.spans[line.number].attributes.get("error.type"))
         if word is not None:
@@ -366,7 +366,7 @@ class _Traces(ChatReader):
 def row_of(word: str) -> StopRow:
     """The stop-reason row of a word, of any API or convention."""
     for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, OWN_WORDS):
-        # Some instrumentations change the case of a provider's word.
+        # Some instrumentations change the case of the provider's word.
         for spelling in (word, word.lower(), word.upper()):
             if spelling in table:
                 return table[spelling]

@@ -54,7 +54,7 @@ LISTS = (
     "interactions", "http_interactions", "exchanges", "entries", "calls", "pairs", "records", "items", "logs",
     "requests",
 )
-"""Keys of an object that holds the list of pairs (`interactions`: JSON cassettes)."""
+"""The members of an object that may hold the list of pairs (`interactions`: JSON cassettes)."""
 STARTED = ("started", "startedDateTime", "timestamp", "time", "ts", "recorded_at", "created_at")
 STATUS = ("status", "status_code", "statusCode")
 DURATIONS = ("duration_ms", "elapsed_ms", "latency_ms", "time_ms")
@@ -176,7 +176,7 @@ def _cut_pair(entry: int, piece: str, options: Options, reading: FileReading) ->
     except ValueError:
         return None
     if not isinstance(value, dict) or pick(value, REQUESTS) is None or pick(value, RESPONSES) is None:
-        return None  # no answer yet, or no request that it could belong to
+        return None  # the answer has not begun, or there is no request for it
     raw = _pair(entry, value, piece, options, reading)
     if isinstance(raw, str):
         return None
@@ -368,7 +368,7 @@ def _string_body(raw: RawExchange, value: str, packed: Options | None) -> RawExc
 def _list_body(
     raw: RawExchange, value: list[Any], piece: str, path: Path, options: Options, reading: FileReading
 ) -> RawExchange | str:
-    if all(isinstance(item, str) for item in value):  # chunks of a stream, as they came
+    if all(isinstance(item, str) for item in value):  # the chunks of a stream as they arrived
         return _string_body(raw, "".join(value), None)
     span = char_span(piece, *path)
     text = piece[span[0] : span[1]] if span else json.dumps(value)
@@ -383,7 +383,7 @@ def _list_body(
         raw.body = text.encode("utf-8", "replace")
         return raw
     frames = [item for item, _ in _elements(text, 0)]
-    if reader is not None and reader.object_framing is not Whole:  # a line each
+    if reader is not None and reader.object_framing is not Whole:  # one line for each object
         raw.body = "".join(f"{item}\n" for item in map(_one_line, frames)).encode("utf-8", "replace")
     else:
         raw.body = "".join(f"data: {item}\n\n" for item in map(_one_line, frames)).encode("utf-8", "replace")

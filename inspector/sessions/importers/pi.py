@@ -43,7 +43,7 @@ STOPS: Mapping[str, StopRow] = {
     "error": StopRow(Stop.ERROR, "fatal", "pi's agent loop: refusal, sensitive, and failures of its own"),
     "aborted": StopRow(Stop.CANCELLED, None, "pi docs/session-format.md"),
 }
-"""pi's words, to which it maps the providers' before it stores them."""
+"""Stop word of pi, which maps the providers' words before it stores them -> its meaning."""
 
 
 def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At) -> None:
@@ -135,14 +135,14 @@ APIS: Mapping[str, str] = {
     "ollama": "ollama_chat",
     "ollama-chat": "ollama_chat",
 }
-"""pi's names of wire formats."""
+"""pi's name of a wire format -> the wire format."""
 ASSUMED = "openai_chat"
 """The wire format of a message that names none; no fact of the transcript depends on it."""
 PASSED = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
     "branch_summary",
 })
-"""Entries that carry nothing of an exchange."""
+"""The types of entries that hold no part of an exchange."""
 FIELDS: Fields = {
     "": {"type": (str,), "id": (str,), "parentId": (str,), "message": (dict,)},
     "message": {
@@ -168,7 +168,8 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 OPENCLAW_FOLDER = ".openclaw"
-"""The folder of OpenClaw, which writes pi's format; in other folders the entries show which agent wrote them."""
+"""The name of the folder of OpenClaw, which writes pi's format. In other folders the entries show which agent wrote
+them."""
 
 
 class _Session(TranscriptReader):
@@ -185,7 +186,7 @@ class _Session(TranscriptReader):
         self.header: object = None
         """The id of the first row."""
         self.fork: object = None
-        """The file of the session that this one continues."""
+        """The file of the session that this session continues."""
         if OPENCLAW_FOLDER in os.path.normpath(path).split(os.sep):
             self.writer = "openclaw"
 
@@ -199,7 +200,8 @@ class _Session(TranscriptReader):
         return place
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Also the last place: OpenClaw's first entries name the header as their parent, version 1 names none."""
+        """Also stores the last place, since OpenClaw's first entries name the header as their parent, and version 1 has
+        no parents."""
         super().keep(line, place)
         if line.value.get("type") != "label":
             self.last = place

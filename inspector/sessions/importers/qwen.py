@@ -23,7 +23,7 @@ from loop_core.values import At, OpaquePart, ReasoningPart, TextPart, ToolResult
 from loop_core.wire.gemini_generate.table import API
 
 OWN = frozenset({"notification", "hook", "system_reminder", "cron"})
-"""Subtypes of the user's rows that Qwen Code writes itself."""
+"""The subtypes of rows of the user that Qwen Code wrote itself."""
 FIELDS: Fields = {
     "": {"type": (str,), "uuid": (str,), "parentUuid": (str,), "subtype": (str,), "timestamp": (str,),
          "model": (str,), "message": (dict,), "usageMetadata": (dict,), "systemPayload": (dict,)},
@@ -195,5 +195,5 @@ def usage_of(counts: Any) -> Usage | None:
         counts, "promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
     if made is not None and thought:
         beside = number_of(counts.get("totalTokenCount")) == (given or 0) + made + thought
-        made += thought if beside or thought > made else 0  # more thinking than output cannot be part of the output
+        made += thought if beside or thought > made else 0  # reasoning above the output cannot be part of it
     return Usage(given, made, thought, cached)

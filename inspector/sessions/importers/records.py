@@ -22,26 +22,26 @@ from loop_core.json_parser import from_json_prefix
 from loop_core.wire.json_values import char_span
 
 _LINES = 8
-"""Lines at the beginning of a file that are parsed for `sniff`."""
+"""The number of lines at the beginning of a file that are parsed for `sniff`."""
 
 
 class FileHead(NamedTuple):
     """The parsed beginning of a file."""
 
     first: Any
-    """Its first JSON value, perhaps cut; None if it does not begin with one."""
+    """The first JSON value, perhaps cut; None if the file does not begin with JSON."""
     lines: tuple[Any, ...]
-    """The JSON values of its first lines, the last of them perhaps cut; empty unless there are several."""
+    """The JSON values of the first lines, the last of them perhaps cut; empty for a file of one line."""
     text: bytes
-    """The head without mark and leading white space."""
+    """The head without byte order mark and leading white space."""
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """Its first value and those of its lines, as far as they are objects."""
+        """The objects among the first value and the values of the first lines."""
         return [value for value in (self.first, *self.lines) if isinstance(value, dict)]
 
     def has(self, members: frozenset[str]) -> bool:
-        """Whether one of its values is an object with these members."""
+        """Whether one of the values is an object with these members."""
         return any(members <= value.keys() for value in self.objects)
 
 
@@ -99,7 +99,7 @@ def complete(text: str | bytes) -> bool:
 # -- Records that are not lines --------------------------------------------------------------------------------------
 
 Piece = tuple[int, bytes, bool]
-"""The number of a record, its JSON, and whether it may be the last record of a cut file."""
+"""The number of a record, its JSON, and whether the record may be cut, as the last of a cut file."""
 
 
 _Record = TypeVar("_Record", bound=bytes | UnbuiltRecord)
@@ -147,7 +147,7 @@ def with_ids(data: Any, **ids: Any) -> bytes:
 
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-"""Made once: `json.dumps` makes one for each value, and a database has many."""
+"""The encoder of `compact_json`. It is created once, because `json.dumps` would create one for each of many values."""
 
 
 def compact_json(value: Any) -> bytes:
@@ -161,7 +161,7 @@ def member_name(name: str) -> bytes:
     return compact_json(name) + b":"
 
 
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # numbers are skipped, however long
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # numbers of any length are skipped
 _BLANK = " \t\r\n,"
 
 
@@ -245,7 +245,7 @@ def whole_object(data: bytes) -> dict[str, Any]:
 
 _LOCAL = b"PK\x03\x04"
 _HEADER = 30
-"""Bytes of a local file header before the name (PKWARE APPNOTE, section 4.3.7)."""
+"""The number of bytes of a local file header before the name (PKWARE APPNOTE, section 4.3.7)."""
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 
 

@@ -39,40 +39,42 @@ from loop_core.values import (
 from loop_core.wire.failures import StopRow
 
 HISTORIES = ("api_conversation_history.json", "claude_messages.json")
-"""Names of the history file, the newer one first."""
+"""The names of the history file, the newer one first."""
 SCREEN = "ui_messages.json"
 STORE = ".messages.json"
-"""The end of the name of a session of Cline's SDK, an object with messages. Only the last one of a turn has counts."""
+"""The end of the name of a session file of Cline's SDK: an object with messages, of which only the last of a turn has
+token counts."""
 APIS: Mapping[str, str] = {"anthropic": "anthropic_messages"}
-"""`apiProtocol` of a request -> its wire format, if that is not the default (`openai`)."""
+"""`apiProtocol` of a request -> the wire format, if it is not the default (`openai`)."""
 CANCELS: Mapping[str, StopRow] = {
     "user_cancelled": StopRow(Stop.CANCELLED, None, "Roo-Code Task.ts"),
     "streaming_failed": StopRow(Stop.INTERRUPTED, None, "Roo-Code Task.ts"),
     "retries_exhausted": StopRow(Stop.INTERRUPTED, None, "Cline ExtensionMessage.ts"),
 }
-"""`cancelReason` of a request -> the end of its answer."""
+"""`cancelReason` of a request -> how its answer ended."""
 NOTES: Mapping[str, Stop] = {
     "[Response interrupted by user]": Stop.CANCELLED,
     "[Response interrupted by API Error]": Stop.INTERRUPTED,
     "[Response interrupted by a tool use result.": Stop.UNKNOWN,
     "Failure: I did not provide a response.": Stop.UNKNOWN,
 }
-"""The agent's own words at the end of a model's text -> the end of the answer; UNKNOWN if they do not say it."""
+"""Text of the agent at the end of a model's text -> how the answer ended; UNKNOWN if the text does not say it."""
 REJECTED = re.compile(r"Invalid tool call for '[^']*': missing nativeArgs")
-"""The beginning of the result of a call with unparsable arguments, which did not run and is stored as `{}` or a
-stub."""
+"""Matches the beginning of the result of a call with unparsable arguments. Such a call did not run, and its arguments
+are stored as `{}` or a stub."""
 TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
-"""The tags around a text of the user, wherever they occur in a message."""
+"""Matches the tag before a text of the user, anywhere in a message."""
 COMPLETION = "attempt_completion"
-"""The tool by which a model ends the task; its result is stored only if the task goes on."""
+"""The tool with which a model ends the task. The tool's result is stored only if the task continues."""
 OWN = re.compile(r"\s*[\[#]")
-"""The beginning of the agent's own messages as the user: `[ERROR]`, `[TASK RESUMPTION]`, `[read_file for 'a']
-Result:`."""
+"""Matches the beginning of the agent's own messages in the role of the user: `[ERROR]`, `[TASK RESUMPTION]`,
+`[read_file for 'a'] Result:`."""
 RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
-"""The beginning of a result as text: of an XML call within an answer, and in some releases of a native call."""
+"""Matches the beginning of a tool's result as text: that of an XML call within an answer, and in some releases that of
+a native call."""
 DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
 MODEL = re.compile(r"<model>([^<\s]{1,200})</model>")
-"""The model in Roo's prompt, which names it."""
+"""Matches the name of the model in Roo's prompt."""
 FIELDS: Fields = {"": {"role": (str,), "content": (list, str), "ts": (int, float), "reasoning_content": (str,)}}
 _UI_TEXT = frozenset({"text", "reasoning", "completion_result"})
 
@@ -129,7 +131,7 @@ class _Reader(DialogueReader):
         """Whether the last message of the user holds the result of a tool as text."""
         self.models: list[tuple[float, str]] = []
         self.completed: list[TranscriptAnswer] = []
-        """Answers after which the agent asked whether the task is done."""
+        """The answers after which the agent asked whether the task is done."""
 
     def read_task(self, rows: list[bytes], screen: bytes | None) -> FileReading:
         """The messages, each answer with its request where the screen's rows have it."""

@@ -21,15 +21,15 @@ class TaskRequest(NamedTuple):
     usage: Usage | None = None
     protocol: str | None = None
     cancel: str | None = None
-    """Why its stream ended early."""
+    """The reason why the stream ended early."""
     failure: str | None = None
-    """The error of its stream, or of the request."""
+    """The error of the stream or of the request."""
     done: bool = False
-    """Whether its cost is known, which Roo stores when the stream has ended (`Task.ts`)."""
+    """Whether the request's cost is known, which Roo stores when the stream has ended (`Task.ts`)."""
     partial: bool = False
-    """Whether a row of it was still growing when the file was last written."""
+    """Whether a row of the request was still growing when the file was last written."""
     completed: bool = False
-    """Whether the agent then asked if the task is done, which it does after `attempt_completion` has run."""
+    """Whether the agent asked after this request if the task is done, as it does after `attempt_completion` has run."""
 
     def record(self) -> dict[str, Any]:
         """The request as a record among the messages."""

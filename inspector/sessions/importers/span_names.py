@@ -38,22 +38,22 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "call": ("gen_ai.tool.call.id", "tool_call.id", "tool.id"),
     "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value"),
 }
-"""Fact -> its attribute names, the newest first."""
+"""Name of a fact -> the names of its attributes, the newest first."""
 ANSWERING = frozenset({"chat", "text_completion", "generate_content", "completion", "responses", "message", "messages"})
-"""Operations of a span that is one answer of a model."""
+"""The operations of spans that are one answer of a model."""
 SYSTEMS = frozenset({"gen_ai.provider.name", "gen_ai.system"})
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict")
-"""Names of the cap within `llm.invocation_parameters`."""
+"""The names of the output cap within `llm.invocation_parameters`."""
 INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt", "ai.prompt.messages")
 OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion")
-"""Attributes that hold messages as JSON, or as values."""
+"""The attributes that hold output messages, as JSON or as values."""
 FLAT_INPUTS = ("llm.input_messages", "gen_ai.prompt")
 FLAT_OUTPUTS = ("llm.output_messages", "gen_ai.completion")
-"""Beginnings of flattened names; the number of the message follows."""
+"""The beginnings of flattened names of output messages, before the number of the message."""
 
 
 _CUT_MESSAGES = re.compile(r'\s*\[?\s*\{\s*"(?:role|parts|message|content|finish_reason|index)"\s*:')
-"""How JSON of messages begins; a text that begins so and is no JSON is cut."""
+"""Matches the beginning of messages as JSON. A text that begins so but is not JSON was cut."""
 
 
 class SpanMessage(NamedTuple):
@@ -63,7 +63,7 @@ class SpanMessage(NamedTuple):
     text: str
     reasoning: str = ""
     calls: tuple[tuple[str | None, str, Any], ...] = ()
-    """Id, name and arguments: a string as it came, or a value."""
+    """Id, name and arguments of each call; the arguments are a string as received, or a parsed value."""
     results: tuple[ToolResultPart, ...] = ()
     word: str | None = None
 
@@ -124,7 +124,7 @@ def load_json(value: Any) -> Any:
 def word_of(attributes: Attributes) -> str | None:
     """The stop word of the first choice."""
     given = load_json(fact(attributes, "word"))
-    first = given[0] if isinstance(given, list) and given else given  # conventions have a list, one word per choice
+    first = given[0] if isinstance(given, list) and given else given  # the conventions have a list, one word per choice
     return known_text(first)
 
 
@@ -149,7 +149,7 @@ def _messages(attributes: Attributes, names: tuple[str, ...], flat: tuple[str, .
     for name in names:
         held = load_json(attributes.get(name))
         if isinstance(held, str) and _CUT_MESSAGES.match(held):
-            return  # the exporter's limit on attributes cut it: what of it is a message cannot be told
+            return  # the exporter's limit on attributes cut the JSON, so its messages cannot be read
         messages = held if isinstance(held, list) else [] if held is None else [held]
         if messages:
             yield from (message_of(each) for each in messages)

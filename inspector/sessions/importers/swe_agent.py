@@ -32,14 +32,15 @@ from loop_core.values import At, ExchangePart, Finding, Severity, Stop, TextPart
 from loop_core.wire.failures import StopRow
 
 LISTS = ("history", "trajectory")
-"""Members with messages or steps; the first that is not empty is read."""
+"""The members that may hold messages or steps; the first that is not empty is read."""
 EXIT = re.compile(r"Exit(?:ing)? due to (.*)", re.DOTALL)
-"""SWE-agent's text in place of an answer when it gives up the run (`handle_error_with_autosubmission`)."""
+"""Matches SWE-agent's text in place of an answer when it gives up the run (`handle_error_with_autosubmission`)."""
 REFUSED: Mapping[str, StopRow] = {
     "context window": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "SWE-agent agents.py, exit_context"),
     "retry error": StopRow(Stop.ERROR, "fatal", "SWE-agent agents.py, exit_api"),
 }
-"""Reasons that concern a failed request; for any other reason no request was sent."""
+"""Part of the reason for giving up the run, if a request failed -> how the request ended. For any other reason no
+request was sent."""
 FIELDS: Fields = {
     "": {
         "role": (str,), "content": (str, list), "thought": (str,), "action": (str,), "tool_calls": (list,),
@@ -47,7 +48,7 @@ FIELDS: Fields = {
     },
 }
 SUBMITTED = "submitted"
-"""The exit status of a run whose last command SWE-agent carried out: it ends the run."""
+"""The exit status of a run that ended because SWE-agent carried out the run's last command."""
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
@@ -99,20 +100,20 @@ class _Trajectory(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.outcome = ("", "")
-        """The last command of the steps and its output."""
+        """The last command among the steps, and its output."""
         self.status = ""
-        """What the run says of its own end."""
+        """The exit status of the run."""
         self.requests = 0
-        """The number of requests that the run states."""
+        """The number of requests according to the facts about the run."""
 
     def about(self, data: bytes) -> None:
         """Reads the facts about the whole run: the model, the cap, the outcome."""
         run = object_in(data)
         if not run:
-            return  # cut: its messages are read all the same
+            return  # a cut file; its messages are read without these facts
         if not any(name in run for name in (*LISTS, "attempts")):
             raise UnreadableError("not a trajectory: expected an object with history or trajectory")
-        replay = run.get("replay_config")  # an object, or the text of one
+        replay = run.get("replay_config")  # an object, or an object as JSON text
         agent = (object_in(replay) if isinstance(replay, str) else object_of(replay)).get("agent")
         model = object_of(object_of(agent).get("model"))
         self.model = known_text(model.get("name"))

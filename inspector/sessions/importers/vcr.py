@@ -36,13 +36,13 @@ _NULL = frozenset({"", "~", "null"})
 """Unquoted scalars that mean null."""
 _BINARY = ("tag:yaml.org,2002:binary", "!binary")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,300})(?P<rest>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]{1,3})?")
-"""A JSON number, also as YAML writers spell it."""
+"""Matches a JSON number, including the spellings of YAML writers."""
 _PARSED = "parsed_body"
 _ANEW = "bodies were stored as values (parsed_body): their JSON was written anew, with other bytes"
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""Control characters, which YAML does not allow as they are."""
+"""Matches the control characters that YAML does not allow unescaped."""
 _DEPTH = 100
-"""The bound on nesting: later code walks over the values recursively."""
+"""The largest depth of nested values, since later code processes the values recursively."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -94,7 +94,7 @@ def parse_document(text: str) -> tuple[Any, int | None]:
 
     It is built from parser events, because PyYAML's loaders recurse as deep as the file nests its values.
     """
-    import yaml  # takes 20 ms to load
+    import yaml  # the import takes 20 ms
 
     document = _Document()
     event: Any
@@ -137,7 +137,8 @@ class _Document:
         self.anchors: dict[str, Any] = {}
         self.line = 0
         self._open: list[tuple[Any, list[str]]] = []
-        """The open lists and mappings, each mapping with the key that waits for its value."""
+        """The open lists and mappings, each with a list that holds the key of a mapping whose value is expected
+        next."""
 
     def add(self, value: Any, anchor: str | None) -> None:
         if anchor is not None:

@@ -37,7 +37,7 @@ CODES: Mapping[str, StopRow] = {
     "promptFiltered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.PromptFiltered"),
     "canceled": StopRow(Stop.CANCELLED, None, "ChatFetchResponseType.Canceled"),
 }
-"""Error code of Copilot Chat -> the end of the answer; any other code is a failure."""
+"""Error code of Copilot Chat -> how the answer ended; any other code is a failure."""
 FIELDS: Fields = {
     "": {"message": (dict, str), "response": (list, str), "result": (dict,), "modelId": (str,), "isCanceled": (bool,),
          "modelState": (dict,)},
@@ -46,10 +46,10 @@ FIELDS: Fields = {
 _SESSION = ("requesterUsername", "responderUsername", "sessionId", "version", "creationDate", "initialLocation")
 _SET, _PUSH, _DELETE = 1, 2, 3
 _LIMIT = "maxToolCallsExceeded"
-"""The mark of a request that Copilot Chat stopped at its own limit of rounds (`chat.agent.maxRequests`). If the user
-lets it continue, the next request runs the calls of the last round (`toolCallingLoop.ts`)."""
+"""The member of a request that Copilot Chat stopped at its own limit of rounds (`chat.agent.maxRequests`). If the user
+lets the chat continue, the next request runs the calls of the last round (`toolCallingLoop.ts`)."""
 _COMPLETE, _CANCELLED = 1, 2
-"""States of a request, in newer files (ResponseModelState of `chatService.ts`)."""
+"""Two states of a request in newer files (ResponseModelState of `chatService.ts`)."""
 _NOTICE = "what is shown is the chat after {count:,} operations on it; those were folded"
 
 
@@ -254,7 +254,7 @@ def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
 
 def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolResultPart:
     """The result of a call, from its own request or from the next one."""
-    parts = objects_of(object_of(results.get(key or "")).get("content"))  # those that are not text keep their JSON
+    parts = objects_of(object_of(results.get(key or "")).get("content"))  # parts that are not text are shown as JSON
     texts = (part["value"] if isinstance(part.get("value"), str) else compact_json(part.get("value")).decode()
              for part in parts)
     return ToolResultPart(key, name, "\n".join(texts), False)

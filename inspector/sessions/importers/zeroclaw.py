@@ -33,7 +33,7 @@ CLOSURES: Mapping[str, StopRow] = {
     "[Session interrupted — not continuing this request]": StopRow(
         Stop.INTERRUPTED, None, "orchestrator/mod.rs: ZeroClaw was started anew, and the last message is the user's"),
 }
-"""ZeroClaw's text in place of a missing answer -> the end of the answer."""
+"""Text of ZeroClaw in place of a missing answer -> how the answer ended."""
 MARKS: Mapping[str, Stop] = {
     "[interrupted by user]": Stop.CANCELLED, "[interrumpido por el usuario]": Stop.CANCELLED,
     "[interrompu par l'utilisateur]": Stop.CANCELLED, "[ユーザーによって中断されました]": Stop.CANCELLED,
@@ -42,7 +42,7 @@ MARKS: Mapping[str, Stop] = {
     "[flux interrompu]": Stop.INTERRUPTED, "[ストリームが中断されました]": Stop.INTERRUPTED,
     "[流已中断]": Stop.INTERRUPTED,
 }
-"""ZeroClaw's text after a partial answer, or alone (`locales/*/cli.ftl`) -> the end of the answer."""
+"""Text of ZeroClaw after a partial answer, or alone (`locales/*/cli.ftl`) -> how the answer ended."""
 RESULTS = "[Tool results]\n"
 """The beginning of a message with the results of calls that the model wrote as text."""
 
@@ -84,7 +84,7 @@ class _Reader(DialogueReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.told: dict[str, bool] = {}
-        """Session -> whether its last user message contains tool results."""
+        """Session -> whether the session's last message of the user contains tool results."""
 
     def session_of(self, value: dict[str, Any]) -> str:
         key = value.get("session_key")
@@ -126,7 +126,7 @@ class _Reader(DialogueReader):
             mark = next((each for each in MARKS if text == each or text.endswith(f"\n\n{each}")), "")
             if mark:
                 answer.stop = recorder_reason(MARKS[mark], None, at, mark, "zeroclaw.marks")
-                text = text.removesuffix(mark).removesuffix("\n\n")  # ZeroClaw joined them so
+                text = text.removesuffix(mark).removesuffix("\n\n")  # ZeroClaw puts a blank line before the mark
             answer.parts += [TextPart(text)] if text else []
             return
         if known_text(inner.get("reasoning_content")):

@@ -28,7 +28,8 @@ FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
 }
 CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
-"""Events of messages on a channel. They name no turn and contain only the beginning of a text."""
+"""The types of events about messages on a channel. Such events name no turn and contain only the beginning of a
+text."""
 _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response")
 
 
@@ -54,7 +55,7 @@ class _Trace(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.turns: set[str] = set()
-        """Ids of the turns that have begun."""
+        """The ids of the turns that have begun."""
 
     def lane(self, value: dict[str, Any]) -> str:
         """The session of an event, else its turn."""

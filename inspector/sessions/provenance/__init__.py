@@ -37,17 +37,18 @@ class FactRead(NamedTuple):
     pointer: str
     """The JSON pointer of the value in its frame."""
     again: bool = False
-    """Whether it repeats what other bytes say. The other pieces of a fact, in order, form the fact."""
+    """Whether the piece repeats other bytes of the fact. The pieces that repeat nothing form the fact in their
+    order."""
 
 
 class Provenance(NamedTuple):
     """The readings of one body, by fact and by byte; `provenance` computes it."""
 
     by_fact: Mapping[str, tuple[FactRead, ...]]
-    """Fact -> its pieces in order, then its repetitions."""
+    """Name of a fact -> its pieces in order, then its repetitions."""
     by_start: tuple[FactRead, ...]
     reach: tuple[int, ...]
-    """For each element of `by_start` the largest end up to it."""
+    """For each element of `by_start` the largest end among the elements up to it."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -95,7 +96,7 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
 
 
 _Values = Sequence[tuple[Frame, FactValue]]
-"""The values that rows of the format's table name, each with its frame."""
+"""The values in a body that the rows of the format's table name, each with its frame."""
 
 
 def _read(fact: str, found: FactValue, again: bool = False) -> FactRead:

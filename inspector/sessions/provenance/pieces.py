@@ -20,7 +20,7 @@ from loop_core.wire.base import Decoder
 from loop_core.wire.reads import FactRow, FactValue, find
 
 _TRIES = 64
-"""The most beginnings that are tried for a text, since a hostile body may have very many."""
+"""The largest number of beginnings that are tried for a text, since a hostile body may have very many."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -45,7 +45,7 @@ class FactText(NamedTuple):
     joint: str = ""
     """The text that the decoder puts between two pieces, which is not in the bytes."""
     cut: bool = False
-    """Whether it may be the beginning of a JSON value whose end was removed."""
+    """Whether the text may be the beginning of a JSON value whose end the decoder removed."""
 
 
 class Supply:
@@ -56,7 +56,7 @@ class Supply:
     def __init__(self) -> None:
         self._all: list[TextPiece] = []
         self._groups: dict[tuple[Any, ...], _Group] = {}
-        self._left: dict[tuple[Any, ...], _Group] = {}  # groups that are not used up
+        self._left: dict[tuple[Any, ...], _Group] = {}  # the groups with unused pieces
         self._tries = _TRIES
 
     def __iter__(self) -> Iterator[TextPiece]:
@@ -103,7 +103,7 @@ class Supply:
         for key, group in self._groups.items():
             rest = [piece for piece in group.pieces if not piece.used]
             if not rest or (rest[0].group[1:2] and rest[0].group[1:2] not in owners):
-                continue  # another choice may contain the same text
+                continue  # the text may belong to another choice of the response
             whole = by_text.get("".join(piece.text for piece in rest))
             for piece in rest:
                 fact = whole or by_group.get((key, piece.text)) or by_text.get(piece.text)
@@ -189,8 +189,8 @@ class Frame(NamedTuple):
     start: int
     end: int
     pieces: tuple[tuple[int, int], ...] = ()
-    """The offsets of each piece in the payload and in the body: nearly always one piece; none if it is not in the
-    body."""
+    """The offsets of each piece in the payload and in the body. Nearly every frame has one piece; a frame that is not
+    in the body has none."""
 
     def values(self, rows: tuple[FactRow, ...]) -> list[FactValue]:
         """The values that the rows match, with their places in the body."""

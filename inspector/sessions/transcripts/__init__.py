@@ -30,14 +30,16 @@ from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_name
 
 _BOM = b"\xef\xbb\xbf"
 _NAMED = 5
-"""The most damaged lines that are named."""
+"""The largest number of damaged lines that a notice names."""
 _PIECE = 1 << 17
-"""Bytes of a file of lines that are read and searched at once: with 1 MB a large file takes 2 MB more of memory."""
+"""The number of bytes of a file of lines that are read and searched at once. With 1 MB a large file would take 2 MB
+more memory."""
 
 Kinds = Mapping[str, tuple[type, ...]]
-"""Member -> the types of value that it can have."""
+"""Name of a member -> the types that its value can have."""
 Fields = Mapping[str, Kinds]
-"""A member of a row that is an object, or "" for the row itself -> its members that are read, and their types."""
+"""Name of a row's member that is an object, or "" for the row itself -> the members of the object that are read, with
+their types."""
 _WORDS: Mapping[type, str] = {
     str: "text", dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number",
     type(None): "null",
@@ -47,16 +49,16 @@ _WORDS: Mapping[type, str] = {
 class TranscriptRows:
     """The records of one file, read once, with notices about them.
 
-    A piece has the number of a record, its JSON, and whether it may be the last record of a cut file. Records that are
-    not lines have another `unit`, such as the row of a database or the element of a list.
+    A piece has the number of a record, its JSON, and whether the record may be cut, as the last of a cut file. Records
+    that are not lines have another `unit`, such as the row of a database or the element of a list.
     """
 
     unit = "line"
     """The word for a record, before its number."""
     path: str | None = None
-    """The path of the file, if its records can be read again from it; else None."""
+    """The path of the file, if its records can be read again from the file; else None."""
     start = 0
-    """The offset of the current record in that file."""
+    """The offset of the current record in the file."""
 
     def __init__(self, pieces: Iterable[RecordPiece], fields: Fields, unit: str = "line") -> None:
         self._pieces = pieces
@@ -64,14 +66,15 @@ class TranscriptRows:
         self.unit = unit
         self._damaged: list[str] = []
         self._expected: set[tuple[object, ...]] = set()
-        """Combinations of member types that were checked and are right; nearly all rows have one of a few."""
+        """The combinations of member types that were checked and are as expected. Nearly all rows have one of a few
+        combinations."""
         self._odd = 0
         self.passed: Counter[str] = Counter()
-        """Type of a known record without a part of an exchange -> how many there are."""
+        """Known type of records that hold no part of an exchange -> the number of such records."""
         self.unknown: Counter[str] = Counter()
-        """Unknown type of a record -> how many there are."""
+        """Unknown type of records -> the number of such records."""
         self.masked: Counter[str] = Counter()
-        """Kind of credential -> how many were masked."""
+        """Kind of credential -> the number that was masked."""
 
     def pieces(self) -> list[RecordPiece]:
         """The records that are still to be read."""
@@ -99,7 +102,7 @@ class TranscriptRows:
 
     def _parse(self, piece: bytes, number: int, last: bool) -> Any:
         try:
-            value = from_json_rows(piece)  # without a cache of strings, since texts hardly repeat
+            value = from_json_rows(piece)  # without a cache of strings, since few texts repeat
         except ValueError:
             try:
                 value = traffic.reparse(piece)
@@ -201,16 +204,16 @@ def _list_kinds(counts: Counter[str]) -> str:
 
 
 class TranscriptReader:
-    """Reads one file: its tree of rows and its answers. A format says what each row means."""
+    """Reads one file: its tree of rows and its answers. A subclass for each format interprets the rows."""
 
     name: ClassVar[str]
     """The name of the format in the registry."""
     agent: ClassVar[str]
-    """The agent that writes such files, for people."""
+    """The name of the agent that writes such files, for people."""
     fields: ClassVar[Fields]
-    """The members of a row that are read, with their types."""
+    """The members of rows that are read, with their types."""
     key: ClassVar[str] = "id"
-    """The member that names a row."""
+    """The name of the member with a row's id."""
     row_word: ClassVar[tuple[str, str]] = ("an entry", "entries")
     """The agent's word for a row, in singular and plural."""
     several_apis: ClassVar[bool] = False
@@ -221,20 +224,20 @@ class TranscriptReader:
     reread: ClassVar[int] = 0
     """The number of last rows of a growing file that are read again, because later rows decide their meaning."""
     words: ClassVar[str] = ""
-    """The notice about its stop reasons; empty for none."""
+    """The notice about the origin of the format's stop reasons; empty for no notice."""
     steered: ClassVar[bool] = False
     """Whether a text of the user beside tool results belongs to the current turn."""
 
     def __init__(self, path: str, options: Options) -> None:
         self.path, self.options = path, options
         self.writer = self.name
-        """The agent that wrote the file; most formats have one writer, which gives the format its name."""
+        """The name of the agent that wrote the file; most formats have one writer and the same name."""
         self.reading = FileReading()
         self.answers: list[TranscriptAnswer] = []
         self.places: dict[str, TreePlace] = {}
-        """Key of a row -> the place that rows below it follow."""
+        """Id of a row -> the place after the row, at which the rows below it begin."""
         self.remarks: Counter[str] = Counter()
-        """Remark about rows that were not read like others -> how many there are."""
+        """Remark about rows that were read in a special way -> the number of such rows."""
         self.compacted = ""
         """The finding about a compaction of the history, for the next answer."""
         self._speakers: dict[tuple[str, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
@@ -242,7 +245,7 @@ class TranscriptReader:
 
     @classmethod
     def of(cls, path: str, options: Options, head: bytes) -> TranscriptReader:
-        """The reader of a file, whatever it begins with (`inspector.sessions.recording.Importer.reader`)."""
+        """The reader of a file; the head makes no difference (`inspector.sessions.recording.Importer.reader`)."""
         return cls(path, options)
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
@@ -268,7 +271,7 @@ class TranscriptReader:
         self.forget_places()
         self.answers.reverse()
         while self.answers:
-            answer = self.answers.pop()  # freed when those below it are given: it takes as much room as its exchange
+            answer = self.answers.pop()  # freed early: an answer takes as much memory as its exchange
             self.give(answer, self.reading)
             answer.forget()
         return self.reading
@@ -304,7 +307,7 @@ class TranscriptReader:
         reading.masked = lines.masked
         self.summarise()
         several, lacking = self.row_word[1], sum(map(unanswered_calls, self.answers))
-        if lacking and any(answer.results for answer in self.answers):  # some formats keep no results at all
+        if lacking and any(answer.results for answer in self.answers):  # some formats store no results
             reading.notices.append(f"calls that have no result, although the session went on: {lacking:,}")
         reading.notices += [f"{several} that {what}: {count:,}" for what, count in self.remarks.items()]
 
@@ -319,7 +322,7 @@ class TranscriptReader:
         if any(row.is_user_message for row in place.rows()):
             self.remarks["stop a request of the user before any answer"] += 1
 
-    # -- what a format says ------------------------------------------------------------------------------------------
+    # -- what a format may override ----------------------------------------------------------------------------------
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place in the tree after which a row comes."""

@@ -47,7 +47,8 @@ from loop_core.values import (
 from loop_core.wire.profiles import Profile
 
 STOP_STRING = "stop_sequence"
-"""Anthropic's word for an answer that a stop string ended, and the detail of an answer whose recorder says so."""
+"""Anthropic's word for an answer that a stop sequence ended, and the detail of an answer for which the recorder reports
+this."""
 
 
 class TranscriptLine(NamedTuple):
@@ -57,7 +58,7 @@ class TranscriptLine(NamedTuple):
     data: bytes
     value: dict[str, Any]
     path: str | None = None
-    """The path of the file, if its rows can be read again from it; else None."""
+    """The path of the file, if its rows can be read again from the file; else None."""
     start: int = 0
     """The offset of the line in the file."""
 
@@ -74,13 +75,13 @@ class InterimRow(NamedTuple):
     text: str
     results: tuple[ToolResultPart, ...] = ()
     own: bool = False
-    """Whether the agent wrote it, not the user."""
+    """Whether the agent wrote the text, and not the user."""
     mark: str | None = None
     """The mark of a row that was not sent: `interrupted`, `stopped`, `cap`, `context` or `ended`; else None."""
     at_tool: bool = False
     """Whether a tool was interrupted, and not the answer."""
     denied: bool = False
-    """Whether the row says beside its results that the user refused their calls."""
+    """Whether the row reports, beside its results, that the user refused the calls."""
     unit: str = "line"
     """The word for a record of the file (`TranscriptReader.unit`)."""
 
@@ -138,11 +139,11 @@ class TranscriptAnswer:
     model: str | None
     above: TreePlace
     line: int
-    """The number of its first row."""
+    """The number of the answer's first row."""
     started: str | None = None
     lines: list[int] = field(default_factory=list)
     rows: list[bytes | RowPlace] = field(default_factory=list)
-    """Its rows, or their places in the file."""
+    """The rows of the answer, or their places in the file."""
     size: int = 0
     parts: list[ResponsePart] = field(default_factory=list)
     word: str | None = None
@@ -155,14 +156,14 @@ class TranscriptAnswer:
     stop: StopReason | None = None
     findings: list[Finding] = field(default_factory=list)
     after: list[InterimRow] = field(default_factory=list)
-    """The rows that follow it, in the file's order, up to the next answers."""
+    """The rows after the answer, in the file's order, up to the next answers."""
     unended: bool = False
     """Whether the recorder marks the end of each answer, and this one has no such mark."""
     recorded_place: TurnPlace | None = None
-    """The place of its request, if the recorder states it."""
+    """The place of the answer's request in the turn, if the recorder states it."""
     next: list[TranscriptAnswer] = field(default_factory=list)
     session: str = ""
-    """The name of its session, in a file of several."""
+    """The name of the answer's session, in a file of several sessions."""
 
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to its body; returns the row's place there."""
@@ -222,7 +223,7 @@ class TranscriptAnswer:
         """Whether the answer is in no later request, because it failed before any output."""
         return self.error is not None and not self.parts
 
-    # -- as an exchange --------------------------------------------------------------------------------------------
+    # -- the answer as an exchange ---------------------------------------------------------------------------------
 
     def exchange(
         self, path: str, recorder: str, profile: Profile, evidence: tuple[Evidence, ...], steered: bool = False
@@ -234,7 +235,7 @@ class TranscriptAnswer:
             stop = stop._replace(detail=STOP_STRING)
         told = reason_finding(stop, next((each.message for each in self.findings if each.rule == STOPPED), ""))
         findings = tuple(self.findings)
-        if told is not None:  # alone it is the same for many answers; others name places in their own
+        if told is not None:  # many answers have only this finding and share the tuple
             findings = (*findings, told) if findings else shared((told,))
         response = ChatResponse(
             self.api, self._final_parts(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
@@ -269,7 +270,7 @@ class TranscriptAnswer:
         return {key: why for key, part in self.results.items()
                 if (why := why_refused(part, key in denied)) is not None} or EMPTY
 
-    # -- what the user did to it -----------------------------------------------------------------------------------
+    # -- what the user did to the answer ---------------------------------------------------------------------------
 
     @property
     def unseen(self) -> bool:
@@ -305,7 +306,7 @@ class TranscriptAnswer:
 
     def _final_parts(self, stop: StopReason) -> tuple[ResponsePart, ...]:
         """The parts; a call that may be cut does not count as finished. A stop sequence may cut one as well."""
-        # A call with the same id and the same content is a row that was written twice.
+        # A call with the same id and the same content is from a row that was written twice.
         parts = tuple({part[:3] if type(part) is ToolCall and part.id else at: part
                        for at, part in enumerate(self.parts)}.values())
         last = parts[-1] if parts else None
@@ -393,4 +394,5 @@ def early_usage(answer: TranscriptAnswer) -> None:
 
 
 _CHARS_A_TOKEN = 8
-"""Characters per token, twice the usual number. A count that would need more was written before the answer ended."""
+"""The largest believable number of characters per token, twice the usual number. A token count that gives more was
+written before the answer ended."""

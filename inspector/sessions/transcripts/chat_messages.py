@@ -31,7 +31,7 @@ from loop_core.values import (
     Usage,
 )
 
-ASSUMED = "openai_chat"  # its id alone: its package would be loaded for the transcripts of all agents
+ASSUMED = "openai_chat"  # only the id, since importing its package would slow down all transcripts
 def text_of(value: Any) -> str:
     """The text of a message in any of its forms."""
     return value if isinstance(value, str) else content_text(value)
@@ -108,7 +108,7 @@ class ChatReader(TranscriptReader):
     """Reads a file of consecutive messages; subclasses interpret them for a format."""
 
     assumed_api: ClassVar[str] = ASSUMED
-    """The wire format of its answers if nothing names one."""
+    """The wire format of the file's answers if nothing in the file names one."""
     unit = "message"
     key = ""
     row_word = ("a message", "messages")
@@ -120,13 +120,13 @@ class ChatReader(TranscriptReader):
         super().__init__(path, options)
         self.last = TreePlace(None)
         self.lanes: dict[str, TreePlace] = {}
-        """Lane -> its last place."""
+        """Lane (a session or an agent) -> the lane's last place."""
         self.model: str | None = None
         self.cap: int | None = None
         """The output cap that the file states for all its requests."""
         self.title = self.session_id = self.parent_id = ""
         self.runs: dict[int, str] = {}
-        """In a file of several runs: number of a run's first record -> name of the run."""
+        """Number of a run's first record -> the name of the run, in a file of several runs."""
         self.run = ""
 
     def several(self, runs: Iterable[tuple[str, Iterable[Piece]]]) -> Iterator[Piece]:
@@ -223,7 +223,7 @@ class MessageReader(ChatReader):
     fields: ClassVar[Fields] = {"": {
         "role": (str,), "content": (str, list), "tool_calls": (list,), "tool_call_id": (str,), "name": (str,)}}
     marks: ClassVar[frozenset[str]] = frozenset({"system"})
-    """Roles of records without a part of an exchange."""
+    """The roles of records that hold no part of an exchange."""
 
     def own(self, text: str) -> bool:
         """Whether the agent itself wrote a message of the user."""

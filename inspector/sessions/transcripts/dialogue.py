@@ -18,11 +18,11 @@ from inspector.sessions.transcripts.ending_rules import call_unfinished, infer
 from loop_core.values import ToolResultPart
 
 ASSUMED = "openai_chat"
-"""The wire format if the provider's is unknown; no fact of the transcript depends on it."""
+"""The assumed wire format if the provider's is unknown; no fact of the transcript depends on it."""
 
 
 class DialogueReader(TranscriptReader):
-    """Reads one file."""
+    """Reads one file of sessions."""
 
     several_apis = True
     row_word = ("a row", "rows")
@@ -33,12 +33,12 @@ class DialogueReader(TranscriptReader):
         self.session = ""
         """The session of the current record."""
         self.ends: dict[str, TreePlace] = {}
-        """Session -> the place of its last record."""
+        """Session -> the place of the session's last record."""
         self.titles: dict[str, str] = {}
         self.parents: dict[str, str] = {}
-        """Session -> its parent session."""
+        """Session -> the session that started it."""
         self.same_titles: Counter[str] = Counter()
-        """Title -> how many sessions of the file have it."""
+        """Title -> the number of sessions of the file with this title."""
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a record."""
@@ -101,7 +101,7 @@ class DialogueReader(TranscriptReader):
         while session and session not in seen and (not names or session in self.titles):
             seen.add(session)
             title = self.titles.get(session) or session
-            # the end: many ids begin with a time
+            # the end of the id, since many ids begin with a time
             names.append(title if self.same_titles[title] < 2 else f"{title} ({session[-8:]})")
             session = self.parents.get(session, "")
         return BELOW.join(reversed(names))

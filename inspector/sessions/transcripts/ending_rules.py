@@ -32,14 +32,14 @@ from loop_core.values import FINISHED, ArgsForm, At, CallKind, Evidence, Exchang
 from loop_core.wire.failures import StopRow
 
 CLAUDE = "anthropic_messages"  # only the id, since importing its package would slow down all transcripts
-# Set by hand when models came out; a newer model's default is only missed, which leaves the end unknown.
+# Added by hand when models were released. If a newer model's default is missing, the end stays unknown.
 KNOWN_CAPS = frozenset({4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000})
-"""Default output caps of Claude models and Claude Code. An answer of exactly so many tokens was cut."""
+"""The default output caps of Claude models and Claude Code. An answer of exactly so many tokens was cut."""
 RESUMED = re.compile(
     r"\s*(?:output token limit hit|"
     r"your (?:previous )?response was cut off because it exceeded the output token limit)\b", re.IGNORECASE,
 )
-"""The beginning of Claude Code's message to a model whose answer was cut at the output cap."""
+"""Matches the beginning of Claude Code's message to a model whose answer was cut at the output cap."""
 
 
 class EndSign(NamedTuple):
@@ -51,7 +51,7 @@ class EndSign(NamedTuple):
 
 
 Caps = frozenset[int]
-"""Output caps that the rows of a file state."""
+"""The output caps that the rows of a file state."""
 Rule = Callable[[TranscriptAnswer, Caps], EndSign | None]
 
 
@@ -165,7 +165,8 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("calls_answered", calls_answered),
     ("user_went_on", user_went_on),
 )
-"""Name and function of each rule; the first one with a result counts. A user's sentence is no evidence of a cut."""
+"""The name and function of each rule; the first rule with a result counts. A user's sentence is no evidence of a
+cut."""
 _REQUEST = At(ExchangePart.REQUEST)
 
 
@@ -257,12 +258,12 @@ def _last_row(answer: TranscriptAnswer) -> tuple[int, int]:
 # file, so this is examined after all files are read.
 
 TASKS = frozenset({"Task", "Agent", "TaskOutput", "AgentOutputTool"})
-"""Tools of Claude Code whose result is the text of a subagent."""
+"""The tools of Claude Code whose result is the text of a subagent."""
 _TELLING = 40
-"""Characters without white space from which a quoted answer is found anywhere in a result; a shorter one must be all of
-it, or all before `BEHIND`."""
+"""The number of characters without white space from which an answer may be quoted anywhere in a result. A shorter
+answer must be the whole result, or all of the result before `BEHIND`."""
 BEHIND = ("agentid:", "<usage>")
-"""Beginnings of what Claude Code adds after a subagent's text."""
+"""The beginnings of the texts that Claude Code adds after a subagent's text."""
 NOTICE = "<task-notification>"
 """The beginning of the notice that a subagent in the background has finished."""
 

@@ -21,9 +21,9 @@ from loop_core.wire.profiles import native_word
 NATIVE = ("provider_specific_fields", "native_finish_reason")
 """The path of the provider's own word in a choice."""
 FALLBACK = "stop"
-"""LiteLLM's word if it has no better one."""
+"""The stop word that LiteLLM writes if it has no better one."""
 _OTHER_WORDS = re.compile(r"(?:^|[/.])(?:anthropic[/.]|bedrock/|gemini/|vertex_ai/|cohere|claude-|gemini-)")
-"""Names of models whose own APIs have other words than OpenAI's, which LiteLLM maps."""
+"""Matches the names of models whose APIs have stop words other than OpenAI's, which LiteLLM maps."""
 
 
 def litellm_reason(word: str, model: str | None, at: At) -> StopReason:

@@ -52,7 +52,7 @@ def counts_of(holder: dict[str, Any], *names: str) -> tuple[int | None, ...]:
 
 
 CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Names of the output cap in a request."""
+"""The names of the output cap in a request."""
 
 
 def cap_of(*holders: dict[str, Any], names: Sequence[str] = CAPS) -> int | None:
