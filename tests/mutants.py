@@ -115,7 +115,7 @@ LEFT_OUT: dict[str, str] = {
     r"wire\..*\bserving\.(KNOWN.*|(.*_)?ERRORS|ROLES|OTHERS|ELSEWHERE|INCLUDES|SAMPLING|FORMATS|ONLY_TEXT|PEER_.*"
     r"|(NOVA|LLAMA|MISTRAL|CHAT)_MEMBERS)": BY_NAME,
     r".*\.((ASKING_|PROMPT_)?LOSES|STREAM_READS|SNAKE|BESIDE)": BY_NAME,
-    r"inspector\.sessions\.importers\.(IMPORTERS|(pairs|copilot|langfuse|kimi_cli)\.(?!CAPS).*|.*\.PASSED"
+    r"inspector\.sessions\.importers\.(IMPORTERS|(pairs|copilot|langfuse|kimi_cli)\.(?!CAPS).*|.*\.NO_EXCHANGE"
     r"|(codex|qwen)\.FIELDS|inspect_ai\.KEPT|otlp\.NAMES|span_names\.FLAT_INPUTS|botnexus\.COLUMNS)": BY_NAME,
     r"inspector\.provider\.((app|frames|reading|dialect_lines|checks|dialect_rows)\..*|dialects\.(OTHERS|PEERS|PEER_VERSIONS)"
     r"(\..*)?)": BY_NAME,

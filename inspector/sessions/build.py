@@ -2,9 +2,9 @@
 
 An exchange that is not LLM traffic, or whose format is not supported, gives a result that says so.
 
-The first half masks credentials that are spread over several places: a server sent one in several events, or an answer
-continues one from the answer before. They are found in the joined text, and each piece is masked at its place in the
-body, so that neither a view nor an exported session shows them.
+The first half masks credentials that are spread over several places: over several events of a stream, or over an answer
+and its continuation. They are found in the joined text, and each piece is masked at its place in the body, so that
+neither a view nor an exported session shows them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 EDGE = 400
 """The number of bytes on each side of a seam between two answers that are searched for a credential across the seam."""
-FEW = 1024
+MOST_BYTES_KEPT = 1024
 """The largest number of characters of a request's JSON that is stored as bytes. The parsed JSON of a longer one shares
 its texts with the decoded request, while its bytes would hold them twice."""
-HALF = 8
+LEAST_PIECE = 8
 """The smallest number of bytes of a credential's piece that is masked in requests too. A shorter piece may be an
 ordinary word, so it is masked only where it was found."""
 
@@ -107,14 +107,14 @@ def mask_seams(
     made, said = list(exchanges), dict[str, str]()
     for turn in turns:
         for before, after in pairwise([link.index for link in turn.links]):
-            said |= _mend(made, before, after, counts.get(made[before].path))
+            said |= _mask_seam(made, before, after, counts.get(made[before].path))
     if not said:
         return made
     pieces = re.compile("|".join(re.escape(piece) for piece in sorted(said, key=len, reverse=True)))
-    return [_unsaid(exchange, pieces, said) for exchange in made]
+    return [_mask_in_request(exchange, pieces, said) for exchange in made]
 
 
-def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
+def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
     """Masks credentials across one seam; returns each piece with its mask."""
     said: dict[str, str] = {}
     first, second = _raw(exchanges[before].response.text or ""), _raw(exchanges[after].response.text or "")
@@ -130,24 +130,24 @@ def _mend(exchanges: list[Exchange], before: int, after: int, counts: redact.Cou
         halves = (tail[start:], head[since:until])
         if halves[0]:
             seam = detection.CredentialSpan(len(first) - len(halves[0]), len(first), name)
-            exchanges[before] = _without(exchanges[before], seam)
-        exchanges[after] = _without(exchanges[after], detection.CredentialSpan(since, until, name))
+            exchanges[before] = _mask_in_text(exchanges[before], seam)
+        exchanges[after] = _mask_in_text(exchanges[after], detection.CredentialSpan(since, until, name))
         # Requests repeat the answer so far. They get exactly the same masks, or threading could not match them with the
         # answer.
         shown = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
                  _raw(exchanges[after].response.text or "")[since:until])
         said |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
-                 for half, mask in zip(halves, shown, strict=True) if len(half) >= HALF}
+                 for half, mask in zip(halves, shown, strict=True) if len(half) >= LEAST_PIECE}
     return said
 
 
-def _without(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
+def _mask_in_text(exchange: Exchange, span: detection.CredentialSpan) -> Exchange:
     """The exchange with a span of its response's text masked."""
     pieces = fact_pieces(exchange.body, exchange.api, exchange.response).get("text", [])
     return with_body(exchange, redact.mask_spans(exchange.body, sorted(piece_spans(pieces, span))))
 
 
-def _unsaid(exchange: Exchange, pieces: re.Pattern[str], names: Mapping[str, str]) -> Exchange:
+def _mask_in_request(exchange: Exchange, pieces: re.Pattern[str], names: Mapping[str, str]) -> Exchange:
     """The exchange with the pieces of credentials masked in its request."""
 
     def clean(value: Any) -> Any:
@@ -236,7 +236,7 @@ def build(
             response = unreadable_response(raw, api, body, problem)
         else:
             return UnbuiltExchange(problem, undecodable=True)
-    silent = raw.recorded and _says_nothing(response, request) and _may_be_other(raw, response, options)
+    silent = raw.recorded and _says_nothing(response, request) and _is_uncertain(raw, response, options)
     if silent and not traffic.by_content(body):
         what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
         return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
@@ -308,7 +308,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
 
 
 def _asks(raw: RawExchange) -> bool:
-    """Whether the request looks like one to a model, whatever its path."""
+    """Whether the request looks like a request to a model, whatever its path is."""
     text = raw.request_text or ""  # chat formats, Gemini, Responses
     return raw.method == "POST" and any(f'"{name}"' in text for name in ("messages", "contents", "input"))
 
@@ -328,7 +328,7 @@ def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None)
         # The text alone is not enough: a value under a credential's name need not look random.
         value = redact.request(value, text, counts)
     request = wire(api).read_request(value, url) if isinstance(value, dict) else None
-    return (text.encode() if value is read and len(text) <= FEW and text.isascii() else value), request
+    return (text.encode() if value is read and len(text) <= MOST_BYTES_KEPT and text.isascii() else value), request
 
 
 def _profile(
@@ -355,7 +355,7 @@ def _asks_a_model(raw: RawExchange, api: str, request: Request | None) -> bool:
     return bool(own) and request is not None and bool(request.model) and bool(request.messages)
 
 
-def _may_be_other(raw: RawExchange, response: ChatResponse, options: Options) -> bool:
+def _is_uncertain(raw: RawExchange, response: ChatResponse, options: Options) -> bool:
     """Whether the API is uncertain: known only by the path, or by `--api` for a lone whole JSON body."""
     if raw.url:
         return raw.api is None and options.api is None

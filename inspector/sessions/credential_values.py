@@ -54,7 +54,7 @@ def random_looking(value: str) -> bool:
     digits, letters = sum(char.isdigit() for char in value), sum(char.isalpha() for char in value)
     if any(_is_random(word) for word in words):
         return True
-    if len(value) >= 20 and digits and "." not in value and value[0] != "/" and _turns(value) * 4 >= len(value):
+    if len(value) >= 20 and digits and "." not in value and value[0] != "/" and _case_changes(value) * 4 >= len(value):
         return True  # base64 with its slashes
     mixed = sum(any(c.isdigit() for c in word) and any(c.isalpha() for c in word) for word in words)
     return len(value) >= 20 and digits >= 3 and letters >= 6 and mixed >= 2 and len(set(value)) >= 12
@@ -68,11 +68,11 @@ def _is_random(word: str) -> bool:
         return False
     if digits >= 2:
         return True
-    turns = _turns(word)
+    turns = _case_changes(word)
     return turns >= 3 if digits and turns else len(word) >= 12 and turns * 3 >= len(word)
 
 
-def _turns(word: str) -> int:
+def _case_changes(word: str) -> int:
     return sum(a.isupper() != b.isupper() for a, b in pairwise(word))
 
 
@@ -115,13 +115,15 @@ def _parameter_value(name: str, value: str) -> bool:
     return re.fullmatch(_SIGNATURES, name) is not None or name.lower() in PASSWORDS or random_looking(value)
 
 
-_OF_FLAGS = frozenset({"flag", "option", "argument", "parameter", "file", "stdin", "prompt", "with", "in", "of", "as"})
+_PROSE_AFTER_FLAGS = frozenset({
+    "flag", "option", "argument", "parameter", "file", "stdin", "prompt", "with", "in", "of", "as",
+})
 """Words that may follow the name of a flag in prose, and are not its value."""
 
 _PASSWORD = rf"(?i)(?:{any_of((*PASSWORDS, 'pass'))})$"
 
 
-def _under(name: str, value: str, quoted: bool, after: int) -> bool:
+def _is_credential(name: str, value: str, quoted: bool, after: int) -> bool:
     """Whether a value is a credential, judged by the name before it."""
     return is_password(value, quoted, after) if re.search(_PASSWORD, name) else random_looking(value)
 
@@ -134,9 +136,9 @@ TESTS: Mapping[str, tuple[str, _Test]] = {
     "password": ("password", lambda name, quote, value, after: is_password(value, bool(quote.strip("\\")), after)),
     "named": ("", lambda name, quote, value, after: random_looking(value)),
     "variable": ("", lambda name, quote, value, after: not name.endswith(NO_VARIABLES) and random_looking(value)),
-    "element": ("", lambda name, quote, value, after: _under(name, value, True, after)),
-    "flag": ("", lambda name, quote, value, after: value[0] != "-" and value.lower() not in _OF_FLAGS
-                                                   and _under(name, value, bool(quote.strip("\\")), after)),
+    "element": ("", lambda name, quote, value, after: _is_credential(name, value, True, after)),
+    "flag": ("", lambda name, quote, value, after: value[0] != "-" and value.lower() not in _PROSE_AFTER_FLAGS
+                                                   and _is_credential(name, value, bool(quote.strip("\\")), after)),
     "login": ("password", lambda name, quote, value, after: is_password(value, True, after)),
     "sql": ("password", lambda name, quote, value, after: is_password(value, True, after)),
     "login in base64": ("basic credentials", lambda name, quote, value, after: _credentials(value)),

@@ -136,7 +136,7 @@ because its states are large, and nearly every character of a credential needs a
 
 
 @cache
-def _shapes() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
+def _form_patterns() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
     """The patterns; and for each of their groups the name of its form, and whether the form's length is fixed."""
     rows = [(form.name, pattern_of(form.template), _has_exact_length(form.template)) for form in FORMS]
     rows += [(name, pattern, False) for name, pattern in OWN_SHAPES]
@@ -147,12 +147,12 @@ def _shapes() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
 
 
 @cache
-def _context() -> Any:
+def _context_pattern() -> Any:
     return _compile("|".join(f"(?:{pattern})" for _, pattern in CONTEXTS))
 
 
 @cache
-def _either() -> Any:
+def _hint_pattern() -> Any:
     """The pattern of the hints for forms and for contexts. Most texts contain no hint, and then the full patterns are
     never compiled."""
     tails: dict[str, list[str]] = {}  # forms with the same continuation share it, which saves 4 ms
@@ -200,7 +200,7 @@ def suspicious(data: str | bytes) -> bool:
     """Whether a text may contain credentials; one search for a whole file, after which `redact.body` may be left
     out."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    return _either().search(raw) is not None or ESCAPES.search(raw) is not None or any(_of_this_machine(raw))
+    return _hint_pattern().search(raw) is not None or ESCAPES.search(raw) is not None or any(_of_this_machine(raw))
 
 
 ESCAPES = re2.compile(rb"\\/|\\u00[2-7]")
@@ -210,7 +210,7 @@ string."""
 
 def spans(data: bytes) -> list[CredentialSpan]:
     """The places of credentials in a UTF-8 text, in order, without overlaps."""
-    known = (*_of_forms(data), *_of_contexts(data)) if _either().search(data) is not None else ()
+    known = (*_of_forms(data), *_of_contexts(data)) if _hint_pattern().search(data) is not None else ()
     found = [*known, *_of_this_machine(data)]
     if len(found) < 2:
         return found
@@ -229,7 +229,7 @@ _WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
-    patterns, rows = _shapes()
+    patterns, rows = _form_patterns()
     matches = [pattern.search(data) for pattern in patterns]
     at = 0
     while True:
@@ -257,7 +257,7 @@ def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
 
 def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
     at = 0
-    while (match := _context().search(data, at)) is not None:
+    while (match := _context_pattern().search(data, at)) is not None:
         last = match.lastindex
         said, test = TESTS[CONTEXTS[(last - 1) // 3][0]]  # each pattern has three groups
         start, end = match.span(last)

@@ -85,7 +85,7 @@ def _word(exchange: Exchange) -> At | None:
             places = (seen.at for seen in exchange.response.stop_reason.evidence if seen.at is not None)
             word = next((at.pointer for at in places), None)
             start = found[-1].start()
-            inside = _INSIDE.search(exchange.body, max(0, start - _NEAR), start)
+            inside = _OPEN_OBJECT.search(exchange.body, max(0, start - _SEARCHED_BYTES), start)
             holder = "" if inside is None else f"/{inside[1].decode()}"
             beside = None if word is None else f"{word.rpartition('/')[0]}{holder}/{name}"
             return At(ExchangePart.BODY, found[-1].start(1), found[-1].end(1), beside)
@@ -97,8 +97,8 @@ def _member(name: str) -> re.Pattern[bytes]:
     return re.compile(rb'(?<!\\)"%s"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}\]]+)' % re.escape(name.encode()))
 
 
-_NEAR = 2_000
-_INSIDE = re.compile(rb'(?<!\\)"(\w+)"\s*:\s*\{[^{}]*\Z')
+_SEARCHED_BYTES = 2_000
+_OPEN_OBJECT = re.compile(rb'(?<!\\)"(\w+)"\s*:\s*\{[^{}]*\Z')
 """Matches the name of the innermost object that is still open at the end of a text, if no other member of that object
 is an object."""
 

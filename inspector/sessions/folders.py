@@ -24,7 +24,7 @@ from inspector.sessions.recording import SessionAbout, Skipped
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json
 
-_PASSED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
+_SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
 
 
 def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
@@ -62,7 +62,7 @@ def files_below(path: str, skips: list[Skipped]) -> Iterator[str]:
     for folder, folders, names in os.walk(path, onerror=add_skip):
         within = files.bounds_of(os.environ)
         folders[:] = sorted(name for name in folders
-                            if name not in _PASSED and within.holds(os.path.join(folder, name)))
+                            if name not in _SKIPPED_FOLDERS and within.holds(os.path.join(folder, name)))
         for name in sorted(names):
             yield os.path.join(folder, name)
 
@@ -78,7 +78,7 @@ def plain_head(head: bytes) -> bytes:
 
 NEWEST = 10_000
 """The largest number of transcripts that are listed; older ones are left out."""
-LOOKED_AT = 20_000
+MOST_NAMES = 20_000
 """The largest number of names that are examined in one default folder."""
 
 
@@ -95,17 +95,18 @@ class Transcript(NamedTuple):
 def transcripts(environment: Mapping[str, str], most: int = NEWEST) -> list[Transcript]:
     """The newest transcripts of all agents; `environment` has the variables that name the folders."""
     within = files.bounds_of(environment)
-    found = {each.path: each for each in _all(environment) if within.holds(each.path)}  # two rows may name one folder
+    # two rows may name one folder, so the key is the path
+    found = {each.path: each for each in _all_transcripts(environment) if within.holds(each.path)}
     # Codex CLI packs old sessions with zstd and may leave the plain file beside the packed one; the plain one wins.
     plain = (each for path, each in found.items() if path.removesuffix(".zst") == path or path[:-4] not in found)
     return nlargest(most, plain)
 
 
-def _all(environment: Mapping[str, str]) -> Iterator[Transcript]:
+def _all_transcripts(environment: Mapping[str, str]) -> Iterator[Transcript]:
     home = environment.get("HOME") or environment.get("USERPROFILE")
     for place in (each for row in IMPORTERS.values() for each in row.folders):
         root = environment.get(place.variable) or (os.path.join(home, place.folder) if home else "")
-        left = [LOOKED_AT]  # a list, because all levels of `_files` count down the same number
+        left = [MOST_NAMES]  # a list, because all levels of `_files` count down the same number
         for entry in _files(root, place.parts, place.names, left) if root else ():
             try:
                 seen = entry.stat()

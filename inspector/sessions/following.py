@@ -78,9 +78,9 @@ class FollowedFile:
         self._inode = 0
         self._digests: list[Any] = []
         """The digest of each block that was read."""
-        self._looks = 0
+        self._polls = 0
         self._records = RecordGrowth()
-        self._built: dict[int, tuple[object, Exchange | UnbuiltExchange, redact.Counts]] = {}
+        self._exchanges_by_entry: dict[int, tuple[object, Exchange | UnbuiltExchange, redact.Counts]] = {}
         """Entry -> the raw values of an exchange, the exchange made from them, and the counts of masks."""
 
     def read(self, room: intake.Room | None = None) -> OpenedFile:
@@ -88,7 +88,7 @@ class FollowedFile:
         self._options = self._options._replace(room=room, growth=self._records.read)
         try:
             with open(self.path, "rb") as file:
-                found = self._further(file) or self._anew(file)
+                found = self._read_added(file) or self._read_whole(file)
             return found or opening.read_file(self.path, self._options, build_one=self._build)
         except (OSError, intake.BoundError) as why:
             self._growth = None
@@ -98,15 +98,15 @@ class FollowedFile:
         self, raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None
     ) -> Exchange | UnbuiltExchange:
         """Builds an exchange; an unchanged one is the same object as before."""
-        values, before = _RAW(raw), self._built.get(raw.entry)
+        values, before = _RAW(raw), self._exchanges_by_entry.get(raw.entry)
         if before is None or before[0] != values:
             masked: redact.Counts = Counter()
-            before = self._built[raw.entry] = values, build(raw, path, options, masked), masked
+            before = self._exchanges_by_entry[raw.entry] = values, build(raw, path, options, masked), masked
         if counts is not None:
             counts.update(before[2])
         return before[1]
 
-    def _further(self, file: IO[bytes]) -> OpenedFile | None:
+    def _read_added(self, file: IO[bytes]) -> OpenedFile | None:
         """The earlier rows together with the new ones; None if the whole file has to be read."""
         now, growth = os.fstat(file.fileno()), self._growth
         if growth is None or now.st_ino != self._inode or now.st_size < self._size or not intake.streams(now.st_size):
@@ -121,16 +121,16 @@ class FollowedFile:
 
     def _is_unchanged(self, file: IO[bytes]) -> bool:
         """Whether earlier bytes are unchanged: checks the first block, the last one, and one of the others in turn."""
-        self._looks += 1
+        self._polls += 1
         count = len(self._digests)
-        for block in {0, self._looks % count, count - 1} if count else ():
+        for block in {0, self._polls % count, count - 1} if count else ():
             file.seek(block * _BLOCK)
             data = file.read(min(_BLOCK, self._size - block * _BLOCK))
             if sha256(data).digest() != self._digests[block].digest():
                 return False
         return True
 
-    def _anew(self, file: IO[bytes]) -> OpenedFile | None:
+    def _read_whole(self, file: IO[bytes]) -> OpenedFile | None:
         """Reads the whole file so that it can be continued; None for a format that does not grow line by line."""
         self._growth, self._size, self._digests = None, 0, []
         file.seek(0)

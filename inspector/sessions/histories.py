@@ -228,7 +228,7 @@ class SeatedExchange:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it failed without output, so that nothing can continue it."""
+        """Whether the exchange failed without output, so that nothing can continue it."""
         return self.exchange.response.error is not None and not self.text and not self.calls
 
     @property

@@ -27,7 +27,7 @@ WAIT = 3.0
 """The number of seconds to wait for a writer of a FIFO."""
 
 # Reading `/dev/zero` never ends, and reading `/dev/tty` takes the user's keys away from the program.
-_REFUSED = ((stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"), (stat.S_ISSOCK, "a socket"))
+_REFUSED_KINDS = ((stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"), (stat.S_ISSOCK, "a socket"))
 _most = MOST
 
 
@@ -124,7 +124,7 @@ def file_bytes(path: str, start: bytes = b"") -> bytes:
         BoundError: it is a device, larger than the bound, or a FIFO that nobody writes to.
     """
     found = os.stat(path)
-    for of_kind, what in _REFUSED:
+    for of_kind, what in _REFUSED_KINDS:
         if of_kind(found.st_mode):
             raise BoundError(f"{what}: expected a regular file, a FIFO or `-`")
     if stat.S_ISFIFO(found.st_mode):
@@ -176,7 +176,7 @@ def _fifo(path: str) -> bytes:
 # -- Compressed bytes -> plain bytes, in pieces and bounded ----------------------------------------------------------
 # For recorded bodies in their content encoding, and for packed files.
 
-_FED = 1 << 16
+_FEED_BYTES = 1 << 16
 """The number of compressed bytes for each call of the decompressor, which copies the bytes that it does not consume."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PACKED = (b"\x1f\x8b", _ZSTD)
@@ -247,8 +247,8 @@ def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
 
     stream, any_piece = zlib.decompressobj(wbits), False
     try:
-        for start in range(0, len(data), _FED):
-            waiting = data[start : start + _FED]
+        for start in range(0, len(data), _FEED_BYTES):
+            waiting = data[start : start + _FEED_BYTES]
             while waiting:
                 if stream.eof:
                     # Gzip data may consist of several members (RFC 1952, 2.2), whose first bytes two portions may

@@ -62,7 +62,8 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 """Type of a record -> the members that a reader needs, with their types. The pydantic models define all members."""
 _ABOUT = ("title", "story", "provenance", "end_state")
 
-_SAID = {place.value: place for place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE)}
+_RECORDED_PLACES = {place.value: place for place in (
+    TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE)}
 """Recorded word -> the place of a live run's request. The places of all other requests are found by their histories."""
 AGAIN = "sent again after"
 """The beginning of the note about an exchange whose request was sent again."""
@@ -148,7 +149,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads the exchanges and acts of a session file.
+    """Reads the exchanges and the operator's acts in a session file.
 
     Raises:
         UnreadableError: it does not begin with the header of a version that this program reads.
@@ -374,7 +375,7 @@ def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
     place, ordinal = optional_text(record, "place") or "", record.get("ordinal")
     if place == "request" and isinstance(ordinal, int) and ordinal > 0:
         return TurnPlace.TOOL_RESULT  # ids of calls may have been made unique, which matches no history
-    return _SAID.get(place)
+    return _RECORDED_PLACES.get(place)
 
 
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> str:

@@ -115,7 +115,7 @@ class BytesRecord(Payload):
 
 
 class EndRecord(Record):
-    """How the response's bytes ended; without this record the recording stopped while they arrived."""
+    """The end of the response's bytes. If this record is missing, the recording stopped while they arrived."""
 
     type: Literal["end"]
     request: str

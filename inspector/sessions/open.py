@@ -36,7 +36,7 @@ from inspector.sessions.thread import thread
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
-_LONG = 24
+_LONGEST_NAME = 24
 """The largest length of a file name that is shown whole. Longer ones, which are mostly ids, are shown by their
 beginning."""
 
@@ -113,7 +113,7 @@ def open_each(paths: Sequence[str], *, api: str | None = None, profile: str | No
             yield unread(name, skipped, done)
             continue
         beside.update(source.path for source, _ in found[1:])
-        if _spread(found[0]):
+        if _is_spread(found[0]):
             spread.setdefault(os.path.dirname(name), []).extend(found)
         else:
             yield FileGroup((name,), join_files(found), done, len(every))
@@ -134,8 +134,9 @@ def options_of(api: str | None, profile: str | None) -> Options:
     return Options(api, profile, intake.Room())
 
 
-def _spread(one: OpenedFile) -> bool:
-    """Whether a logger wrote one pair per file, so that a conversation extends over the files of its folder."""
+def _is_spread(one: OpenedFile) -> bool:
+    """Whether a logger wrote one pair of request and response per file, so that a conversation extends over the files
+    of its folder."""
     source, found = one
     return source.format == "pairs" and len(found) == 1
 
@@ -155,7 +156,7 @@ def join_files(
         exchanges.extend(found)
         inputs.append(source)
         if found:
-            spread = _spread((source, found))
+            spread = _is_spread((source, found))
             group = f"folder {os.path.dirname(source.path)}" if spread else f"file {len(inputs)}"
             groups.setdefault(group, []).extend(range(start, len(exchanges)))
     if any(exchange.recorder is not None for exchange in exchanges):
@@ -225,7 +226,7 @@ def _name(source: Input) -> str:
     """The name of a session within the name of its child: its title, else the beginning of its file name."""
     title = source.about.title if source.about is not None else ""
     stem = os.path.basename(source.path).split(".")[0]
-    return title or (stem[:8] if len(stem) > _LONG else stem)
+    return title or (stem[:8] if len(stem) > _LONGEST_NAME else stem)
 
 
 Build = Callable[[RawExchange, str, Options, redact.Counts | None], Exchange | UnbuiltExchange]
@@ -361,7 +362,7 @@ def decode_reading(
     skipped = sorted([*reading.skipped, *unbuilt], key=lambda each: each.entry)
     error, notices = reading.error, list(reading.notices)
     if not exchanges and error is None:
-        error, notice = _nothing(format_name, refused, skipped, options)
+        error, notice = _why_empty(format_name, refused, skipped, options)
         notices.extend(notice)
     if format_name == "pairs" and not exchanges and error is None and not skipped and reading.notices:
         error = reading.notices[0]  # the only content is damaged
@@ -380,7 +381,7 @@ def decode_reading(
     return source, exchanges
 
 
-def _nothing(
+def _why_empty(
     format_name: str, refused: list[tuple[RawExchange, UnbuiltExchange]], skips: list[Skipped], options: Options
 ) -> tuple[str | None, list[str]]:
     """The error of a file without exchanges, or a notice if the file is readable and has none."""

@@ -21,7 +21,7 @@ from loop_core.values import ReasoningPart, ToolCall
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
-_TELLING_TEXT = 16  # the number of characters without white space that identify an answer
+_IDENTIFYING = 16  # the number of characters without white space that identify an answer
 _END = 128
 """The number of characters without white space that are compared at each end of a long text whose middle was left
 out."""
@@ -101,7 +101,7 @@ class Index:
                 self._chains[one.base].append(one)
         if one.calls:
             names = tuple([call.id for call in one.calls])
-            if _telling(names):
+            if _are_distinctive(names):
                 self._calls[names].append(one)
 
     def remove(self, one: SeatedExchange) -> None:
@@ -134,7 +134,7 @@ class Index:
                 held = keyed.setdefault(key, [])
                 if not held or held[-1] is not one:
                     held.append(one)
-            self._beginnings[node, squeeze(text)[:_TELLING_TEXT]].append(one)
+            self._beginnings[node, squeeze(text)[:_IDENTIFYING]].append(one)
         self._keyed[node] = (len(answers), keyed)
         return keyed
 
@@ -188,7 +188,7 @@ class Index:
         if found:
             return found, "the history repeats its request and its answer, but for the ids of calls"
         if calls:
-            tell = _telling(tuple(call.id for call in calls))
+            tell = _are_distinctive(tuple(call.id for call in calls))
             found = [one for one in answers.get(self._named_key(calls), ()) if tell or one.cut]
             if not found and not text.strip():
                 found = [one for one in answers.get(self._alone_key(calls), ()) if _same_ids(one.calls, calls)]
@@ -198,7 +198,7 @@ class Index:
 
     def _by_ids(self, item: HistoryItem) -> tuple[list[SeatedExchange], str] | None:
         names = tuple(call.id for call in item.calls)
-        if not _telling(names):
+        if not _are_distinctive(names):
             return None
         said = self.tree.loose_answer_key("", item.calls)
         found = [one for one in self._calls.get(names, ()) if self.tree.loose_answer_key("", one.calls) == said]
@@ -211,13 +211,13 @@ class Index:
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
         said = squeeze(item.text)
-        if len(said) < _TELLING_TEXT or node not in self._answers:
+        if len(said) < _IDENTIFYING or node not in self._answers:
             return None
         for one in reversed(self._chains.get(node, [])):  # the client may have joined it without overlaps
             joined, last = squeeze(one.chain_text), squeeze(one.text)
-            if said.startswith(joined[:_TELLING_TEXT]) and said.endswith(last[-_TELLING_TEXT:]):
+            if said.startswith(joined[:_IDENTIFYING]) and said.endswith(last[-_IDENTIFYING:]):
                 return [one], "the history repeats its request, and the answers up to its own as one text"
-        for one in self._beginnings.get((node, said[:_TELLING_TEXT]), ()):
+        for one in self._beginnings.get((node, said[:_IDENTIFYING]), ()):
             text = squeeze(one.text)
             # A client appends to an answer that was cut, and may shorten one that was whole.
             if said.startswith(text) if one.cut else text.startswith(said):
@@ -245,13 +245,13 @@ def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bo
     """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but two distinctive ones must
     agree."""
     return all(
-        not (_telling((one.id,)) and _telling((other.id,))) or str(one.id) in str(other.id)
+        not (_are_distinctive((one.id,)) and _are_distinctive((other.id,))) or str(one.id) in str(other.id)
         or str(other.id) in str(one.id)
         for one, other in zip(calls, repeated, strict=True)
     )
 
 
-def _telling(names: tuple[str | None, ...]) -> bool:
+def _are_distinctive(names: tuple[str | None, ...]) -> bool:
     return bool(names) and all(name is not None and _is_distinctive(name) for name in names)
 
 

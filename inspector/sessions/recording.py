@@ -261,7 +261,7 @@ class Recording(NamedTuple):
 
 
 def common_beginning(before: Sequence[Any], after: Sequence[Any], same: Callable[[Any, Any], bool] = is_) -> int:
-    """How many elements at the beginning of two sequences are the same; without `same`, the same objects."""
+    """The number of elements at the beginning of two sequences that are the same, by default the same objects."""
     changed = (number for number, pair in enumerate(zip(before, after, strict=False)) if not same(*pair))
     return next(changed, min(len(before), len(after)))
 

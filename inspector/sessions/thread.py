@@ -119,7 +119,7 @@ class _Threader:
         self._by_previous_id(waiting)
         for index in sorted(self.group, key=lambda each: (self._when(each), each)):
             if self.exchanges[index].request is None:
-                self._alone(index)
+                self._place_without_request(index)
         return self.turns
 
     def _when(self, index: int) -> float:
@@ -177,7 +177,7 @@ class _Threader:
         return self.index.with_id(exchange.request.previous_id if exchange.request is not None else None)
 
     def _step(self, one: SeatedExchange, history: History) -> _Step:
-        again = self._stated_place(one) or self._again(one)
+        again = self._stated_place(one) or self._repeated_request(one)
         if again is not None:
             return again
         found = self.index.find(history)
@@ -202,7 +202,7 @@ class _Threader:
             return None
         return _Step(exchange.recorded_place, "its recorder says so", before)
 
-    def _again(self, one: SeatedExchange) -> _Step | None:
+    def _repeated_request(self, one: SeatedExchange) -> _Step | None:
         """The step for a repeated request: a retry, a repair with a larger cap, or a resumption; None for any other."""
         node, identity = one.node, one.identity
         asked = self.index.same_requests(node, identity)
@@ -227,7 +227,7 @@ class _Threader:
         return None
 
     def _after_failure(self, one: SeatedExchange, history: History) -> _Step | None:
-        """The step for a history that omits the cut answer and adds a hint to its request; None for any other
+        """The step for a history that leaves out the cut answer and adds a hint to its request; None for any other
         history."""
         items, nodes = history.items, history.nodes
         start = len(items)
@@ -252,7 +252,7 @@ class _Threader:
         if parent is None:
             turn = self._open(history, object(), new)
         elif not step.direct:
-            turn = self._beyond_gap(history, parent, new)
+            turn = self._turn_beyond_gap(history, parent, new)
         elif new:
             turn = self._open(history, self.turns[parent.turn].conversation, new)
         # Two requests continue one answer: a message was edited, or the session was forked.
@@ -282,7 +282,7 @@ class _Threader:
         self.turns.append(_Turn(conversation, *begun))
         return len(self.turns) - 1
 
-    def _beyond_gap(self, history: History, ancestor: SeatedExchange, new: bool) -> int:
+    def _turn_beyond_gap(self, history: History, ancestor: SeatedExchange, new: bool) -> int:
         """The turn of an exchange without its parent: the ancestor's, another with the same opening, or a new one."""
         number = new_message(history) if new else opening(history)
         if number < ancestor.length:
@@ -296,7 +296,7 @@ class _Threader:
         return self._open(history, conversation, new) if known is None or new else known
 
     def _by_previous_id(self, waiting: list[int]) -> None:
-        """Assigns requests that name the response they continue, each after the exchange with that response."""
+        """Assigns the requests that name the response they continue, each after the exchange with that response."""
         while waiting:
             later: list[int] = []
             for index in waiting:
@@ -307,7 +307,7 @@ class _Threader:
                     later.append(index)
             if len(later) == len(waiting):  # they refer to one another in a ring
                 for index in later:
-                    self._alone(index)
+                    self._place_without_request(index)
                 return
             waiting = later
 
@@ -324,14 +324,14 @@ class _Threader:
             ambiguous = tuple(each.index for each in parents)
             self._seat(one, history, _Step(place(history.items, None).place, why, ambiguous=ambiguous))
             return
-        step = self._stated_place(one, parent) or self._again(one)
+        step = self._stated_place(one, parent) or self._repeated_request(one)
         if step is None:
             placed = place(history.items, parent)
             step = _Step(placed.place, f"{placed.why}; it names the response that it goes on from", parent)
         self._seat(one, history, step)
 
-    def _alone(self, index: int) -> None:
-        """An exchange without a request: a poll of a response that is known, or a turn of its own."""
+    def _place_without_request(self, index: int) -> None:
+        """Assigns an exchange without a request: it polls a known response, or is a turn of its own."""
         self.alone, exchange = True, self.exchanges[index]
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
         one = seat(index, exchange, history, self._when(index))
@@ -348,7 +348,7 @@ class GrowingThread:
         self._threader: _Threader | None = None
 
     def turns(self, exchanges: Sequence[Exchange], same: int) -> tuple[TurnRecord, ...]:
-        """The same turns as `thread` finds; the first `same` exchanges are those of the previous call."""
+        """The turns that `thread` would find. The first `same` exchanges are those of the previous call."""
         if self._threader is None or not same or not self._threader.go_on(exchanges, same):
             self._threader = _Threader(exchanges, range(len(exchanges)))
             self._threader.run()

@@ -25,7 +25,7 @@ _ESCAPE = (
     r"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|u)"
 )
 _NUMBER = r"(?<=[:\[,])\s*-?[0-9][-+0-9.eE]*\Z"
-_LARGEST = 1e18
+_LARGEST_TIME = 1e18
 """The largest number of milliseconds that counts as a time: thirty million years."""
 
 
@@ -71,7 +71,7 @@ def mend(text: str) -> str:
 
 def number(value: Any) -> float | None:
     """A value as a number; None if it is not a number, or too large for a float (JSON integers are unbounded)."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not -_LARGEST < value < _LARGEST:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not -_LARGEST_TIME < value < _LARGEST_TIME:
         return None
     return float(value)
 
@@ -146,7 +146,7 @@ EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
 """Matches the beginning of a body of embeddings. If the URL names no model (a Bedrock profile), only the body shows
 this."""
 _CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)
-_FRAMES_ASKED = 24  # frames at the beginning of a body; a format shows in one of the first
+_MOST_FRAMES = 24  # frames at the beginning of a body; a format shows in one of the first
 
 
 @lru_cache(maxsize=1024)
@@ -230,18 +230,18 @@ def samples(body: bytes) -> Iterator[tuple[dict[str, Any], str | None]]:
         if whole is not None:
             yield whole, None
         elif line_end > 0:
-            for line in text[: 1 << 20].split(b"\n")[:_FRAMES_ASKED]:
+            for line in text[: 1 << 20].split(b"\n")[:_MOST_FRAMES]:
                 value = _object(line)
                 if value is not None:
                     yield value, None
     elif text[:1] == b"[":
         values = _partial(text)
-        for value in values[:_FRAMES_ASKED] if isinstance(values, list) else ():
+        for value in values[:_MOST_FRAMES] if isinstance(values, list) else ():
             if isinstance(value, dict):
                 yield value, None
     else:
         splitter = TextSequence() if text[:1] == SEPARATOR else SSE()
-        for payload, name, _, _ in [*splitter.feed(text[: 1 << 18]), *splitter.flush()][:_FRAMES_ASKED]:
+        for payload, name, _, _ in [*splitter.feed(text[: 1 << 18]), *splitter.flush()][:_MOST_FRAMES]:
             value = _object(payload)
             if value is not None:
                 yield value, name

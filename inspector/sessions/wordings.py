@@ -69,7 +69,7 @@ RESULTS: tuple[HintWording, ...] = (
 )
 """Wordings with which agents tell a model in a tool result that its call was cut and did not run."""
 
-_LONG = 600
+_SEARCHED_CHARACTERS = 600
 """The number of characters at the beginning of a message that are searched, since a hint is short or comes first."""
 _QUOTE = 24
 """The number of characters without white space at the end of a cut text that a message must repeat to count as a
@@ -87,7 +87,8 @@ def cut_result(text: str) -> str | None:
 
 
 def _search(rows: tuple[HintWording, ...], text: str) -> str | None:
-    folded = " ".join(text[:_LONG].lower().replace("\u2019", "'").split())  # a model may write either apostrophe
+    # a model may write either apostrophe
+    folded = " ".join(text[:_SEARCHED_CHARACTERS].lower().replace("\u2019", "'").split())
     return next((row.name for row in rows if re.search(row.pattern, folded)), None)
 
 
@@ -191,7 +192,7 @@ def refusal(part: ToolResultPart) -> NotRun | None:
     """The wording in a result that reports that its call did not run; None if there is none."""
     if _is_stored(part):
         return None
-    said = part.text[:_LONG].rstrip()
+    said = part.text[:_SEARCHED_CHARACTERS].rstrip()
     if re.match(_ANY, said) is None:
         return None  # the case of nearly all results
     return next((row for row in REFUSALS if re.match(_beginning(row.pattern), said)), None)
@@ -209,7 +210,7 @@ def why_refused(part: ToolResultPart, denied: bool) -> str | None:
 
 def stops(part: ToolResultPart) -> bool:
     """Whether the user told the agent to stop and wait, which ends the turn."""
-    return not _is_stored(part) and STOPS in part.text[:_LONG].lower() and refusal(part) is not None
+    return not _is_stored(part) and STOPS in part.text[:_SEARCHED_CHARACTERS].lower() and refusal(part) is not None
 
 
 def interruption(text: str) -> Interruption | None:
@@ -243,10 +244,10 @@ LOST: tuple[str, ...] = (
 )
 """Patterns of the messages by which undici, Node.js, Bun, httpx and the providers' SDKs report a lost connection."""
 _LOST = rf"\b(?:{'|'.join(LOST)})\b"
-_LONG_NOTE = 400
+_SEARCHED_NOTE = 400
 """The number of characters at the beginning of a message that are searched for a lost connection."""
 
 
 def connection_lost(message: str) -> bool:
     """Whether the message of a failed request reports a lost connection."""
-    return re.search(_LOST, message[:_LONG_NOTE], re.IGNORECASE) is not None
+    return re.search(_LOST, message[:_SEARCHED_NOTE], re.IGNORECASE) is not None

@@ -110,7 +110,7 @@ def test_a_linked_folder_is_not_followed_and_a_lost_link_passed_over(tmp_path):
 
 
 def test_a_folder_of_very_many_names_is_left_in_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(folders, "LOOKED_AT", 10)
+    monkeypatch.setattr(folders, "MOST_NAMES", 10)
     for number in range(40):
         wrote(tmp_path / f".pi/agent/sessions/s{number}.jsonl", number)
     assert len(transcripts({"HOME": str(tmp_path)}, 100)) == 10

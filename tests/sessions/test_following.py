@@ -295,13 +295,13 @@ def test_a_session_that_others_follow_in_its_file_is_read_on_too(tmp_path, monke
 def whole(monkeypatch):
     """How often a file was read whole."""
     calls = []
-    read = FollowedFile._anew
+    read = FollowedFile._read_whole
 
     def counted(self, file):
         calls.append(self.path)
         return read(self, file)
 
-    monkeypatch.setattr(FollowedFile, "_anew", counted)
+    monkeypatch.setattr(FollowedFile, "_read_whole", counted)
     return calls
 
 

@@ -99,7 +99,7 @@ def test_every_member_of_gzip_data_is_unpacked(monkeypatch: pytest.MonkeyPatch):
     packed = b"".join(gzip.compress(member) for member in members)
     assert unpack(packed) == b"the first and the second"
     assert unpack(packed + b"padding behind it") == b"the first and the second"
-    monkeypatch.setattr(intake, "_FED", len(gzip.compress(members[0])) + 1)  # the next member's mark is split
+    monkeypatch.setattr(intake, "_FEED_BYTES", len(gzip.compress(members[0])) + 1)  # the next member's mark is split
     assert unpack(packed) == b"the first and the second"
 
 

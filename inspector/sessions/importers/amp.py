@@ -45,7 +45,7 @@ FIELDS: Fields = {
     "": {"role": (str,), "content": (list, str), "state": (dict,), "usage": (dict,)},
     "state": {"type": (str,), "stopReason": (str,)},
 }
-PASSED = frozenset({"thread", "system", "info"})
+NO_EXCHANGE = frozenset({"thread", "system", "info"})
 """The types of records that hold no part of an exchange."""
 
 
@@ -79,13 +79,13 @@ class _Reader(DialogueReader):
         value, role = line.value, line.value.get("role")
         if value.get("type") == "thread" and role is None:
             self.titles[self.session] = text_or_none(value.get("title")) or ""
-            lines.count("thread", PASSED)
+            lines.count("thread", NO_EXCHANGE)
         elif role == "assistant":
             self._answer(line)
         elif role == "user":
             self._take_message(line)
         else:
-            lines.count(role, PASSED)
+            lines.count(role, NO_EXCHANGE)
         return self.here
 
     def _take_message(self, line: TranscriptLine) -> None:

@@ -42,7 +42,7 @@ from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_bloc
 
 SYNTHETIC = "<synthetic>"
 """The model's name in rows that Claude Code wrote itself."""
-PASSED = frozenset({
+NO_EXCHANGE = frozenset({
     "agent-name", "ai-title", "attachment", "bridge-session", "cost-state", "custom-title", "file-history-snapshot",
     "last-prompt", "mode", "permission-mode", "pr-link", "progress", "queue-operation", "rate_limit_event", "result",
     "stream_event", "summary", "system", "tag",
@@ -96,7 +96,7 @@ def _is_row(value: dict[str, Any]) -> bool:
 
 
 def _is_message(value: dict[str, Any]) -> bool:
-    """Whether it is a message without a place in the tree: of the stream, or of a transcript that was stripped."""
+    """Whether a value is a message without a place in the tree: of the stream, or of a transcript that was stripped."""
     message = object_of(value.get("message"))
     return value.get("type") in ("user", "assistant") and isinstance(message.get("content"), (str, list))
 
@@ -143,7 +143,7 @@ class _Session(TranscriptReader):
         return self.read_records(list_pieces(data if isinstance(data, bytes) else data.read(), *self.listed))
 
     def look_ahead(self, data: bytes) -> bool:
-        """Whether the file is one of lines, so that what was added can be read alone."""
+        """Whether the file consists of lines, so that added rows can be read alone."""
         return _path_of_rows(data) is None
 
     def forget_places(self) -> None:
@@ -153,8 +153,8 @@ class _Session(TranscriptReader):
             held.clear()
 
     def settle(self) -> None:
-        """Sets the stop reasons: the provider's word if a row has it, else inferred; then the turns that the user
-        ended."""
+        """Sets the stop reasons, by the provider's word if a row has it, else by inference; then marks the turns that
+        the user ended."""
         caps = frozenset(self.caps)
         for answer in self.answers:
             early_usage(answer)
@@ -171,7 +171,7 @@ class _Session(TranscriptReader):
             return self._user(line, place)
         if kind == "assistant":
             return self._assistant(line, place)
-        lines.count(kind, PASSED)
+        lines.count(kind, NO_EXCHANGE)
         if kind == "result":
             self.over = True
             if not self.answers and isinstance(line.value.get("result"), str):
@@ -190,7 +190,7 @@ class _Session(TranscriptReader):
         return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The place of a row, and of the last one without a parent's name."""
+        """Stores the place after a row, and the place after the last row that names no parent."""
         super().keep(line, place)
         if "parentUuid" not in line.value:
             self.last[_caller(line.value)] = place
@@ -264,7 +264,8 @@ class _Session(TranscriptReader):
         return TreePlace(answer)
 
     def _group(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
-        """The answer that a row belongs to: that of its message id, or where it has none, that right above it."""
+        """The answer to which a row belongs: the one with the row's message id, or for a row without an id the one
+        right above."""
         value = line.value
         agent, name, request = value.get("agentId"), message.get("id"), value.get("requestId")
         key = (text_or_none(agent), value.get("isSidechain") is True, text_or_none(name), text_or_none(request))
@@ -299,11 +300,12 @@ class _Session(TranscriptReader):
             parts = read_block(block, True, here, partial(slice_of, line.data, "message", "content", number))
             if not self.options.signed:
                 parts = [_strip_signatures(part) for part in parts]
-            if not all(_stands_in(answer.parts, part) for part in parts):
+            if not all(_contains(answer.parts, part) for part in parts):
                 answer.parts += parts  # some recorders repeat the whole answer so far in each row
 
     def _failure(self, line: TranscriptLine, message: dict[str, Any], text: str, where: TreePlace) -> TreePlace:
-        """A row about a failure: how the answer right above it ended, or an answer that left no other row."""
+        """Reads a row about a failure: how the answer right above the row ended, or an answer that left no other
+        row."""
         exceeded = CAP_EXCEEDED.search(text)
         cap = int(exceeded[1].replace(",", "").replace("_", "")) if exceeded is not None and exceeded[1] else None
         cut = exceeded is not None or line.value.get("apiError") == "max_output_tokens"
@@ -363,7 +365,7 @@ def _strip_signatures(part: ResponsePart) -> ResponsePart:
                          data=part.data and f"{hash(part.data)}")
 
 
-def _stands_in(parts: list[ResponsePart], part: ResponsePart) -> bool:
+def _contains(parts: list[ResponsePart], part: ResponsePart) -> bool:
     """Whether a part is equal to one of earlier rows; the place of a call, which differs from row to row, is
     ignored."""
     if type(part) is not ToolCall:

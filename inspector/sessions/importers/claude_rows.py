@@ -159,7 +159,7 @@ def result_text(value: Any, number: int) -> str:
 
 
 def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[InterimRow, ...]:
-    """The texts of a row. Texts in the same row as results (`beside`) are the agent's own."""
+    """The texts of a row. The agent wrote the texts in the same row as results (`beside`)."""
     # isMeta: rows that its screen hides
     own = beside or line.value.get("isMeta") is True or text.lstrip().startswith(OWN)
     shown = interruption(text)

@@ -89,7 +89,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _no_answer(record: dict[str, Any]) -> str | None:
-    """Why no model answered in an exchange; None if one did."""
+    """Why no model answered in an exchange; None if a model did."""
     if str(object_of(object_of(record["response"]).get("body")).get("id", "")).endswith(MADE_UP):
         return "an answer that claude-tap made up: no provider gave it"
     if record.get("transport") == OF_CURSOR:

@@ -77,7 +77,7 @@ class _Rollout(ChatReader):
         """The hashes of the texts in items, by which events that repeat such a text are skipped."""
         self.alone: set[int] = set()
         """The hashes of texts from events that were in no item when the event was read."""
-        self.voiced: set[str] = set()
+        self.event_texts: set[str] = set()
         """The texts of the current turn that were taken from events."""
         self.awaited: list[tuple[TranscriptLine, str]] = []
         """The texts of events whose items are expected later in the turn."""
@@ -90,7 +90,7 @@ class _Rollout(ChatReader):
         """Whether the current rows belong to a turn that was copied from the parent thread."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
-        """Every answer in the file, once all texts and counts are known."""
+        """Reads every answer in the file, after all texts and counts are known."""
         if isinstance(data, bytes):
             self.look_ahead(data)
         else:
@@ -131,7 +131,8 @@ class _Rollout(ChatReader):
         return place
 
     def _header(self, payload: dict[str, Any]) -> None:
-        """The first header is that of this thread; a fork copies the headers of its parents after it."""
+        """Reads a header. The first header is that of this thread; a fork copies the headers of its parents after
+        it."""
         key = payload.get("id")
         self.threads += 1
         if self.threads > 1:
@@ -164,7 +165,7 @@ class _Rollout(ChatReader):
         if kind == "message":
             text = text_of(payload.get("content"))
             self.awaited = [each for each in self.awaited if each[1] != text]
-            if text in self.voiced:
+            if text in self.event_texts:
                 return place
         self._end_answered()
         answer = self._answer(line, place)
@@ -182,7 +183,7 @@ class _Rollout(ChatReader):
             self.open = None
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
-        """The answer that is under way, or one that begins here."""
+        """The open answer, or a new one that begins at this row."""
         if self.open is not None:
             return self.open
         self.open = answer = self.begin(f"line:{line.number}", API, self.model, place, line)
@@ -191,14 +192,14 @@ class _Rollout(ChatReader):
         return self.add(answer)
 
     def _message(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
-        """A message to the model: of the user, or of Codex itself."""
+        """Reads a message to the model, from the user or from Codex."""
         if any(row.text == text for row in place.rows()):
             return place  # the same text is in an item and in an event
         own = own or OWN.match(text) is not None
         if not own:
-            place = self._overdue(place)
+            place = self._add_awaited(place)
             self.starts.append(place)
-            self.voiced.clear()
+            self.event_texts.clear()
         self.open = None
         return place.after(InterimRow(line.number, text, own=own, mark="interrupted" if ABORTED.match(text) else None))
 
@@ -219,9 +220,9 @@ class _Rollout(ChatReader):
         if kind == "user_message" and isinstance(message, str):
             return self._message(line, message, place, own=False)
         if kind == "agent_message" and isinstance(message, str):
-            return self._voice(line, message, place, "payload", "message")
+            return self._event_text(line, message, place, "payload", "message")
         if kind == "item_completed" and isinstance(payload.get("item"), dict):
-            return self._completed_item(line, payload["item"], lines, place)
+            return self._complete_item(line, payload["item"], lines, place)
         if kind == "token_count":
             return self._count(payload, place)
         if kind in ("error", "stream_error"):
@@ -229,18 +230,18 @@ class _Rollout(ChatReader):
         if kind in ("task_complete", "turn_complete"):
             return self._complete(line, payload, place)
         if kind == "turn_aborted":
-            place, self.open = self._overdue(place), None
+            place, self.open = self._add_awaited(place), None
             self.count_stopped(place)
             said, mark = abort_of(payload)
             return place.after(InterimRow(line.number, said, mark=mark))
         if kind == "thread_rolled_back" and type(payload.get("num_turns")) is int:
-            return self._rolled_back(payload["num_turns"], place)
+            return self._roll_back(payload["num_turns"], place)
         if kind == "thread_name_updated" and isinstance(payload.get("thread_name"), str):
             self.title = self.title or payload["thread_name"]
         lines.count(kind, frozenset({kind}))
         return place
 
-    def _voice(self, line: TranscriptLine, text: str, place: TreePlace, *path: str | int) -> TreePlace:
+    def _event_text(self, line: TranscriptLine, text: str, place: TreePlace, *path: str | int) -> TreePlace:
         """Reads a text of the model in an event, unless an item has the same text. Some versions write only the
         event."""
         json_text = slice_of(line.data, *path)
@@ -253,39 +254,39 @@ class _Rollout(ChatReader):
             return place
         if json_text is not None:
             self.alone.add(hash(json_text.encode()))
-        return self._take_voice(line, text, place)
+        return self._add_event_text(line, text, place)
 
-    def _overdue(self, place: TreePlace) -> TreePlace:
+    def _add_awaited(self, place: TreePlace) -> TreePlace:
         """At the end of a turn adds the texts of events whose items did not follow (other turns had items with the same
         text)."""
         for line, text in self.awaited:
-            place = self._take_voice(line, text, place)
+            place = self._add_event_text(line, text, place)
         self.awaited = []
         return place
 
-    def _take_voice(self, line: TranscriptLine, text: str, place: TreePlace) -> TreePlace:
-        self.voiced.add(text)
+    def _add_event_text(self, line: TranscriptLine, text: str, place: TreePlace) -> TreePlace:
+        self.event_texts.add(text)
         answer = self._answer(line, place)
         answer.take(line)
         answer.parts.append(TextPart(text))
         return TreePlace(answer)
 
-    def _completed_item(
+    def _complete_item(
         self, line: TranscriptLine, item: dict[str, Any], lines: TranscriptRows, place: TreePlace
     ) -> TreePlace:
-        """In a paginated history this event replaces `user_message` and `agent_message`."""
+        """Reads the event that replaces `user_message` and `agent_message` in a paginated history."""
         kind, content = item.get("type"), item.get("content")
         if kind == "UserMessage":
             return self._message(line, text_of(content), place, own=False)
         if kind == "AgentMessage" and isinstance(content, list):
             for number, block in enumerate(content):
-                place = self._voice(line, text_of(block), place, "payload", "item", "content", number, "text")
+                place = self._event_text(line, text_of(block), place, "payload", "item", "content", number, "text")
             return place
         lines.count("item_completed", frozenset({"item_completed"}))
         return place
 
     def _count(self, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """A token count: of the answer before it, or in files of 2025 of the items after it."""
+        """Reads a token count: that of the answer before, or in files of 2025 that of the items after."""
         usage, total = usage_of(payload.get("info")), object_of(payload.get("info")).get("total_token_usage")
         if usage is None or (total is not None and total == self.total):
             return place  # Codex repeats the last count when it learns new rate limits, also within an answer
@@ -300,12 +301,12 @@ class _Rollout(ChatReader):
         return place
 
     def _complete(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """The end of a turn: a failure, or the mark that Codex regards the turn as complete."""
-        place = self._overdue(place)
+        """Reads the end of a turn: a failure, or the mark that Codex regards the turn as complete."""
+        place = self._add_awaited(place)
         error, said, last = payload.get("error"), payload.get("last_agent_message"), place.answer
         lost = not isinstance(error, dict) and any(row.is_user_message for row in place.rows())
         if lost and isinstance(said, str) and said:
-            place, lost = self._take_voice(line, said, place), False
+            place, lost = self._add_event_text(line, said, place), False
         elif lost:
             answer = self._answer(line, place)
             answer.take(line)
@@ -323,7 +324,7 @@ class _Rollout(ChatReader):
         return place
 
     def _failure(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """An error: how the answer under way ended, or a request that got no answer."""
+        """Reads an error: how the open answer ended, or a request that got no answer."""
         inner = payload["error"] if isinstance(payload.get("error"), dict) else payload
         text = inner["message"] if isinstance(inner.get("message"), str) else "no message"
         info = inner.get("codex_error_info", inner.get("kind"))
@@ -346,7 +347,7 @@ class _Rollout(ChatReader):
         answer.fail(text, at, status_of(info), kind)
         return TreePlace(answer)
 
-    def _rolled_back(self, turns: int, place: TreePlace) -> TreePlace:
+    def _roll_back(self, turns: int, place: TreePlace) -> TreePlace:
         """Withdraws the last turns: the next rows continue from before them."""
         self.open = None
         if turns < 1 or not self.starts:
@@ -359,7 +360,7 @@ class _Rollout(ChatReader):
     # -- the whole file ----------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        self._overdue(self.last)
+        self._add_awaited(self.last)
         super().settle()
 
 

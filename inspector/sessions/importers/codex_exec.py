@@ -88,7 +88,7 @@ class _Stream(ChatReader):
         return TreePlace(answer)
 
     def _tool(self, line: TranscriptLine, item: dict[str, Any], place: TreePlace, whole: bool) -> TreePlace:
-        """A call where it begins, and its result where it is completed."""
+        """Reads a call when it begins, and its result when it is completed."""
         key, kind = known_text(item.get("id")), item["type"]
         asked, outcome = TOOLS[kind]
         if key is None or key not in self.calls:

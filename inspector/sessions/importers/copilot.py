@@ -88,7 +88,7 @@ class _History(MessageReader):
         return self.read_records(list_pieces(text, "chatMessages"))
 
     def look_ahead(self, data: bytes) -> bool:
-        """The file is written anew with every message."""
+        """Always False, because the file is rewritten with every message."""
         return False
 
 
@@ -210,7 +210,7 @@ def _ends_loop(place: TreePlace) -> bool:
 
 
 def _take_usage(answer: TranscriptAnswer, line: TranscriptLine) -> None:
-    """The counts, the cap and the stop word of a request, in the event that is not stored with a session."""
+    """Reads the counts, the cap and the stop word of a request from the event that is not stored with a session."""
     data, at = object_of(line.value.get("data")), answer.take(line)
     counts = counts_of(data, "inputTokens", "outputTokens", "reasoningTokens", "cacheReadTokens")
     answer.usage = Usage(*counts) if counts[0] is not None else answer.usage

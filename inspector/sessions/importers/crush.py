@@ -44,7 +44,7 @@ FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provi
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
 """Matches the HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write
 it."""
-PASSED = frozenset({"system"})
+NO_EXCHANGE = frozenset({"system"})
 """The roles of messages that hold no part of an exchange."""
 
 
@@ -82,7 +82,7 @@ class _Reader(ChatTableReader):
                 elif kind == "shell_command":
                     self.user(line.number, f"{data.get('command', '')}\n{data.get('output', '')}", own=True)
         else:
-            lines.count(role, PASSED)
+            lines.count(role, NO_EXCHANGE)
 
     def _answer(self, line: TranscriptLine, parts: list[tuple[int, str, dict[str, Any]]]) -> None:
         value = line.value

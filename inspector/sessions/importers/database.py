@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _FILES = ("", "-wal", "-journal")
 """The suffixes of the files that belong to a database in use."""
-_TRIES = 3
+_MOST_COPIES = 3
 """The largest number of copies that are made until the database does not change during one. After that the last copy is
 used."""
 Schema = Mapping[str, frozenset[str]]
@@ -73,7 +73,7 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
 def _copy(path: str, copy: str) -> None:
     """Copies the file and its log; copies them again if the agent has written meanwhile."""
     try:
-        for _ in range(_TRIES):
+        for _ in range(_MOST_COPIES):
             if not os.path.exists(path):
                 raise UnreadableError("no database there")
             before = _state(path)
@@ -149,7 +149,7 @@ _SESSION = frozenset({
 
 
 def rows_of(path: str, created: str, json_columns: frozenset[str]) -> Iterator[UnbuiltRecord]:
-    """The sessions of a database, each with its messages, and the sessions that it started after it."""
+    """The sessions of a database, each with its messages; the sessions that a session started come after it."""
     with snapshot(path) as database:
         sessions = [dict(row) for row in database.execute("SELECT * FROM sessions ORDER BY rowid")]
         for session in in_tree(sessions, "parent_session_id"):
@@ -164,12 +164,12 @@ def rows_of(path: str, created: str, json_columns: frozenset[str]) -> Iterator[U
 
 
 def columns_of(rows: sqlite3.Cursor) -> tuple[str, ...]:
-    """The names of the columns of a query."""
+    """The names of a query's columns."""
     return tuple(column[0] for column in rows.description)
 
 
 def records_of(rows: sqlite3.Cursor, wanted: Iterable[str]) -> Iterator[UnbuiltRecord]:
-    """The rows of a query, each with the columns that are wanted, as far as it has them."""
+    """The rows of a query, each with those of the wanted columns that it has."""
     held = [name.lower() for name in columns_of(rows)]
     names = tuple(name for name in wanted if name in held)
     places = [held.index(name) for name in names]

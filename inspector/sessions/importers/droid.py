@@ -30,7 +30,7 @@ from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 """Matches the text that Droid puts before a message of the user."""
-PASSED = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
+NO_EXCHANGE = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
 """The types of records that hold no part of an exchange."""
 FOLDER = ".factory"
 """The name of Droid's folder."""
@@ -69,7 +69,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _has_blocks(value: dict[str, Any]) -> bool:
-    """Whether it is a message with Anthropic's blocks, which other agents with such rows do not write."""
+    """Whether a value is a message with Anthropic's blocks, which other agents with such rows do not write."""
     content = object_of(value.get("message")).get("content")
     return value.get("type") == "message" and "id" in value and isinstance(content, list) and any(
         object_of(block).get("type") in ("tool_use", "tool_result") for block in content)
@@ -107,7 +107,7 @@ class _Session(ChatReader):
         return found or self.last
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The last place, and that of the row's name; calls of the stream are not named by it."""
+        """Stores the last place, and the place of a message or of the session under its id."""
         self.last = place
         key = line.value.get("id")
         if isinstance(key, str) and line.value.get("type") in ("message", "session_start"):
@@ -137,7 +137,7 @@ class _Session(ChatReader):
             self.parent_id = known_text(value.get("callingSessionId")) or ""
         self.model = known_text(value.get("model")) or self.model
         self.title = known_text(value.get("sessionTitle")) or known_text(value.get("title")) or self.title
-        lines.count(kind, PASSED)
+        lines.count(kind, NO_EXCHANGE)
         return place
 
     def _message(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], nested: bool) -> TreePlace:

@@ -78,7 +78,7 @@ class _Stream(ChatReader):
         return place
 
     def _text(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """The next piece of the text of an answer."""
+        """Reads the next piece of an answer's text."""
         answer = self.stream_answer(line, place, "event")
         text = any_text(line.value.get("content"))
         last = answer.parts[-1] if answer.parts else None
@@ -89,7 +89,7 @@ class _Stream(ChatReader):
         return TreePlace(answer)
 
     def _outcome(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """How the run ended: by itself, or by an error."""
+        """Reads how the run ended: by itself, or by an error."""
         value, stats = line.value, object_of(line.value.get("stats"))
         if len(self.answers) == 1:  # the counts are those of the whole run
             counts = counts_of(stats, "input_tokens", "output_tokens", "reasoning_tokens", "cached")

@@ -82,7 +82,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _is_message(value: dict[str, Any]) -> bool:
-    """Whether it is a message of the JSON lines, whose blocks no other agent names so."""
+    """Whether a value is a message of the JSON lines, whose blocks have names that no other agent uses."""
     if value.get("role") not in ("user", "assistant") or type(value.get("created")) is not int:
         return False
     content = value.get("content")
@@ -113,7 +113,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _export_rows(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
-    """What `goose session export` writes: the session, and its messages."""
+    """The records in the output of `goose session export`: the session, and its messages."""
     session = {name: value.get(name) for name in ("id", "name", "description", "working_dir", "model_config")}
     yield compact_json({TABLE: "sessions", **session})
     yield from elements(data, "conversation")
@@ -209,7 +209,7 @@ class _Reader(ChatTableReader):
     def _call(
         self, answer: TranscriptAnswer, block: dict[str, Any], call: dict[str, Any], at: At, slice_at: Any
     ) -> None:
-        """A call; one that Goose could not read holds its error instead."""
+        """Adds a call. A call that Goose could not read holds an error instead."""
         key = text_or_none(block.get("id"))
         # A call is {"status", "value"}; where serde wrote it, Rust's own {"Ok": …} or {"Err": …}.
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
@@ -242,7 +242,7 @@ def _message(error: Any) -> str:
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
-    """The result of a tool; a failure holds an error."""
+    """The result of a tool, or its error."""
     result = object_of(block.get("toolResult", block.get("tool_result")))
     value = result.get("value", result.get("Ok"))  # as in `_call`: Goose's own form, or serde's
     content = object_of(value).get("content") if isinstance(value, dict) else value

@@ -308,12 +308,12 @@ def _with_body(
         raw.body = text.encode("utf-8", "replace")
     if failure:
         raw.end = TransportEnd.ABORTED
-    elif _kept_less(raw, content, bytes_received):
+    elif _is_shortened(raw, content, bytes_received):
         raw.end = TransportEnd.CUT
     return raw
 
 
-def _kept_less(raw: RawExchange, content: Mapping[str, Any], received: Any) -> bool:
+def _is_shortened(raw: RawExchange, content: Mapping[str, Any], received: Any) -> bool:
     """Whether the recorder states that it kept less of the body than it received."""
     size, length = content.get("size"), traffic.header(raw.headers, "content-length")
     if isinstance(size, int) and size > len(raw.body):

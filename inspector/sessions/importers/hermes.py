@@ -53,7 +53,7 @@ META = "session_meta"
 """The role of the first line in a file of lines, which has the model, its tools and the platform."""
 OWN = frozenset({"finish_reason", "reasoning", "reasoning_details"})
 """Members that only answers have, in a file of lines. Not every answer has a stop word."""
-PASSED = frozenset({"system", META, "session"})
+NO_EXCHANGE = frozenset({"system", META, "session"})
 """The roles of messages that hold no part of an exchange."""
 OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "session_start"}),
            frozenset({"id", "source", "user_id", "model_config"}), frozenset({"session_id", "reason", "request"}))
@@ -158,10 +158,10 @@ class _Reader(ChatTableReader):
         else:
             if role == META:
                 self.open_session(value)
-            lines.count(role, PASSED)
+            lines.count(role, NO_EXCHANGE)
 
     def _failure(self, line: TranscriptLine, error: dict[str, Any]) -> None:
-        """Adds a failed request. A dump without an error was stored before its request was sent."""
+        """Adds a failed request. A dump without an error was stored before the request was sent."""
         if not error:
             self.reading.notices.append("a request of Hermes without its answer: it was stored before it was sent")
             return

@@ -164,7 +164,7 @@ class _Log(DialogueReader):
         return place
 
     def _result(self, number: int, value: dict[str, Any]) -> TreePlace:
-        """A result is both a message and an event of the tool; the first of the two is read."""
+        """Reads a result, which is both a message and an event of the tool; the first of the two is used."""
         key = known_text(value.get("tool_call_id")) or known_text(value.get("id"))
         if key in self.given or value.get("pending") is True:
             return self.here
@@ -194,7 +194,7 @@ class _Log(DialogueReader):
     def _end(
         self, answer: TranscriptAnswer, value: dict[str, Any], choice: dict[str, Any], output: dict[str, Any], at: At
     ) -> None:
-        """The provider's word, else Inspect's, else the error."""
+        """Sets the stop reason: by the provider's word, else by Inspect's, else by the error."""
         answer.word_at = pointer_at(at, "output", "choices", 0, "stop_reason")
         failed = known_text(value.get("error")) or known_text(object_of(value.get("output")).get("error"))
         if failed is not None:
@@ -268,7 +268,7 @@ def _records(sample: dict[str, Any], room: Room) -> Iterator[dict[str, Any]]:
 
 
 def _flat(events: Any) -> list[dict[str, Any]]:
-    """The events, those of subtasks among them."""
+    """The events, including those of subtasks."""
     found: list[dict[str, Any]] = []
     waiting = list(reversed(objects_of(events)))
     while waiting:
@@ -279,7 +279,7 @@ def _flat(events: Any) -> list[dict[str, Any]]:
 
 
 def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Model events, each after the messages that are new in its input, and the events of tools."""
+    """The model events, each after the messages that are new in its input, and the events of tools."""
     before: list[dict[str, Any]] = []
     for event in events:
         kind = event.get("event")
@@ -292,7 +292,7 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
         asked = objects_of(event.get("input")) or [
             # ranges of the pool of messages
             message for each in event.get("input_refs") or () for message in pool[each[0] : each[1]]]
-        same = common_beginning(asked, before, _alike)
+        same = common_beginning(asked, before, _equal_messages)
         yield from (message for message in asked[same:] if message.get("role") in ("user", "tool"))
         before = asked
         call = object_of(event.get("call"))
@@ -303,7 +303,7 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
         }
 
 
-def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _equal_messages(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.get("role") == other.get("role") and one.get("content") == other.get("content")
 
 

@@ -103,7 +103,7 @@ class _State(KimiReader):
         return reading
 
     def look_ahead(self, data: bytes) -> bool:
-        """It has no rows that could be added."""
+        """Always False, because the file is rewritten and has no rows that could be added."""
         return False
 
 
@@ -115,7 +115,7 @@ def title_of(path: str) -> str:
 
 
 def _content(answer: TranscriptAnswer, part: Any, find: Callable[[], str | None]) -> None:
-    """A part of an answer that is no call."""
+    """Adds a part of an answer that is not a call."""
     kind = part.get("type") if isinstance(part, dict) else "part"
     if isinstance(part, dict) and kind == "text":
         answer.parts.append(TextPart(text_of(part.get("text"))))
@@ -257,7 +257,7 @@ class _Session(KimiReader):
         super().settle()
 
     def _step(self, line: TranscriptLine, key: str, place: TreePlace) -> TranscriptAnswer:
-        """The answer of a step, which begins with its first part."""
+        """The answer of a step; the step's first part begins it."""
         if key in self.steps:
             return self.steps[key]
         if self.prompt is not None and self.prompt[1]:
@@ -284,7 +284,8 @@ class _Session(KimiReader):
             _content(answer, part, partial(slice_at, "part"))
 
     def _end(self, answer: TranscriptAnswer, event: dict[str, Any], at: At) -> None:
-        """The three words for the end of a step: the provider's, and the two that Kimi Code makes of it."""
+        """Reads the three words for the end of a step: the provider's word, and the two words that Kimi Code makes of
+        it."""
         # From the provider's own word to the most derived one.
         names = ("rawFinishReason", "providerFinishReason", "finishReason")
         self._take_end(answer, event, at, *((event.get(name), f"/event/{name}") for name in names))

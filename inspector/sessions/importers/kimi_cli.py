@@ -76,7 +76,7 @@ class KimiReader(ChatReader):
     steered = True
 
 
-_NAME = re.compile(r"[\w-]{1,80}")
+_SUBAGENT_ID = re.compile(r"[\w-]{1,80}")
 """Matches the id of a subagent. The id is the name of a folder, so it must not lead out of the session's folder."""
 
 
@@ -126,7 +126,7 @@ class KimiCliSession(KimiReader):
         """The subagents that have files of their own."""
 
     def lane(self, value: dict[str, Any]) -> str:
-        """The agent whose event it is."""
+        """The agent that sent an event."""
         return event_of(value).agent
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -155,7 +155,7 @@ class KimiCliSession(KimiReader):
         if kind in ("ContentPart", "ToolCall"):
             return self._part(line, str(kind), payload, place)
         if kind == "ToolCallPart" and self.sender in self.open and isinstance(payload.get("arguments_part"), str):
-            self._more(self.open[self.sender], line, payload["arguments_part"])
+            self._append_arguments(self.open[self.sender], line, payload["arguments_part"])
             return place
         if kind == "StatusUpdate" and isinstance(payload.get("token_usage"), dict):
             answer = self._answer(line, place)
@@ -172,9 +172,9 @@ class KimiCliSession(KimiReader):
         return place
 
     def _has_file(self, agent: str) -> bool:
-        """Whether a file beside this one holds what a subagent did."""
+        """Whether a subagent has a file of its own beside this one."""
         beside = os.path.join(os.path.dirname(self.path), "subagents", agent, "wire.jsonl")
-        if _NAME.fullmatch(agent) is None:
+        if _SUBAGENT_ID.fullmatch(agent) is None:
             return False
         try:
             bounds.check_bounds(beside)
@@ -194,7 +194,7 @@ class KimiCliSession(KimiReader):
             self.open[self.sender] = self.add(answer)
         return self.open[self.sender]
 
-    def _more(self, answer: TranscriptAnswer, line: TranscriptLine, text: str) -> None:
+    def _append_arguments(self, answer: TranscriptAnswer, line: TranscriptLine, text: str) -> None:
         """Appends a piece of arguments to the last call; `--print` mode writes them as they stream."""
         last = answer.parts[-1] if answer.parts else None
         if type(last) is ToolCall:
@@ -225,7 +225,7 @@ class KimiCliSession(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def summarise(self) -> None:
-        """Also says which session the file belongs to."""
+        """Also describes the file's session: its title, its id and its parent."""
         super().summarise()
         folder = os.path.dirname(self.path)
         session = folder.rpartition("/subagents/")[0]
@@ -247,5 +247,5 @@ class KimiHistory(MessageReader):
     steered = True
 
     def own(self, text: str) -> bool:
-        """Whether it is a mark or a reminder, which the CLI puts into the history as the user's."""
+        """Whether a text is a mark or a reminder, which the CLI puts into the history in the user's name."""
         return text.startswith(("<system>", "<system-reminder>"))

@@ -51,9 +51,9 @@ def name_of(head: bytes) -> str | None:
 # -- The message about a file that no importer accepts --------------------------------------------------------------
 # The message describes the file, the formats that were tried, and what each of them expects.
 
-_KEYS = 6
+_MOST_KEYS = 6
 """The largest number of keys or tables that a message names."""
-_TRIED = 5
+_MOST_FORMATS = 5
 """The largest number of formats that a message names."""
 _LAST = ("known", "pairs", "body")
 """The last importers, which accept any remaining file. A message does not name them as candidates."""
@@ -75,8 +75,8 @@ def _formats_with_mark(data: bytes) -> list[FileFormat]:
 
 def _expectations(formats: list[FileFormat]) -> str:
     """The formats and what each expects; of many, the first."""
-    named = "; ".join(f"{row.title} (expects {row.expects})" for row in formats[:_TRIED])
-    return named + (f"; {len(formats) - _TRIED} more" if len(formats) > _TRIED else "")
+    named = "; ".join(f"{row.title} (expects {row.expects})" for row in formats[:_MOST_FORMATS])
+    return named + (f"; {len(formats) - _MOST_FORMATS} more" if len(formats) > _MOST_FORMATS else "")
 
 
 def _kind(head: bytes, path: str) -> str:
@@ -101,8 +101,8 @@ def _shape(value: Any) -> str:
 
 
 def _list_names(names: list[Any]) -> str:
-    shown = ", ".join(redact.text(str(name)[:40]).replace("\n", " ") for name in names[:_KEYS])
-    return f"{shown} …" if len(names) > _KEYS else shown
+    shown = ", ".join(redact.text(str(name)[:40]).replace("\n", " ") for name in names[:_MOST_KEYS])
+    return f"{shown} …" if len(names) > _MOST_KEYS else shown
 
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -124,7 +124,7 @@ def _no_format(data: bytes) -> str:
     except UnicodeDecodeError as why:
         # The last bytes of a head may be the beginning of a character.
         if why.start < len(head) - 4 or len(data) == len(head):
-            kind = "binary data" if b"\0" in head or _rare(head) else "invalid UTF-8"
+            kind = "binary data" if b"\0" in head or _is_binary(head) else "invalid UTF-8"
             return f"{kind} at byte {why.start}: {EXPECTED}"
     if b"\0" in head:
         return f"binary data at byte {head.index(0)}: {EXPECTED}"
@@ -134,7 +134,7 @@ def _no_format(data: bytes) -> str:
     return f"text of no session format (line 1): {EXPECTED}"
 
 
-def _rare(head: bytes) -> bool:
+def _is_binary(head: bytes) -> bool:
     """Whether more than a quarter of the first bytes are control characters or not ASCII."""
     odd = sum(1 for byte in head[:1024] if byte < 9 or 13 < byte < 32 or byte > 126)
     return odd * 4 > len(head[:1024])

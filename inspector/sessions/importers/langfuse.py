@@ -34,7 +34,7 @@ FIELDS: Fields = {
 }
 LISTS = ("messages", "contents", "prompt", "input")
 """The members of an input that may hold its messages; they differ between instrumentations."""
-_DEEP = 4
+_MOST_LEVELS = 4
 """The largest number of levels of JSON within JSON text that are parsed."""
 
 
@@ -58,8 +58,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Trace(path, options)
     pieces = list(_observations(data))
     reader.title = _title(data)
-    reader.inner = _inner(pieces)
-    pieces.sort(key=_began)  # exports list the newest first
+    reader.inner = _nested_generations(pieces)
+    pieces.sort(key=_start_of)  # exports list the newest first
     return reader.read_records(pieces)
 
 
@@ -76,12 +76,12 @@ def _observations(data: bytes) -> Iterator[Piece]:
         yield number, line, False
 
 
-def _began(piece: Piece) -> tuple[str, int]:
+def _start_of(piece: Piece) -> tuple[str, int]:
     began = object_in(piece[1]).get("startTime")
     return began if isinstance(began, str) else "", piece[0]
 
 
-def _inner(pieces: list[Piece]) -> frozenset[str]:
+def _nested_generations(pieces: list[Piece]) -> frozenset[str]:
     """The generations inside another generation: two instrumentations recorded the same answer."""
     kinds = {value["id"]: value for value in map(object_in, (piece for _, piece, _ in pieces))
              if isinstance(value.get("id"), str)}
@@ -97,7 +97,7 @@ def _title(data: bytes) -> str:
 
 def parse_nested(value: Any) -> Any:
     """A value, parsed once more if an instrumentation stored it as JSON text in JSON."""
-    for _ in range(_DEEP):
+    for _ in range(_MOST_LEVELS):
         if not isinstance(value, str) or value[:1] not in ("{", "[", '"'):
             break
         try:
@@ -190,7 +190,7 @@ class _Trace(ChatReader):
         if value.get("type") != "GENERATION":
             kind = value.get("type")
             lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.isupper() else frozenset())
-            self._around(line)
+            self._note_observation(line)
             return place
         if value.get("id") in self.inner:
             self.remarks["tell of an answer that another one around them tells of"] += 1
@@ -208,7 +208,7 @@ class _Trace(ChatReader):
             answer.fail(known_text(value.get("statusMessage")) or "no message", at)
         return TreePlace(answer)
 
-    def _around(self, line: TranscriptLine) -> None:
+    def _note_observation(self, line: TranscriptLine) -> None:
         """Stores the part of an observation that belongs to answers: the run of a tool, or LangChain's stop words."""
         if line.value.get("type") == "TOOL":
             run = _run_of(line)
@@ -230,19 +230,19 @@ class _Trace(ChatReader):
             # an object that is no message shows nothing that was said after an answer
             if text and (place.answer is None or isinstance(value, str) or isinstance(listed, str)):
                 place = self.say(line, place, text, own=place.answer is not None)
-            return self._ran(line, place)
+            return self._add_tool_results(line, place)
         for message in map(message_of, objects_of(self._new_messages(listed))):
             if message.role == "tool" and message.calls:
                 continue  # some instrumentations write the call itself with this role
             results = message.results
-            if not results and _waiting(place, message.role):  # LangChain's handler: the role is the tool's name
+            if not results and _first_open_call(place, message.role):  # LangChain: the role is the tool's name
                 results = (ToolResultPart(None, message.role, message.text),)
             for part in results:
-                key = part.call_id or _waiting(place, part.name) or _waiting(place)
+                key = part.call_id or _first_open_call(place, part.name) or _first_open_call(place)
                 place = self.say(line, place, "", (part._replace(call_id=key),))
             if message.role == "user" and message.text:
                 place = self.say(line, place, message.text, own=bool(message.results))
-        return self._ran(line, place)
+        return self._add_tool_results(line, place)
 
     def _new_messages(self, listed: list[Any]) -> list[Any]:
         """The messages of an input that the input before did not have. Most inputs repeat the history."""
@@ -252,8 +252,8 @@ class _Trace(ChatReader):
             return listed[len(before) :]
         return listed[common_beginning(before, listed, eq) :]
 
-    def _ran(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """The results of an answer's calls from the observations of tools, where no input has them."""
+    def _add_tool_results(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """Adds the results of an answer's calls from the observations of tools, if no input has them."""
         if place.answer is None or place.since is not None:
             return place
         results = self._results(place.answer)
@@ -320,7 +320,7 @@ def _same_role(one: Any, other: Any) -> bool:
     return object_of(one).get("role") == object_of(other).get("role")
 
 
-def _waiting(place: TreePlace, name: str | None = None) -> str | None:
+def _first_open_call(place: TreePlace, name: str | None = None) -> str | None:
     """The id of the first call above a place (of one tool, if its name is given) that has no result so far. Some
     instrumentations leave out the ids of results."""
     if place.answer is None:

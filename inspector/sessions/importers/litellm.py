@@ -37,7 +37,7 @@ FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises a payload with its kind of call and the parameters or LiteLLM's own id."""
+    """Recognises a payload with the type of its call and the parameters or LiteLLM's own id."""
     first = first_look(head).first
     first = first[0] if isinstance(first, list) and first else first
     if not isinstance(first, dict) or "call_type" not in first:

@@ -30,7 +30,7 @@ APIS: Mapping[str, str] = {
     "amazon-bedrock": "bedrock_converse",
 }
 """Beginning of a provider's name -> the wire format that the AI SDK uses for the provider."""
-PASSED = frozenset({
+NO_EXCHANGE = frozenset({
     "session", "step-start", "snapshot", "patch", "file", "agent", "agent-switched", "model-switched",
     "location-switched",
 })
@@ -133,7 +133,7 @@ class _Reader(DialogueReader):
             self._second(line, lines)
         else:
             self._session(value)
-            lines.count("session" if kind is None else kind, PASSED)
+            lines.count("session" if kind is None else kind, NO_EXCHANGE)
         return self.here
 
     def _session(self, value: dict[str, Any]) -> None:
@@ -189,10 +189,10 @@ class _Reader(DialogueReader):
             if self.message is None:
                 self.alone.append("a mark that the history was compacted")
         else:
-            lines.count(line.value.get("type"), PASSED)
+            lines.count(line.value.get("type"), NO_EXCHANGE)
 
     def _user_part(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """A part of a message of the user."""
+        """Reads a part of a message of the user."""
         value = line.value
         kind = value.get("type")
         if kind == "text" and isinstance(value.get("text"), str):
@@ -247,7 +247,7 @@ class _Reader(DialogueReader):
         return answer
 
     def _error_answer(self, line: TranscriptLine, error: Any) -> TranscriptAnswer:
-        """An answer that is only an error."""
+        """Adds an answer that is only an error."""
         answer = self._begin(line)
         end_by_error(answer, object_of(error), answer.take(line))
         self._end_step()
@@ -304,7 +304,7 @@ class _Reader(DialogueReader):
     # -- the second version ------------------------------------------------------------------------------------------
 
     def _second(self, line: TranscriptLine, lines: TranscriptRows) -> None:
-        """A record of `session_message`: a message with its content, or a mark."""
+        """Reads a record of `session_message`: a message with its content, or a mark."""
         value, number = line.value, line.number
         kind = value.get("type")
         if kind == "user":
@@ -321,7 +321,7 @@ class _Reader(DialogueReader):
         elif kind == "compaction":
             self.compacted = f"{self.unit} {number}: the history was compacted before this answer"
         else:
-            lines.count(kind, PASSED)
+            lines.count(kind, NO_EXCHANGE)
 
     def _assistant(self, line: TranscriptLine) -> None:
         value = line.value
@@ -349,7 +349,7 @@ class _Reader(DialogueReader):
         super().settle()
 
     def summarise(self) -> None:
-        """Also the content of a file without an answer."""
+        """Also reports the content of a file without an answer."""
         super().summarise()
         if not self.answers:
             named = [f"a session{f': {title}' if title else ''}" for title in self.titles.values()]

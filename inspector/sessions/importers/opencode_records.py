@@ -46,7 +46,8 @@ def is_database(schema: Schema) -> bool:
 
 
 def rows_of(path: str, schema: Schema) -> Iterator[bytes | UnbuiltRecord]:
-    """The sessions of a database, each with its messages and their parts, and the sessions that it started after it."""
+    """The sessions of a database, each with its messages and their parts; the sessions that a session started come
+    after it."""
     with snapshot(path) as database:
         every = sorted(map(dict, database.execute("SELECT * FROM session")), key=in_order)
         for row in in_tree(every, "parent_id"):
@@ -141,7 +142,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
 
 
 def _flat(path: str) -> dict[str, list[bytes]]:
-    """Message -> its parts, for the first releases, which had all parts in one folder."""
+    """Id of a message -> its parts, for the first releases, which had all parts in one folder."""
     found: dict[str, list[bytes]] = {}
     for piece in _files(path, PARTS):
         found.setdefault(str(object_in(piece).get("messageID")), []).append(piece)

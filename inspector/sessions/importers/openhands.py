@@ -22,7 +22,7 @@ from inspector.sessions.importers.openhands_events import (
     COMMANDS,
     ENDED,
     LISTS,
-    PASSED,
+    NO_EXCHANGE,
     is_bare,
     is_event,
     is_pair,
@@ -68,7 +68,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _sniff_run(value: dict[str, Any]) -> int:
-    """How sure it is that an object holds the events of a run."""
+    """The certainty that an object holds the events of a run."""
     held = next((each for each in map(value.get, LISTS) if isinstance(each, list)), None)
     if held and (is_event(held[0]) or is_pair(held[0])):
         return 100
@@ -112,7 +112,7 @@ def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
 
 
 def _events(data: bytes, name: str) -> Iterator[Piece]:
-    """The events of a run, of pairs each by itself."""
+    """The events of a run; a pair gives its two events."""
     number = 0
     for _, piece, last in list_pieces(data, name):
         for _, event, cut in list_pieces(piece) if piece[:1] == b"[" else ((0, piece, last),):
@@ -222,8 +222,8 @@ class _Events(ChatReader):
         meta = object_of(value.get("tool_call_metadata"))
         if isinstance(value.get("observation"), str):
             return self._observation(line, lines, place, meta)
-        if not isinstance(kind, str) or kind in PASSED:
-            lines.count(kind, PASSED)
+        if not isinstance(kind, str) or kind in NO_EXCHANGE:
+            lines.count(kind, NO_EXCHANGE)
             return place
         self.failure = ""
         if source == "user" or (source != "agent" and kind == "message"):
@@ -236,7 +236,7 @@ class _Events(ChatReader):
     # -- version 0 ---------------------------------------------------------------------------------------------------
 
     def _action(self, line: TranscriptLine, place: TreePlace, meta: dict[str, Any], kind: str) -> TreePlace:
-        """Reads an action of the agent: a call of the answer that it contains, or an answer of its own."""
+        """Reads an action of the agent: a call of the answer that the action contains, or an answer of its own."""
         value, key = line.value, known_text(meta.get("tool_call_id"))
         given = object_of(meta.get("model_response"))
         if type(value.get("id")) is int:
@@ -264,7 +264,7 @@ class _Events(ChatReader):
         return TreePlace(answer)
 
     def _plain(self, answer: TranscriptAnswer, line: TranscriptLine, meta: dict[str, Any], kind: str, at: At) -> None:
-        """An action whose answer was not recorded: its thought and its arguments, as OpenHands understood them."""
+        """Reads an action whose answer was not recorded: its thought and its arguments, as OpenHands parsed them."""
         bare = is_bare(line.value)
         args, number = object_of(line.value if bare else line.value.get("args")), line.value.get("id")
         thought = known_text(args.get("thought"))
@@ -293,8 +293,8 @@ class _Events(ChatReader):
                 self.failure = f"the agent failed: {why or 'no reason given'}"
                 self.reading.skipped.append(Skipped(line.number - 1, self.failure))
                 return place
-        if kind in PASSED:
-            lines.count(kind, PASSED)
+        if kind in NO_EXCHANGE:
+            lines.count(kind, NO_EXCHANGE)
             return place
         cause = value.get("cause")
         key = known_text(meta.get("tool_call_id")) or (self.calls.get(cause) if type(cause) is int else None)
@@ -335,11 +335,11 @@ class _Events(ChatReader):
             self.failure = f"the conversation failed: {why[:200]}"
             self.reading.skipped.append(Skipped(line.number - 1, self.failure))
             return place
-        lines.count(kind, PASSED)
+        lines.count(kind, NO_EXCHANGE)
         return place
 
     def _sdk_answer(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any]) -> TreePlace:
-        """A message of the model, or one of the calls of an answer."""
+        """Reads a message of the model, or one of the calls of an answer."""
         value = line.value
         name = known_text(value.get("llm_response_id"))
         answer = self.open.get(name) if name is not None else None

@@ -11,7 +11,7 @@ from loop_core.values import Usage
 
 LISTS = ("history", "trajectory", "events")
 """The members of an object that may hold the events."""
-PASSED = frozenset({
+NO_EXCHANGE = frozenset({
     "system", "recall", "change_agent_state", "agent_state_changed", "condensation", "condensation_request", "null",
     "initialize", "loop_recovery", "SystemPromptEvent", "SystemPromptUpdateEvent", "Condensation",
     "CondensationRequest", "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent",

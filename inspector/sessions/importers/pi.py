@@ -89,7 +89,7 @@ def _error(message: str) -> ProviderError:
 
 
 def usage_of(usage: Any, api: str) -> Usage | None:
-    """Token counts in pi's names; its input is without what was cached, unless the total shows that it is within."""
+    """Token counts in pi's names. The input leaves out cached tokens, unless the total shows that it includes them."""
     if not isinstance(usage, dict):
         return None
     given, made, cached, written, total = (count if type(count) is int else None for count in map(
@@ -138,7 +138,7 @@ APIS: Mapping[str, str] = {
 """pi's name of a wire format -> the wire format."""
 ASSUMED = "openai_chat"
 """The wire format of a message that names none; no fact of the transcript depends on it."""
-PASSED = frozenset({
+NO_EXCHANGE = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
     "branch_summary",
 })
@@ -193,7 +193,7 @@ class _Session(TranscriptReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         if line.value.get("type") in ("message", "custom_message"):
             return self._message(line, line.value, place)
-        lines.count(line.value.get("type"), PASSED)
+        lines.count(line.value.get("type"), NO_EXCHANGE)
         if line.value.get("type") == "session":
             self.header, self.fork = line.value.get("id"), line.value.get("parentSession")
         self._other(line, line.value)
@@ -213,7 +213,7 @@ class _Session(TranscriptReader):
         super().settle()
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the entry that it names as its parent."""
+        """The place of the entry that an entry names as its parent."""
         if "parentId" not in value:
             return self.last  # version 1: each entry follows the one before
         parent = value["parentId"]

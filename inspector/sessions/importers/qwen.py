@@ -77,14 +77,14 @@ class _Transcript(ChatReader):
         return lines
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the row that it names as its parent; rows that name none follow each other."""
+        """The place of the row that a row names as its parent; rows that name none follow each other."""
         if "parentUuid" not in value:
             return self.last
         parent = value.get("parentUuid")
         return (self.parent(parent) if isinstance(parent, str) else None) or TreePlace(None)
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """The place of a row by its name; of a row in pieces, that of the last."""
+        """Stores the place after a row under the row's id; for a row in pieces, the place after the last piece."""
         self.last = place
         key = line.value.get("uuid")
         if isinstance(key, str):

@@ -111,7 +111,7 @@ def number_records(pieces: Iterable[_Record], cut: bool = False) -> Iterator[tup
 
 
 def in_order(row: dict[str, Any]) -> tuple[float, float, str]:
-    """Rows in the order of their numbers, else of their times, else of their ids; columns differ by version."""
+    """The sort key of a row: its number, its time and its id, as far as it has them; columns differ by version."""
     numbers = (row.get(name) for name in ("seq", "time_created"))
     first, second = (float(at) if isinstance(at, (int, float)) else 0.0 for at in numbers)
     return first, second, str(row.get("id"))
@@ -211,7 +211,7 @@ def object_lines(data: bytes) -> list[bytes]:
 
 
 def object_in(text: str | bytes) -> dict[str, Any]:
-    """The object that a JSON text is; an empty one if it is anything else."""
+    """The object in a JSON text; an empty object if the text is anything else."""
     try:
         value = traffic.loads(text)
     except ValueError:
@@ -221,7 +221,7 @@ def object_in(text: str | bytes) -> dict[str, Any]:
 
 def object_beside(path: str, name: str) -> dict[str, Any]:
     """The object in another file, given its path relative to the folder of `path`, with credentials masked; an empty
-    one if there is none."""
+    object if there is none."""
     data = sibling(path, name)
     return {} if data is None else object_in(redact.body(data))
 

@@ -134,7 +134,7 @@ class _Reader(DialogueReader):
         """The answers after which the agent asked whether the task is done."""
 
     def read_task(self, rows: list[bytes], screen: bytes | None) -> FileReading:
-        """The messages, each answer with its request where the screen's rows have it."""
+        """Reads the messages, each answer with its request if the screen's rows have it."""
         self.models = models_of(sibling(self.path, "task_metadata.json"))
         merged, unmatched = with_requests(rows, requests_of(screen))
         if unmatched:
@@ -184,7 +184,8 @@ class _Reader(DialogueReader):
             self.user(line.number, said, own=OWN.match(said) is not None and not TYPED.search(said))
 
     def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
-        """The results that stand as text, each of the first call with its name that has none; else of the only call."""
+        """The results in the form of text. Each belongs to the first call with the result's tool name and no result so
+        far, else to the only call."""
         answer = self.here.answer
         waiting = [call for call in answer.calls if call.id not in answer.results] if answer is not None else []
         for block in blocks_of(content):

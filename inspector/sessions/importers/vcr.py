@@ -38,7 +38,7 @@ _BINARY = ("tag:yaml.org,2002:binary", "!binary")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,300})(?P<rest>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]{1,3})?")
 """Matches a JSON number, including the spellings of YAML writers."""
 _PARSED = "parsed_body"
-_ANEW = "bodies were stored as values (parsed_body): their JSON was written anew, with other bytes"
+_REWRITTEN = "bodies were stored as values (parsed_body): their JSON was written anew, with other bytes"
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Matches the control characters that YAML does not allow unescaped."""
 _DEPTH = 100
@@ -60,8 +60,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
             reading.skipped.append(Skipped(entry, "an interaction without a request and a response"))
             continue
         try:
-            if any(_PARSED in side for side in value.values()) and _ANEW not in reading.notices:
-                reading.notices.append(_ANEW)
+            if any(_PARSED in side for side in value.values()) and _REWRITTEN not in reading.notices:
+                reading.notices.append(_REWRITTEN)
             raw = _raw(entry, value, room, seen)
         except ODD as why:
             raw = f"an interaction that {unusable(why)}"
@@ -75,7 +75,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _interactions(data: bytes, reading: FileReading) -> list[Any]:
-    """The interactions, of a damaged file as far as they go."""
+    """The interactions; of a damaged file those before the damage."""
     # PyYAML rejects the whole document for one such character, which bodies stored as text contain.
     text = _CONTROL.sub("\ufffd", data.decode("utf-8", "replace").removeprefix("\ufeff"))
     value, line = parse_document(text)

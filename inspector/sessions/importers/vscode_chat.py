@@ -97,7 +97,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _fold(data: bytes, reader: _Chat) -> dict[str, Any]:
-    """The chat that the operations make."""
+    """The chat that results from the operations."""
     root: dict[str, Any] = {}
     done = lost = 0
     unknown: Counter[str] = Counter()
@@ -124,7 +124,7 @@ def _fold(data: bytes, reader: _Chat) -> dict[str, Any]:
 
 
 def _apply(root: dict[str, Any], operation: dict[str, Any]) -> None:
-    """One operation: its value is set, removed, or appended at a path, after the first `i` elements."""
+    """Applies one operation: a value is set or removed at a path, or appended after the first `i` elements."""
     *above, last = operation["k"]
     kind, place = operation.get("kind", _SET), root
     for step in above:

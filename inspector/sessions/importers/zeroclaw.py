@@ -140,5 +140,5 @@ class _Reader(DialogueReader):
 
 
 def _write_json(value: Any, *path: str | int) -> str | None:
-    """Arguments that are not a string as JSON: they are inside a text, so their bytes cannot be quoted."""
+    """Arguments that are not a string, as JSON. They are inside a text, so their bytes cannot be quoted."""
     return None if value is None else compact_json(value).decode()

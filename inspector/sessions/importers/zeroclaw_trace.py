@@ -58,7 +58,7 @@ class _Trace(ChatReader):
         """The ids of the turns that have begun."""
 
     def lane(self, value: dict[str, Any]) -> str:
-        """The session of an event, else its turn."""
+        """The session of an event, else the event's turn."""
         return first_text(object_of(value.get("zeroclaw")).get("session_key"), _turn_id(value, _facts(value)))
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:

@@ -19,7 +19,7 @@ from loop_core.wire import wire
 from loop_core.wire.base import Decoder
 from loop_core.wire.reads import FactRow, FactValue, find
 
-_TRIES = 64
+_MOST_BEGINNINGS = 64
 """The largest number of beginnings that are tried for a text, since a hostile body may have very many."""
 
 
@@ -51,13 +51,13 @@ class FactText(NamedTuple):
 class Supply:
     """The pieces of one kind of fact, in the order of the bytes."""
 
-    __slots__ = ("_all", "_groups", "_left", "_tries")
+    __slots__ = ("_all", "_beginnings_left", "_groups", "_unused_groups")
 
     def __init__(self) -> None:
         self._all: list[TextPiece] = []
         self._groups: dict[tuple[Any, ...], _Group] = {}
-        self._left: dict[tuple[Any, ...], _Group] = {}  # the groups with unused pieces
-        self._tries = _TRIES
+        self._unused_groups: dict[tuple[Any, ...], _Group] = {}  # the groups with unused pieces
+        self._beginnings_left = _MOST_BEGINNINGS
 
     def __iter__(self) -> Iterator[TextPiece]:
         return iter(self._all)
@@ -67,7 +67,7 @@ class Supply:
         self._all.append(piece)
         key = piece.group if piece.string else (*piece.group, piece.start)
         if key not in self._groups:
-            self._groups[key] = self._left[key] = _Group()
+            self._groups[key] = self._unused_groups[key] = _Group()
         self._groups[key].pieces.append(piece)
 
     def take(self, fact: FactText) -> list[TextPiece]:
@@ -75,15 +75,15 @@ class Supply:
         found: list[TextPiece] = []
         empty = []
         # Groups first: nearly always a text is all pieces of one choice, block or item, in a row.
-        for key, group in self._left.items():
+        for key, group in self._unused_groups.items():
             if group.used_up:
                 empty.append(key)
             elif found := group.run(fact):
                 break
         for key in empty:
-            del self._left[key]
-        if not found and self._tries:
-            self._tries -= 1
+            del self._unused_groups[key]
+        if not found and self._beginnings_left:
+            self._beginnings_left -= 1
             found = _pick(self._all, fact, gaps=True) or (_beginning(self._all, fact) if fact.cut else [])
         for piece in found:
             piece.used = True
@@ -130,7 +130,7 @@ class _Group:
     def run(self, fact: FactText) -> list[TextPiece]:
         """Unused pieces in a row that make the text."""
         pieces = self.pieces
-        tries = _TRIES
+        tries = _MOST_BEGINNINGS
         for first in range(self.head, len(pieces)):
             piece = pieces[first]
             fits = fact.text.startswith(piece.text) if piece.text else not fact.text

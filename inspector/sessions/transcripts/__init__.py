@@ -29,7 +29,7 @@ from loop_core.wire.json_values import byte_span
 from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_named
 
 _BOM = b"\xef\xbb\xbf"
-_NAMED = 5
+_MOST_NAMED = 5
 """The largest number of damaged lines that a notice names."""
 _PIECE = 1 << 17
 """The number of bytes of a file of lines that are read and searched at once. With 1 MB a large file would take 2 MB
@@ -145,9 +145,9 @@ class TranscriptRows:
     def report(self, reading: FileReading) -> None:
         """Adds notices about everything that is not part of an exchange."""
         notices = reading.notices
-        notices += self._damaged[:_NAMED]
-        if len(self._damaged) > _NAMED:
-            notices.append(f"{len(self._damaged) - _NAMED:,} more damaged lines were passed over")
+        notices += self._damaged[:_MOST_NAMED]
+        if len(self._damaged) > _MOST_NAMED:
+            notices.append(f"{len(self._damaged) - _MOST_NAMED:,} more damaged lines were passed over")
         if self._odd:
             notices.append(f"{self.unit}s that are not JSON objects were passed over: {self._odd:,}")
         if self.unknown:

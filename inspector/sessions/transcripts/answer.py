@@ -249,7 +249,7 @@ class TranscriptAnswer:
         )
 
     def _content(self) -> bytes | StoredBody:
-        """Its body. The rows of a file are all in memory, or all stay in the file."""
+        """The body of the answer. The rows of a file are all in memory, or all stay in the file."""
         places = [row for row in self.rows if isinstance(row, RowPlace)]
         return stored_body(places) if places else b"\n".join([row_bytes(row) for row in self.rows])
 

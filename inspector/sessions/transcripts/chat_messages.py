@@ -204,7 +204,7 @@ class ChatReader(TranscriptReader):
         super().settle()
 
     def summarise(self) -> None:
-        """Also the session's title and, where `words` does not speak for all, the number of missing stop words."""
+        """Also stores the session's title and, if `words` is empty, reports the number of missing stop words."""
         super().summarise()
         wordless = sum(answer.word is None and answer.error is None and not is_recorders(answer.stop)
                        for answer in self.answers)
@@ -230,7 +230,7 @@ class MessageReader(ChatReader):
         return False
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """A message of the model, of a tool or of the user."""
+        """Reads a message of the model, of a tool or of the user."""
         value, role = line.value, line.value.get("role")
         text = text_of(value.get("content"))
         if role == "assistant":

@@ -107,7 +107,7 @@ class DialogueReader(TranscriptReader):
         return BELOW.join(reversed(names))
 
     def summarise(self) -> None:
-        """Also notes its sessions."""
+        """Also describes the file's only session, or reports the number of its sessions."""
         super().summarise()
         if len(self.titles) == 1:
             key, title = next(iter(self.titles.items()))

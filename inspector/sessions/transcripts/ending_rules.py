@@ -86,7 +86,7 @@ def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def tokens_at_cap(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """Its output tokens equal a cap that the file states, or Claude's default cap."""
+    """The output tokens of the answer equal a cap that the file states, or a default cap of Claude."""
     # Exactly a cap: a model that happens to stop there is far less likely than a cut.
     used = answer.usage.output_tokens if answer.usage else None
     defaults = KNOWN_CAPS if answer.api == CLAUDE else frozenset()
@@ -206,7 +206,7 @@ def without_lost_call(answer: TranscriptAnswer) -> StopReason | None:
 
 
 def unanswered_calls(answer: TranscriptAnswer) -> int:
-    """How many calls of a whole answer have no result, although the session went on and nobody stopped it."""
+    """The number of calls of a whole answer without a result, although the session continued and nobody stopped it."""
     went_on = answer.next or any(row.is_user_message for row in answer.after)
     whole = answer.stop is not None and (answer.stop.normalized in FINISHED or answer.unseen)
     if not went_on or not whole or any(row.mark in ("interrupted", "stopped") for row in answer.after):
@@ -259,7 +259,7 @@ def _last_row(answer: TranscriptAnswer) -> tuple[int, int]:
 
 TASKS = frozenset({"Task", "Agent", "TaskOutput", "AgentOutputTool"})
 """The tools of Claude Code whose result is the text of a subagent."""
-_TELLING = 40
+_IDENTIFYING = 40
 """The number of characters without white space from which an answer may be quoted anywhere in a result. A shorter
 answer must be the whole result, or all of the result before `BEHIND`."""
 BEHIND = ("agentid:", "<usage>")
@@ -310,7 +310,7 @@ def _notices(exchanges: Sequence[Exchange]) -> Iterator[tuple[str, str]]:
 
 
 def _quotes(result: str, text: str) -> bool:
-    if len(text) >= _TELLING:
+    if len(text) >= _IDENTIFYING:
         return text in result
     return result == text or (result.startswith(text) and result[len(text) :].startswith(BEHIND))
 
