@@ -244,7 +244,8 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
 
 
 class Way(NamedTuple):
-    """How a turn is sent live, by default as recorded; `variable` is that of the key."""
+    """The way in which a turn is sent live, by default as recorded. `variable` is the environment variable with the
+    key."""
 
     base: str
     model: str | None
