@@ -24,7 +24,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.report.lines.spans import count_of
-from inspector.report.run_answers import cut_again, fidelity_of, used_responses
+from inspector.report.run_answers import fidelity_of, recut_responses, used_responses
 from inspector.report.verdict import identifier
 from inspector.sessions import open_paths, redact
 from inspector.sessions.credential_values import REDACTED
@@ -265,7 +265,7 @@ def session_responses(view: View, turns: Sequence[TurnFacts]) -> list[ResponseFa
     Raises:
         CallerError: some are in no file, because a simulation made them.
     """
-    lost = next((turn for turn in turns if cut_again(view, turn)), None)
+    lost = next((turn for turn in turns if recut_responses(view, turn)), None)
     if lost is not None:
         number = view.number(lost)
         raise CallerError(f"turn {number} has SIMULATED answers, which were never sent; md and json show them")

@@ -18,7 +18,7 @@ from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
-from inspector.report.run_answers import branch_files, cut_again, fidelity_of, settings_words
+from inspector.report.run_answers import branch_files, fidelity_of, recut_responses, settings_words
 from inspector.report.times_and_costs import cost_text, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.sessions import redact
 from inspector.sessions.thread import response_number
@@ -109,13 +109,14 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     told = [took_phrase(times) if times is not None else "", f"cost {cost_text(cost, view.prices)}" if cost else ""]
     if any(told):
         yield Paragraph("; ".join(each for each in told if each))
-    answers = [*cut_again(view, turn), *(view.responses[index] for index in turn.responses)]
+    answers = [*recut_responses(view, turn), *(view.responses[index] for index in turn.responses)]
     yield TableBlock(
         ("response", "raw", "mapped", "effective", "tokens out", "evidence", "then", "the recorded agent"),
         tuple(_response(facts) for facts in answers))
     timed = [(index, time_phrases(view.responses[index].exchange)) for index in turn.responses]
-    if any(phrases for _, phrases in timed):
-        yield Items(tuple(f"response {response_number(index)}: {', '.join(phrases)}" for index, phrases in timed if phrases))
+    times = tuple(f"response {response_number(index)}: {', '.join(phrases)}" for index, phrases in timed if phrases)
+    if times:
+        yield Items(times)
     for facts in answers:
         yield from _calls(facts, ran_calls(turn.findings, facts.index))
     yield from _deciding_bytes(view, turn)

@@ -29,7 +29,7 @@ from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, ToolCall, ToolResultPart
 
 CallKey = tuple[str, str]
-"""A call's name, and its arguments in one spelling."""
+"""The name of a call, and its arguments in a normalized spelling, by which equal calls are recognised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TurnResults:
 
     results: Mapping[CallKey, Sequence[ToolResultPart]]
     toolbox: Toolbox | None = None
-    """Tools that the operator gave: a call of one of them is run."""
+    """The tools that the operator gave, which are run for their calls; None: there are none."""
     first_messages: int = 0
     """The number of messages with which the turn began. Calls answered in them belong to earlier turns."""
 
@@ -77,7 +77,7 @@ class TurnResults:
         parts = self.results.get(asked, ())
         number = uses[asked]
         uses[asked] += 1
-        if number >= len(parts):  # asked more often than recorded: in a turn that runs again no answer is invented
+        if number >= len(parts):  # repeated more often than recorded: a repeated turn invents no result
             return None
         said = parts[number]
         return ToolResultPart(call.id, call.name, said.text, said.is_error, said.json)
@@ -99,7 +99,7 @@ def recorded_results(exchanges: Iterable[Exchange], message_count: int) -> dict[
 
 
 def _answers(messages: Sequence[Message]) -> Iterable[tuple[CallKey, ToolResultPart]]:
-    """Calls and their results: by their ids, else the next call of that name."""
+    """Calls and their results, matched by their ids, else by the next call of the same name."""
     waiting: list[ToolCall] = []
     for message in messages:
         for part in message.results:
@@ -151,7 +151,7 @@ class RecordedResults:
         return own[place][1], f"call {place + 1} of {call.name}, with other arguments"
 
     def took(self, call: ToolCall) -> None:
-        """Notes that a call was answered, so that the tool's next call gets the next result."""
+        """Counts an answered call, so that the tool's next call gets the next result."""
         self._call_key[call.name] += 1
         self._call_key[_key(call)] += 1
 
@@ -184,7 +184,7 @@ def _calls_with_results(recording: Recording) -> Iterator[tuple[ToolCall, ToolRe
             results = results_in(recording.exchanges[after[index]])
         if calls and results:
             for call, result in zip(calls, results_for(calls, results), strict=True):
-                if result in results:  # else nothing came for this call
+                if result in results:  # otherwise this call has no result
                     yield call, result
 
 
@@ -205,7 +205,7 @@ class How(StrEnum):
     """The source of a result."""
 
     RUN = "run"
-    """The Python callable, or the `result` beside the declaration."""
+    """The result comes from the tool's Python callable, or from the `result` beside its declaration."""
     TYPED = "typed"
     RECORDED = "recorded"
     REFUSED = "refused"
@@ -226,7 +226,7 @@ class CallDecision:
 
     how: How
     text: str = ""
-    """The result, where it is typed."""
+    """The result, if the operator types it."""
     is_error: bool = False
 
 
@@ -237,7 +237,7 @@ class Answers:
     toolbox: Toolbox = field(default_factory=Toolbox)
     results: RecordedResults | None = None
     decisions: dict[int, CallDecision] = field(default_factory=dict)
-    """The operator's decisions, by the place of the call in its batch."""
+    """Index of a call in its batch -> the operator's decision."""
     last_batch: list[tuple[Verdict, str]] = field(default_factory=list)
     """The calls of the last batch, each with the source of its result in words."""
 
@@ -254,7 +254,7 @@ class Answers:
                 part, whence = self._one(decision, verdict)
                 made.append(bound_result(part, turn.limits, used))
                 used += len(made[-1].text)
-            # Also for a call that was held: it was asked for, and the recording counts it too.
+            # Noted for held calls too, since the model requested them and the recording counts them.
             if self.results is not None:
                 self.results.took(verdict.call)
             self.last_batch.append((verdict, whence))
@@ -302,7 +302,7 @@ class Answers:
 
     def _one(self, decision: CallDecision | None, verdict: Verdict) -> tuple[ToolResultPart, str]:
         call = verdict.call
-        if decision is None or decision.how is How.RUN:  # where there is no such tool, the toolbox says so
+        if decision is None or decision.how is How.RUN:  # the toolbox reports an unknown tool
             return self.toolbox.run_call(verdict), "not run" if decision is None else ABOUT[How.RUN]
         if decision.how is How.REFUSED:
             return tool_result(call, REFUSAL, is_error=True), ABOUT[How.REFUSED]

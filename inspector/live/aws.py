@@ -21,8 +21,8 @@ SERVICE = "bedrock"
 _REGION = re.compile(
     r"^https?://(?:[^/?#]*@)?(?:[^/?#]+\.)?bedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.", re.IGNORECASE)
 _SIGNED = frozenset({"content-type"})
-"""Headers that are signed beside the host, the date and the token. Others may be changed by a proxy on the way, which
-would make the signature wrong."""
+"""The headers that are signed besides the host, the date and the token. A proxy may change other headers, which would
+make the signature wrong."""
 
 
 class AwsSigner:

@@ -44,7 +44,7 @@ class StandIn(Protocol):
     """A server of this program that answers in the provider's place."""
 
     def close(self) -> None:
-        """Stops it."""
+        """Stops the server."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -53,13 +53,14 @@ class BranchRequest:
 
     settings: Settings
     since: int
-    """The step from which on the answers are live, by its index."""
+    """The index of the step from which the answers are live."""
     turn: int
-    """The turn, by its index."""
+    """The index of the turn."""
     target: Target
     cost: Cost
     counted: bool
-    """Whether the input of the first request was counted when it was recorded; else it is estimated."""
+    """Whether the input tokens of the first request are those that the provider counted when it was recorded; otherwise
+    they are estimated."""
     results: TurnResults
     first: Step
     ability: Ability
@@ -67,7 +68,7 @@ class BranchRequest:
     under: str
     """The settings that differ from those of the parent run, in words; `unchanged` if none does."""
     stand_in: StandIn | None = None
-    """None: the provider is asked."""
+    """The stand-in that answers in the provider's place; None: the provider answers."""
 
 
 def branch_request(
@@ -137,7 +138,7 @@ def _spelling(
     assert opening.request is not None  # noqa: S101 - `target_of` refuses such a one
     assert isinstance(recorded, Mapping)  # noqa: S101 - as before
     request = opening.request
-    for given, text in edits:  # in its place where that is clear; else as the format writes such a message
+    for given, text in edits:  # in its recorded place if that is clear, else as the format encodes it
         changed = with_text(recorded, given.text, text)
         if changed is not None:
             recorded, request = changed, edited_request(request, [(given, text)])

@@ -99,7 +99,7 @@ class BranchRecorder(RunMemory, Recorder):
         """The number of requests sent, and of characters of text received."""
         done = sum(len(each.response.text or "") for each in self.heard)
         if self._ability_before > len(self.heard) and self._body:
-            with suppress(DecodeError):  # too little of it may be there
+            with suppress(DecodeError):  # too little of the answer may have arrived
                 done += sum(map(len, deltas(self._api, bytes(self._body)).text))
         return self._ability_before, done
 
@@ -136,7 +136,7 @@ def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> froze
     """The exchanges without an answer: repeated, or given up when the run was cancelled or killed."""
     last = len(exchanges) - 1
     broken = (TransportEnd.ABORTED, TransportEnd.CUT)
-    # A broken answer is an answer if the run went on after it; only the last one can have been given up.
+    # A broken answer counts as an answer if the run continued after it; only the last one can have been given up.
     given_up = end in ("cancelled", "") and last >= 0 and exchanges[last].response.transport_end in broken
     return frozenset({*again, *([last] if given_up else [])})
 

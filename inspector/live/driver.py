@@ -46,7 +46,8 @@ class Driver(Observer):
         self.start, self.answers = start, start.answers
         self.live = RunState(begin_turn("t1", request, start.server, plan))
         self.recorder: Recorder | None = None
-        """The recording; it begins with the first request that leaves, and what was set before is written then."""
+        """The recording; None until the first request is sent. Settings that were made before are written at that
+        time."""
         self._settings = start.settings
         self._changed = on_change or (lambda: None)
         self._line = line
@@ -110,7 +111,7 @@ class Driver(Observer):
         self._changed()
 
     async def _one(self) -> None:
-        """Carries out one effect. A failed answer that waits is passed to the machine as it is."""
+        """Carries out one effect. A failed answer that waits is passed to the machine unchanged."""
         live = self.live
         live.problem = ""
         if live.failed_answer is not None:

@@ -24,7 +24,7 @@ from loop_core.turn.seam import join
 from loop_core.turn.state import Send
 
 # -- A sheet whose text grows at its end -----------------------------------------------------------------------------
-# Lines that were laid out stay; only the last one is made again. `stable` is the number of lines that can no longer
+# Finished lines stay unchanged; only the last line is made again. `stable` is the number of lines that can no longer
 # change, so a view lays out only those after them.
 
 GUTTER = "┃ "
@@ -93,7 +93,7 @@ class Streams:
         self._joining = PendingSeam(self._segments, self._coming, self._rule)
         self._seam: Seam | None = None
         self._shown: dict[str, int] = {}
-        """The number of characters (or pieces) of each kind of output that its sheet already shows."""
+        """Kind of output -> the number of its characters (or pieces) that its sheet already shows."""
         self._kind = ""
         self._text = getincrementaldecoder("utf-8")("replace")  # a piece may end inside a character
         self.sheets: dict[str, Growing] = {}
@@ -164,7 +164,8 @@ class Streams:
 
     def _wire(self) -> Growing:
         self._text.reset()
-        told: list[Line] = [(Span(f"Response {response_number(self.flow.number)}, its bytes as they come", Tone.STRONG),)]
+        title = f"Response {response_number(self.flow.number)}, its bytes as they come"
+        told: list[Line] = [(Span(title, Tone.STRONG),)]
         told += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM))
                  for name, value in redact.headers(list(self.flow.headers))]
         return Growing([*told, EMPTY], "")

@@ -47,7 +47,7 @@ EXITS: Mapping[str, int] = {
     "error": 6,
     "cancelled": 130,  # 128 + SIGINT, as shells report an interrupt
 }
-"""Terminal reason -> exit code; 2 is bad usage, as everywhere."""
+"""Terminal reason -> exit code. The code 2 means wrong usage, as for all commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class LiveResult:
     replay: Replay
     terminal: str
     failure: str | None = None
-    """Why the recording stopped; None if it did not."""
+    """Why the recording stopped early; None if it is complete."""
     notice: str | None = None
     """The notice of the turn's end for the operator; None if the turn ended well."""
 
@@ -206,7 +206,7 @@ def server_of(
     insecure_http: Sequence[str] = (),
 ) -> Server:
     """The server of a live turn, with its key or signer."""
-    # the first is most SDKs', the second boto3's
+    # most SDKs raise the first error, boto3 raises the second
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     form = wire(api)
     at_home = bool(form.region) and not base

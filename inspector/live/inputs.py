@@ -82,7 +82,7 @@ def json_file(path: str, option: str) -> Any:
 # -- Keys from the environment ---------------------------------------------------------------------------------------
 
 ANY = "LOOP_INSPECTOR_API_KEY"
-"""The variable whose key is sent to any server."""
+"""The environment variable whose key may be sent to any server."""
 VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -101,7 +101,8 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openrouter": ("OPENROUTER_API_KEY",),
     "hf_router": ("HF_TOKEN",),
 }
-"""Profile of the address -> the variables that the provider's own SDK or documentation names, in order."""
+"""Profile that was found by the address -> the environment variables that the provider's SDK or documentation names for
+the key, in order."""
 
 
 def key_for(address: str, environment: Mapping[str, str], variable: str | None) -> str:

@@ -42,7 +42,7 @@ class RequestClock(Observer):
 
     def __init__(self) -> None:
         self.started: dict[int, str] = {}
-        """Number of a request -> when it was sent, as an ISO 8601 time in UTC."""
+        """Number of a request -> the time at which it was sent, in ISO 8601 and UTC."""
 
     def on_request(self, ask: LiveRequest) -> None:
         """Notes the time."""
@@ -58,7 +58,7 @@ class Recorder(RequestClock):
     """Writes one new session file."""
 
     by_stand_in = False
-    """Whether a stand-in of this program answers, and no provider."""
+    """Whether a stand-in of this program answers instead of a provider."""
 
     def __init__(self, path: str | Path, **about: str) -> None:
         """Begins the file.
@@ -69,7 +69,7 @@ class Recorder(RequestClock):
         super().__init__()
         self.path = str(path)
         self.failure: str | None = None
-        """Why the recording stopped; None while it goes on."""
+        """Why the recording stopped; None while it continues."""
         self.closed = False
         try:
             if os.path.exists(path) and os.path.getsize(path):  # an empty file may have been made for it, by `mktemp`
@@ -212,7 +212,7 @@ class RunMemory(RequestClock):
 
 
 NAME = "c1"
-"""The id of a live run's conversation: the one that reading its recording gives it."""
+"""The id of a live run's conversation, which is the id that reading its recording gives."""
 
 
 class LiveTurn(NamedTuple):

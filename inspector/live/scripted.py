@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from inspector.provider.scenarios import DeclaredTool
 
 PLENTY = 1_024
-"""The max_tokens for a scenario that names none: some formats (Anthropic Messages) refuse a request without it."""
+"""The max_tokens for a scenario that names none, because some formats (Anthropic Messages) refuse a request without
+it."""
 PACE = 0.1
-"""The factor for the waits of a scenario: an operator should not have to watch a server be silent for a minute."""
+"""The factor for the waits of a scenario, so that an operator does not have to wait a minute for a silent server."""
 
 
 class ScriptedServer:
@@ -65,11 +66,11 @@ class ScriptedTurn:
     server: ScriptedServer
     plays: str
     runs: bool = False
-    """Whether it runs to its end without waiting for keys."""
+    """Whether the turn runs to its end without waiting for keys."""
     stop_word: str = ""
-    """What is wrong with the stop words that the scenario sends, as a sentence; empty if they are true."""
+    """A sentence about false or missing stop words that the scenario sends; empty if all are true."""
     blind: str = ""
-    """Why its first answer, which is cut, has the same bytes as a finished one; empty if it has not."""
+    """Why the first answer, which is cut, has the same bytes as a finished answer; empty if it has not."""
 
 
 def formats_of(story: Story) -> tuple[str, ...]:
@@ -150,13 +151,13 @@ def _tools(declared: Sequence[DeclaredTool]) -> tuple[tuple[Tool, ...], Answers]
 # whose rest was not recorded. Its answers are marked as simulated, and their text says where the recording ends.
 
 MADE_UP = "[the recording ends here, the rest is made up]"
-"""Stands between what was recorded and what was not; also in arguments."""
+"""The text between the recorded part and the made-up rest, in texts and in arguments."""
 LEAST = 200
-"""Characters of a made-up rest, where less was recorded; else it is as long as what was recorded."""
+"""The least number of characters of a made-up rest. If more was recorded, the rest is as long as the recorded part."""
 VALUE_OF_TYPE: Mapping[str, Any] = {
     "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}, "null": None,
 }
-"""Type of a JSON schema -> the value of a required member that was not recorded; others are texts."""
+"""Type in a JSON schema -> the made-up value of a required member of this type. Members of other types are texts."""
 
 
 def stand_in_request(parent: Replay, settings: Settings, since: int, environment: Mapping[str, str]) -> BranchRequest:

@@ -91,7 +91,8 @@ class Flow:
 # -- The turn --------------------------------------------------------------------------------------------------------
 
 ALONE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
-"""Methods whose requests add nothing to the history: an edit of their messages concerns that request alone."""
+"""The methods whose requests add no message to the history, so that an edit of their messages affects only that
+request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +107,10 @@ class Stepper:
     past: tuple[tuple[Step, ...], ...] = ()
     """The steps of each earlier turn."""
     request: LiveRequest | None = None
-    """The request that waits to be sent; None if none does."""
+    """The request that waits to be sent; None if no request waits."""
     edits: tuple[str, ...] = ()
     unsendable: str = ""
-    """Why the request that waits cannot be sent in this format; empty if it can."""
+    """Why the waiting request cannot be sent in this format; empty if it can be sent."""
 
     @property
     def last(self) -> Step:
@@ -287,19 +288,19 @@ def _advance(stepper: Stepper, count: int | None, request: LiveRequest | None = 
     return replace(stepper, steps=tuple(steps), request=request, edits=(), unsendable=why_not)
 
 
-# -- What is under way -----------------------------------------------------------------------------------------------
+# -- The state of a live run -----------------------------------------------------------------------------------------
 
 
 class Phase(StrEnum):
     """The activity of a live run."""
 
     WAITING = "waiting"
-    """Nothing: the operator decides."""
+    """The run waits for a decision of the operator."""
     ASKING = "asking"
-    """A request has left and nothing has come."""
+    """A request was sent, and no byte of its answer has arrived."""
     STREAMING = "streaming"
     RETRYING = "retrying"
-    """The same request is sent again in a while."""
+    """The run waits to send the same request again."""
     RUNNING = "running"
     OVER = "over"
 
@@ -316,11 +317,11 @@ class RunState:
     responses: list[list[LiveResponse]] = field(default_factory=lambda: [[]])
     flow: Flow | None = None
     failed_answer: LiveResponse | None = None
-    """A failed answer that the machine has not got yet: its request can be sent again first."""
+    """A failed answer that the machine has not received so far, so that its request can be sent again first."""
     until: float = 0.0
-    """When a request is sent again, by the monotonic clock."""
+    """The time at which a request is sent again, on the monotonic clock."""
     heard: float = 0.0
-    """When a request left, or the last piece of its answer came, by the same clock."""
+    """The time at which a request was sent or the last piece of its answer arrived, on the monotonic clock."""
     running: bool = False
     """Whether effects are carried out without waiting."""
     problem: str = ""

@@ -28,7 +28,7 @@ from loop_core.wire import FORMATS, wire
 from loop_core.wire.format import Profile
 
 KEPT_HEADERS = frozenset({"anthropic-version", "anthropic-beta", "openai-beta"})
-"""Recorded headers that are sent again, since they decide how the server reads the body."""
+"""The names of recorded headers that are sent again, since they decide how the server reads the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Target:
     url: str
     """The address for display, without credentials."""
     variable: str | None
-    """The environment variable that the key comes from; None if there is none."""
+    """The environment variable with the key; None if there is none."""
     looked_at: tuple[str, ...]
     """The environment variables that were searched, in order."""
     missing: str = ""
@@ -159,9 +159,11 @@ def base_of(url: str, api: str, request: Request) -> str:
 # of each request is that of the first one, and all answers before it. What a server refuses costs no output.
 
 CHARS_A_TOKEN = 3
-"""Characters per token of a request's JSON, if nothing was counted; low, so that the estimate is an upper bound."""
+"""The number of characters per token of a request's JSON, if its tokens were not counted. It is low, so that the
+estimate is an upper bound."""
 ASKED_TOKENS = 120
-"""Tokens that the message of a continuation or a repair adds to the history, beside the answer so far."""
+"""The number of tokens that the message of a continuation or a repair adds to the history, besides the answer so
+far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +171,23 @@ class RequestsLeft:
     """The requests and tokens that a run may still use."""
 
     first: bool
-    """Whether a request is about to leave; else the machine decides first whether one does."""
+    """Whether a request is about to be sent; otherwise the machine decides first whether to send one."""
     cap: int | None
     attempts: int | None
-    """Continuations; None if the policy has no bound."""
+    """The number of continuations; None if the policy has no bound."""
     tokens: int | None
     """The tokens left of the budget for continuations; None if there is no budget."""
     repairs: int
     resumes: int
     rounds: int | None
-    """Rounds of tools; None if the policy has no bound."""
+    """The number of rounds of tools; None if the policy has no bound."""
     boosts: int | None
-    """Retries with twice the cap; None where only the continuations bound them."""
+    """The number of retries with twice the cap; None if only the continuations bound them."""
     answers: int = 1
     nudges: int = 0
-    """Retries of an answer without content."""
+    """The number of retries of answers without content."""
     doubles: bool = False
-    """Whether a repair of a cut call is asked for with twice the cap."""
+    """Whether a repair of a cut call is requested with twice the cap."""
 
 
 class CostPart(NamedTuple):
@@ -193,10 +195,10 @@ class CostPart(NamedTuple):
 
     one: str
     many: str
-    """The kind, in the singular and the plural."""
+    """The name of the kind in the plural; `one` is the singular."""
     requests: int
     each: int | None
-    """The output of each of them at most; None if only that of all is bounded."""
+    """The largest output of each such request, in tokens; None if only their total output is bounded."""
     output: int
     limit: str
 
@@ -211,9 +213,9 @@ class Cost:
     unbounded: str = ""
     """Why there is no bound; empty if there is one."""
     parts: tuple[CostPart, ...] = ()
-    """What the requests and the output are the sums of."""
+    """The kinds of requests of which `requests` and `output` are the sums."""
     raised: int | None = None
-    """The cap of a request whose cap was raised as often as it can be; None if none can be."""
+    """The cap of a request after all possible raises; None if no cap can be raised."""
     cap: int | None = None
     """The cap of a request whose cap was not raised."""
 
@@ -312,7 +314,7 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("generationConfig", "generation_config"),
     ("toolConfig", "tool_config"),
 )
-"""Names of the same field on different servers; a changed value is written under the recorded name."""
+"""Groups of names of the same field on different servers. A changed value is written under the recorded name."""
 
 
 def graft_changes(original: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,9 +85,9 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
 
 
 SHOWN = 4_000
-"""Characters of a recorded or typed result that are shown beside its call."""
+"""The largest number of characters of a recorded or typed result that are shown beside its call."""
 Keys = Callable[[str], str]
-"""Id of a binding -> the name of its key."""
+"""A function that gives the name of the key of a binding, by the binding's id."""
 
 
 def now(driver: Driver, key: Keys) -> Line:
@@ -136,13 +136,14 @@ def _asking(driver: Driver, key: Keys) -> Line:
 def _streaming(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
     assert flow is not None  # noqa: S101 - `Driver.on_request` sets it before this phase begins
+    number = response_number(flow.number)
     return (Span(f"{GLYPH} STREAMING", Tone.WARN), Span("  "),
-            Span(f"the answer to request {response_number(flow.number)}, HTTP {flow.status}, its tokens not reported yet"),
+            Span(f"the answer to request {number}, HTTP {flow.status}, its tokens not reported yet"),
             *_silence(driver), *_meanwhile(driver, key))
 
 
 LONG_SILENCE = 2
-"""Seconds of silence that are shown while an answer is waited for."""
+"""The number of seconds of silence from which the silence is shown while an answer is expected."""
 
 
 def _silence(driver: Driver) -> Line:
@@ -195,7 +196,8 @@ WORD_OF: Mapping[RequestPlace, str] = {
     RequestPlace.REPAIR: "repair", RequestPlace.RESUME: "resumption", RequestPlace.NUDGE: "retry of an empty answer",
 }
 HOW_SENT: Mapping[Method, str] = {Method.REPAIR: ", which asks for the held call again", Method.NUDGE: ""}
-"""The way in which a request is sent -> what is said of it, where the word in brackets would only repeat its name."""
+"""Method of a request -> the words after the request's name, for methods whose own name in brackets would only repeat
+that name."""
 
 
 def _edit_note(driver: Driver) -> Line:

@@ -25,9 +25,10 @@ _HOMES = {
     "AnsweredRequest": "connection", "read": "reading", "all_stories": "reading", "Provider": "server",
     "serving": "server", "Intent": "scenarios", "Kind": "scenarios", "PlacedFault": "scenarios", "Story": "scenarios",
 }
-"""Public name -> its module, imported when first used: the table of dialects needs no server, aiohttp nor pydantic."""
+"""Public name -> its module, which is imported when the name is first used, since the table of dialects needs neither a
+server nor aiohttp and pydantic."""
 
-# Written out, as type checkers do not evaluate a list made from `_HOMES`.
+# Written out, because type checkers do not evaluate a list made from `_HOMES`.
 __all__ = ["AnsweredRequest", "Intent", "Kind", "PlacedFault", "Provider", "Story", "all_stories", "read", "serving"]
 
 

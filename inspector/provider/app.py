@@ -1,6 +1,6 @@
 """The scripted provider as an aiohttp application: its paths, models, replies and stored responses.
 
-It stores only how often it has refused a request; everything else is derived from the request.
+The application stores only how often it has refused a request; everything else is derived from the request.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from loop_core.wire.servers import OLLAMA
 from loop_core.wire.serving import DATE, MADE
 
 MOST_BYTES = 64 * 1024 * 1024
-"""The most bytes of a request."""
+"""The largest size of a request in bytes."""
 KEPT = 64
-"""The most encoded replies that are kept for requests that come again."""
+"""The largest number of encoded replies that are cached for repeated requests."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 WAITING = 1024
-"""The most refused requests that are remembered until they are repeated."""
+"""The largest number of refused requests that are remembered until they are repeated."""
 
 
 def application(
@@ -86,7 +86,8 @@ def application(
 
 @web.middleware
 async def _own_host_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses a request for another host: a page of a name that was rebound to this machine could read the answers."""
+    """Refuses a request for another host. Otherwise a page whose name was rebound to this machine could read the
+    answers."""
     if names_us(request.headers.getall("host", ())):
         return await handler(request)
     status, why = UNKNOWN_HOST
@@ -97,12 +98,13 @@ def _allowing(origin: str) -> Callable[[web.Request, web.StreamResponse], Any]:
     """A middleware that lets the pages of one origin read the answers."""
 
     async def allow(http: web.Request, response: web.StreamResponse) -> None:
-        # Also for other origins: else a cache could give them this answer (Fetch, "CORS protocol and HTTP caches").
+        # Set for all origins, since a cache could otherwise give this answer to another origin (Fetch, "CORS protocol
+        # and HTTP caches").
         response.headers["vary"] = "Origin"
         if http.headers.get("origin") != origin:
             return
         response.headers["access-control-allow-origin"] = origin
-        # Without it a page's script sees only the safelisted headers, and not a request id (Fetch).
+        # Without this header a page's script sees only the safelisted headers, and no request id (Fetch).
         response.headers["access-control-expose-headers"] = "*"
         if http.method == "OPTIONS":
             response.headers["access-control-allow-methods"] = METHODS
@@ -189,7 +191,7 @@ class _Handlers:
         """The answer to one request of any format."""
         path = http.raw_path
         counting_api = None if DOUBLED.search(path) else counting_format(path)
-        # Counting tokens has no place in a scenario: it moves nothing forward.
+        # A request that counts tokens does not advance the scenario.
         if counting_api is not None:
             return await self._count_tokens(http, counting_api)
         api = api_of(path)
@@ -231,7 +233,7 @@ class _Handlers:
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
         if mark is None or story is None or mark.place.answer >= len(story.answers):
             return await self.nothing(http)
-        ident = ident.removeprefix(wire(api).serving.answer_id.partition("{")[0])  # the format's own: `resp_`
+        ident = ident.removeprefix(wire(api).serving.answer_id.partition("{")[0])  # the format's prefix: `resp_`
         reply = stored_reply(api, story, mark, ident, self.profile)
         self._note(http, api, None, Request(api, model=story.name, max_tokens=mark.cap or None), story.name, reply)
         return await self._send(http, api, reply)
@@ -252,7 +254,7 @@ class _Handlers:
         """The reply to a request; equal replies are encoded once and cached."""
         place = locate(story, request)
         match_json(request, story.answers[place.answer].text, story.name)
-        # Whatever a reply depends on besides the place is in here.
+        # The key contains everything on which a reply depends besides the place.
         key = (story.name, request.api, request.stream, array, request.model, request.max_tokens, request.tool_choice,
                place, request_tokens(request), stop_strings(request))
         if key in self._kept:
@@ -268,7 +270,7 @@ class _Handlers:
         return made
 
     def _refuses(self, key: Any, times: int) -> bool:
-        """Whether the same request is refused once more. After it was answered, the count starts again."""
+        """Whether the same request is refused once more. After the request was answered, the count starts again."""
         count = self._refused.pop(key, 0)
         if count >= times:
             return False
@@ -295,13 +297,13 @@ def _error(api: str, why: CallerError) -> Reply:
 
 
 OLLAMA_VERSION = "0.12.11"
-"""The server whose API is spoken."""
+"""The version of Ollama's server whose API the scripted provider speaks."""
 DETAILS: Mapping[str, Any] = {
     "parent_model": "", "format": "gguf", "family": "scripted", "families": ["scripted"], "parameter_size": "1B",
     "quantization_level": "F16",
 }
 CONTEXT = 131_072
-"""Tokens; nothing here ever fills them."""
+"""The context length in tokens that models report. No scenario fills it."""
 
 
 def model_document(story: Story) -> dict[str, Any]:

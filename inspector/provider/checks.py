@@ -20,7 +20,7 @@ from loop_core.wire import wire
 from loop_core.wire.demands import Body, Member, RequestError, Spellings, Telling, Where, dots, inside, plain
 
 _NAMED = re.compile(r"/deployments/|/agents/|/publishers/")
-"""Paths of servers that name the model, or the agent, themselves (Azure, Mistral, Vertex)."""
+"""Matches paths that name the model or the agent (Azure, Mistral, Vertex)."""
 
 
 def names_model(path: str) -> frozenset[str]:
@@ -57,17 +57,18 @@ class Flaw(StrEnum):
     MISSING = "missing"
     TYPE = "type"
     VALUE = "value"
-    """It is not one of the possible values."""
+    """The value is not one of the possible values."""
     LOW = "low"
     HIGH = "high"
     EMPTY = "empty"
-    """A list has too few elements."""
+    """The list has too few elements."""
     LONG = "long"
-    """A list has too many."""
+    """The list has too many elements."""
     UNKNOWN = "unknown"
-    """No member has this name."""
+    """The format has no member of this name."""
     UNSERVED = "unserved"
-    """It asks for something that a scripted answer cannot give; the request is refused and never partly ignored."""
+    """The member asks for something that a scripted answer cannot give. The request is refused, and never partly
+    ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ TYPES: Mapping[str, Callable[[Any], bool]] = {
     "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, Mapping),
 }
-"""JSON type -> whether a value is one."""
+"""JSON type -> the function that tells whether a value has this type."""
 _ABSENT = object()
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
 
@@ -147,7 +148,7 @@ def _fits(item: Any, condition: str) -> bool:
 def _flaw(field: Member, value: Any) -> Flaw | None:
     if value is _ABSENT:
         return Flaw.MISSING if field.required else None
-    # Clients write null for an option that is not set.
+    # Clients write null for an unset option.
     if value is None:
         return Flaw.TYPE if field.required else None
     kinds = field.types.split("|") if field.types else ()
@@ -209,9 +210,9 @@ CODES: Mapping[Flaw, str] = {
     Flaw.LONG: "array_above_max_length",
     Flaw.UNSERVED: "unsupported_parameter",
 }
-"""What is wrong -> OpenAI's code for it."""
+"""Kind of error -> OpenAI's code for it."""
 BOUNDS: Mapping[Flaw, str] = {Flaw.LOW: "{}_below_min_value", Flaw.HIGH: "{}_above_max_value"}
-"""The same for numbers, whose type is named."""
+"""Kind of error of a number -> OpenAI's code for it, with a place for the number's type."""
 
 
 def _code(member: BadMember) -> str | None:
@@ -231,7 +232,7 @@ def _member_error(member: BadMember, telling: Telling) -> RequestError:
     return RequestError(f"'{at}': {flaw_in_words(member)}", code=_code(member), param=at)
 
 
-# -- demands on the text ---------------------------------------------------------------------------------------------
+# -- demands of a request on the text --------------------------------------------------------------------------------
 
 
 def stop_strings(request: Request) -> tuple[str, ...]:
@@ -249,7 +250,7 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
             continue
         found = [(at, string) for string in strings if (at := part.text.find(string)) >= 0]
         if found:
-            at, string = min(found)  # the string that comes first, whichever was named first
+            at, string = min(found)  # the first string in the text, whatever their order in the request
             kept = (TextPart(part.text[:at]),) if at else ()
             return (*parts[:number], *kept), string
     return tuple(parts), None
@@ -268,7 +269,7 @@ def match_json(request: Request, text: str, name: str) -> None:
     tool = Tool("answer", schema, dialect=shape.dialect) if isinstance(schema, Mapping) else None
     if schema is not None and (tool is None or not is_usable(tool)):
         raise RequestError(f"{shape.at}: the schema is not a JSON schema", param=shape.at)
-    if not text:  # an answer of calls alone has no text that a schema could apply to
+    if not text:  # an answer of calls alone has no text to check
         return
     try:
         value = from_json(text.encode())

@@ -30,7 +30,7 @@ from loop_core.wire.demands import RequestError
 from loop_core.wire.serving import Moment
 
 SECRET = re.compile(r"auth|key|token|secret|cookie|credential|signature", re.IGNORECASE)
-"""Names of headers and of query values that are not kept."""
+"""Matches the names of headers and of query values that are not stored, because they may hold credentials."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,22 +39,22 @@ class AnsweredRequest:
 
     api: str
     path: str
-    """The path with the query, without secret values."""
+    """The path and the query, without secret values."""
     headers: Mapping[str, str]
-    """The headers, by lower-case name."""
+    """Lower-case name of a header -> its value, without secret headers."""
     body: Any
-    """The JSON that was sent."""
+    """The JSON body of the request."""
     request: Request
-    """The same in the words that all formats share."""
+    """The request in the form that all wire formats share."""
     scenario: str = ""
     status: int = 200
     place: StoryPlace = field(default_factory=StoryPlace)
-    """Where in the scenario it stood: which answer, how much of it was said, and what was asked for."""
+    """The place in the scenario: the answer, the part of it that the client had, and what the client asked for."""
     segment: int = 0
     tokens: int = 0
-    """Tokens of the answer, by the provider's own rule."""
+    """The number of tokens of the answer, as the scripted provider counts them."""
     ended: Moment | None = None
-    """How the answer truly ended, whatever was said; None for an error."""
+    """How the answer really ended, whatever the reply stated; None for an error."""
     faults: tuple[str, ...] = ()
     error: str = ""
 
@@ -116,7 +116,7 @@ def story_for(stories: Sequence[Story], request: Request) -> Story:
     Raises:
         RequestError: several are served, and the model does not name one.
     """
-    if len(stories) == 1:  # any model will do: many clients insist on a model's name of their own
+    if len(stories) == 1:  # any model is accepted, because many clients require certain model names
         return stories[0]
     named = request.continuation_token or request.previous_id
     mark = read_mark(named) if named else None
@@ -141,12 +141,12 @@ def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items() if not SECRET.search(name)}
 
 
-# -- paths where nothing is served -----------------------------------------------------------------------------------
+# -- paths that are not served ---------------------------------------------------------------------------------------
 
 DOUBLED = re.compile(r"^[^?#]*?/(v1(?:beta)?)/(v1(?:beta)?)(?=[/?#]|$)")
-"""A path with two versions: the client appended one to a base URL that already ended with one."""
+"""Matches a path with two versions, as when a client appends a version to a base URL that ends with one."""
 ANY = next(iter(FORMATS))
-"""The format of an unknown path."""
+"""The format of errors under an unknown path."""
 
 
 def format_of(path: str, headers: Mapping[str, str]) -> str:
@@ -183,17 +183,18 @@ def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request
 
 
 # -- The reply: frames, the waits between them, and the ways in which a connection ends early ------------------------
-# The only code of the provider that touches a socket, to reset it. Times are multiplied by `pace`, so that 0 waits for
-# nothing.
+# This is the only code of the provider that uses a socket, to reset it. Times are multiplied by `pace`, so that with 0
+# there are no waits.
 
 
 ARRIVAL = 0.02
-"""Seconds before a connection is reset. A reset discards what is still on its way, so that needs time to arrive."""
+"""The number of seconds to wait before a connection is reset. A reset discards bytes that are still on their way, so
+these need time to arrive."""
 _LINGER = struct.pack("ii", 1, 0)  # on, 0 s: closing sends a reset at once in place of a FIN (socket(7), SO_LINGER)
 
 
 async def send(http: web.Request, reply: Reply, pace: float = 1.0) -> web.StreamResponse:
-    """Sends a reply; breaks the connection in place of ending it if the reply says so."""
+    """Sends a reply. If the reply requires it, the connection is broken instead of ended."""
     response = web.StreamResponse(status=reply.status, headers=reply.headers)
     if reply.headers["content-type"] == JSON:
         # providers send whole bodies with a length, streams in chunks
@@ -229,11 +230,11 @@ async def _misbehaving(http: web.Request, response: web.StreamResponse, reply: R
         for piece in _pieces(frame[: len(frame) // 2] if inside else frame, how.torn):
             await response.write(piece)
             if how.torn is not None:
-                await asyncio.sleep(0)  # lets a client in the same process read each piece by itself
+                await asyncio.sleep(0)  # lets a client in the same process read each piece separately
         if inside:
             await _break_off(http, hard=True)
             return True
-    # The frame that it names does not exist, so it ends behind the last one.
+    # The reply has no frame of this number, so the connection ends after the last frame.
     if how.drop is not None:
         await _break_off(http, hard=False)
     return how.drop is not None

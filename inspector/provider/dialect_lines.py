@@ -246,7 +246,7 @@ def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
 
 INDENT = "  "
 Shown = str | TableEntry
-"""A line of the list: the name of a wire format over its dialects, or a dialect."""
+"""A line of the list: the name of a wire format above its dialects, or a dialect."""
 
 
 def peers(row: TableRow) -> Line:
@@ -269,11 +269,11 @@ LIST_COLUMNS: tuple[tuple[Column[TableRow], range], ...] = (
     (Column("peers (! finished)", cell=peers, most=26), range(2, 4)),
     (Column("seen by", cell=lambda row: cells(row)[4], most=30), range(3, 4)),
 )
-"""Each column, and in which lists it stands: from the rank of the narrowest to that of the widest."""
+"""Each column, and the ranks of the lists that have it. Rank 0 is the narrowest list."""
 RANKS = (3, 2, 1, 0)
-"""Of the lists, the widest first."""
+"""The ranks of the lists, the widest first."""
 LEAST = 8
-"""Columns that none is made narrower than."""
+"""The least width of a column, in columns of the screen."""
 
 
 class ColumnLayout(NamedTuple):
@@ -330,7 +330,7 @@ def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: s
 def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) -> int | None:
     """The next line whose columns or name contain `needle`, wrapping around; None if none does."""
     wanted = needle.lower()
-    for far in range(again, len(lines) + again):  # `again`: begins behind the current line, and comes to it last
+    for far in range(again, len(lines) + again):  # `again`: the current line is searched last
         at = (start + far * by) % len(lines)
         each = lines[at]
         if isinstance(each, TableEntry) and wanted in _search_text(each).lower():

@@ -227,17 +227,17 @@ def _pack(piece: bytes) -> dict[str, str]:
         return {"base64": base64.b64encode(piece).decode("ascii")}
 
 
-# -- What is asked of the dialects -----------------------------------------------------------------------------------
-# A scenario, a budget and a policy; and the command line that asks the same.
+# -- The parameters of a table of dialects ---------------------------------------------------------------------------
+# They are a scenario, a budget and a policy; a command line gives the same table.
 
 MOST = 1_000_000
 """The largest budget in tokens."""
 STEPS = ((16, 1), (64, 4), (256, 16))
-"""Steps by which a budget is changed: below the first number, by the second."""
+"""The steps by which a budget is changed: an upper bound of the budget, and the step below it."""
 COARSEST = 64
-"""The step of all larger budgets."""
+"""The step of budgets above all bounds in `STEPS`."""
 FOLDER = "rows"
-"""Where the command line that opens a row puts it."""
+"""The folder into which the command line that opens a row writes the row's session."""
 
 
 FIRST = next(iter(SCENARIOS.values()))
@@ -249,10 +249,10 @@ class TableQuery:
 
     scenario: Scenario = FIRST
     budget: int | None = None
-    """None: the scenario's own."""
+    """The budget in tokens; None: the scenario's own budget."""
     settings: Settings = member(default_factory=Settings)
     each: bool = False
-    """Every dialect on a line of its own, also those that say the same."""
+    """Whether every dialect has its own line, including dialects with equal values."""
 
     @property
     def limit(self) -> int:

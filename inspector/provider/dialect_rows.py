@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 # -- The request that each format's client would have sent -----------------------------------------------------------
-# Prompt, tools, and the budget under its own name.
+# The request has the prompt, the tools, and the budget under the format's name for it.
 
 HOSTS: Mapping[str, str] = {
     "bedrock": "https://bedrock-runtime.us-east-1.amazonaws.com",
@@ -56,7 +56,7 @@ HOSTS: Mapping[str, str] = {
     "azure_openai": "https://example.openai.azure.com",
     "oci": "https://inference.generativeai.example.oci.oraclecloud.com",
 }
-"""Where a profile's host names are not a whole address."""
+"""Profile whose host names are not a whole address -> an example of an address."""
 
 
 def url(dialect: Dialect, stream: bool) -> str:
@@ -81,9 +81,9 @@ def body(dialect: Dialect, play: PlayedScenario, stream: bool) -> dict[str, Any]
 
 
 AFTERWARDS = "Done."
-"""What the model says when its calls were answered."""
+"""The text of the model after its calls were answered."""
 MS = 40.0
-"""Milliseconds between two pieces of a stream."""
+"""The number of milliseconds between two pieces of a stream."""
 
 
 class CallState(StrEnum):
@@ -111,14 +111,14 @@ class DialectRow:
     play: PlayedScenario
     run: Replay
     pieces: tuple[bytes, ...]
-    """The body, in the pieces in which it was sent."""
+    """The body in the pieces in which it was sent."""
     call: CallState
     losses: tuple[str, ...]
-    """What the model had written and the bytes do not hold."""
+    """The model's output that the bytes do not contain, in words."""
     decision: str
-    """What the loop does about it, under the policy."""
+    """What the loop does with the answer under the policy, in words."""
     runs_cut: bool
-    """The policy runs a call that the strict gate holds."""
+    """Whether the policy runs a call that the strict gate holds."""
     peers: tuple[Peer, ...]
 
     @property
@@ -133,12 +133,12 @@ class DialectRow:
 
     @property
     def judgement(self) -> Judgement:
-        """The judgement of its response."""
+        """The judgement of the row's response."""
         return self.run.case.judgements[0]
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The strict gate's verdicts on its calls."""
+        """The strict gate's verdicts on the calls of the row's response."""
         return self.run.case.verdicts[0]
 
     @property
@@ -240,7 +240,8 @@ def raw(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequ
 
 def _case(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequence[bytes]) -> Case:
     path = f"{play.scenario.name} {dialect.name}"
-    # The same reader as for a recording: a row shows what the inspector makes of such bytes, not what was meant.
+    # The bytes are read as those of a recording, so that a row shows what the inspector makes of such bytes, and not
+    # the intention.
     exchange = build(raw(dialect, spelling, play, pieces), path, Options())
     if isinstance(exchange, UnbuiltExchange):
         raise EncodeError(f"what {dialect.name} wrote cannot be read: {exchange.why}", api=dialect.api)
@@ -260,16 +261,16 @@ DECISIONS = {
     State.ABORT: "abort",
     State.ABORT_PARTIAL: "abort, keep text",
 }
-"""The state after EvaluateStop -> what that means."""
+"""State of the engine after EvaluateStop -> the decision in words."""
 LOST = "lose the rest"
-"""A turn that ends in peace although its answer is not complete."""
+"""The decision about a turn that ends normally although its answer is not complete."""
 RUN_HELD = "run held call"
 
 
 def _decision(run: Replay, play: PlayedScenario) -> tuple[str, bool]:
     """The decision about the response, and whether a call that the strict gate holds is run."""
     steps = run.trace.steps
-    # The first one: what a loop decides later concerns answers that this row does not have.
+    # The first decision counts, since later ones concern answers that this row does not have.
     at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)
     after = steps[at + 1]
     if after.state is State.COMPLETE and play.moment not in COMPLETE:
@@ -291,7 +292,7 @@ def call_state(play: PlayedScenario, exchange: Exchange) -> CallState:
     call, whole = came[-1], (play.inside or meant[-1]).arguments
     reading = parse(call.arguments)
     if reading.value is not None:
-        if reading.value == parse(whole).value:  # as values: some formats send objects, whose spacing is lost
+        if reading.value == parse(whole).value:  # as values, since the spacing of objects is lost
             return CallState.COMPLETE
         return CallState.MEMBERS if reading.value else CallState.EMPTY_OBJECT
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
@@ -329,7 +330,7 @@ def losses(play: PlayedScenario, parts: Sequence[ResponsePart]) -> tuple[str, ..
 def _same(call: ToolCall, intended: ToolCall) -> bool:
     if call.arguments == intended.arguments:
         return True
-    # What comes as an object, or value by value, is put together in another spacing.
+    # Arguments that are sent as an object, or value by value, are put together with another spacing.
     one, other = parse(call.arguments), parse(intended.arguments)
     return one.shape is other.shape and parse_leniently(call.arguments) == parse_leniently(intended.arguments)
 

@@ -16,7 +16,7 @@ from loop_core.wire.profiles import PROFILES, for_model
 from loop_core.wire.serving import CallFraming, CutCallForm, Moment, Spelling
 
 PROMPT_TOKENS = 60
-"""What the request costs, the tools included."""
+"""The number of tokens of the request, including the tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,19 @@ class Manner:
     """The properties of an answer that depend neither on the model nor on the dialect."""
 
     chunk: int = PIECE
-    """Characters in one piece of a stream."""
+    """The number of characters in one piece of a stream."""
     id: str = "0001"
-    """The answer's id, without what a format puts before it."""
+    """The answer's id without the format's prefix."""
     call: str = ""
-    """What stands before a call's number in its id."""
+    """The text before the call's number in the id of a call."""
     prompt: int = PROMPT_TOKENS
-    """Tokens of the request."""
+    """The number of tokens of the request."""
     token: str | None = None
-    """The continuation token, where one is sent."""
+    """The continuation token; None if none is sent."""
     counts: bool = True
-    """Whether usage is reported."""
+    """Whether token counts are reported."""
     done: bool = False
-    """The end of the stream is marked, whatever was said before."""
+    """Whether the stream has an end mark even if the answer was cut."""
 
 
 PLAIN = Manner()
@@ -58,7 +58,7 @@ def response_pieces(dialect: Dialect, spelling: Spelling, play: PlayedScenario, 
 def intended_response(
     dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner
 ) -> ChatResponse:
-    """The answer as this server holds it, before encoding."""
+    """The answer of this server before it is encoded."""
     failed = spelling.status >= 400
     says = wire(dialect.api).serving
     parts = () if failed else tuple(_parts(dialect, spelling, play, manner))
@@ -113,7 +113,7 @@ def _parts(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: M
         if not isinstance(part, ToolCall):
             thought = wire(dialect.api).serving.thought_id
             if thought and isinstance(part, ReasoningPart):
-                part = part._replace(item_id=thought.format(f"{manner.call}{place}"))  # what it is given back by
+                part = part._replace(item_id=thought.format(f"{manner.call}{place}"))  # the id to send it back by
             yield part
             continue
         number += 1

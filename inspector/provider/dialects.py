@@ -43,24 +43,24 @@ class Dialect:
     api: str
     profile: str
     habit: str = ""
-    """Tells rows of one server apart."""
+    """The name of the habit, which distinguishes the rows of one server; empty for the usual behaviour."""
     title: str = ""
-    """A description of how it differs from its format."""
+    """The difference between the dialect and its format, in words."""
     source: str = ""
-    """Where that is written."""
+    """The source of the difference."""
     says: Says = field(default_factory=dict)
-    """The spellings of endings where it differs from its format."""
+    """Way in which an answer ends -> its spelling, if the dialect differs from its format."""
     call_form: CutCallForm | None = None
-    """The part of a cut call that it sends, if this differs from its format."""
+    """The part of a cut call that the server sends, if the dialect differs from its format."""
     stream: bool = True
     quirks: tuple[Quirk, ...] = ()
     free_thinking: bool = False
-    """Thinking does not count under the cap."""
+    """Whether thinking does not count under the cap."""
     model: str = "model-1"
     asks: Mapping[str, object] = field(default_factory=dict)
-    """What the request must hold for it, beside the prompt, the tools and the budget."""
+    """Further members that a request must have to get this behaviour, besides the prompt, the tools and the budget."""
     blind: Mapping[Moment, str] = field(default_factory=dict)
-    """Where nothing that is sent tells a cut answer from a finished one -> why."""
+    """Way in which an answer ends -> why its bytes are the same as those of a finished answer."""
 
     @property
     def name(self) -> str:
@@ -203,7 +203,7 @@ OTHERS: tuple[Dialect, ...] = (
     Dialect(OLLAMA, "ollama", "markup", "the markup of a cut call stays in the text", "wire notes",
             call_form=CutCallForm.MARKUP, model="qwen3:8b"),
 )
-"""The servers that say something otherwise than the format's own, and other habits of it."""
+"""The servers that differ from the format's own server, and further habits of the format's own server."""
 
 
 def _rows(api: str) -> Iterator[Dialect]:
@@ -218,7 +218,7 @@ def _rows(api: str) -> Iterator[Dialect]:
 
 
 DIALECTS: tuple[Dialect, ...] = tuple(row for api in FORMATS for row in _rows(api))
-"""Every row; the first of a format is its own server."""
+"""Every dialect. The first one of each format is the format's own server."""
 
 
 def has_dialect(profile: str | None) -> bool:
@@ -243,7 +243,7 @@ def _names(dialect: Dialect, word: str) -> bool:
     return word in (dialect.api, dialect.profile, f"{dialect.api}/{dialect.profile}", dialect.name)
 
 
-# -- What four libraries make of the same words: LiteLLM, Vercel's AI SDK, pydantic-ai and pi-ai ---------------------
+# -- How four libraries read the same words: LiteLLM, Vercel's AI SDK, pydantic-ai and pi-ai -------------------------
 # Native word -> the word of each library. A profile's own row precedes its format's. The words were read in their
 # sources at the named versions; a pair holds the words without calls and with calls.
 
@@ -269,7 +269,7 @@ PEER_MEANINGS: Mapping[str, Stop] = {
     "interrupted": Stop.INTERRUPTED,
     "suspended": Stop.PAUSED,
 }
-"""What a library's word means in ours; `raises` is an exception, `none` no reason at all."""
+"""Stop word of a library -> the normalized word. `raises` stands for an exception, `none` for no reason."""
 
 PEER_WORDS: Mapping[tuple[str, str], PeerWords] = {
     ("mistral", "model_length"): ("stop", "length", "length", "length"),
@@ -283,7 +283,8 @@ PEER_WORDS: Mapping[tuple[str, str], PeerWords] = {
     ("vllm", "error"): ("stop", "other", "none", "error"),
     ("openrouter", "error"): ("stop", "error", "error", "error"),
 }
-"""Profile and native word -> what each library says; those of a whole format are in its package (`Serving.peers`)."""
+"""Profile and native word -> the word of each library. The words for a whole format are in the format's package
+(`Serving.peers`)."""
 
 
 class Peer(NamedTuple):
@@ -293,9 +294,10 @@ class Peer(NamedTuple):
     word: str
     means: Stop
     agrees: bool
-    """It means what we do."""
+    """Whether the library's word means the same as our effective reason."""
     looser: bool
-    """Whether it takes an answer for finished that we do not: a loop that trusts it goes on, or runs a cut call."""
+    """Whether the library takes an answer for finished that we do not. A loop that trusts the library then continues,
+    or runs a cut call."""
 
 
 def peers(api: str, profile: str, raw: str | None, failed: bool, calls: bool, ours: Stop) -> tuple[Peer, ...]:

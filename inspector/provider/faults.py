@@ -25,13 +25,13 @@ class Layer(StrEnum):
     """The part of an answer that a fault changes; faults are applied in this order."""
 
     ANSWER = "answer"
-    """What the model says, and how far it comes."""
+    """The content of the answer, and the point that it reaches."""
     WORDS = "words"
-    """The statement about the end."""
+    """The words about the end of the answer."""
     FRAMES = "frames"
-    """The pieces that are sent."""
+    """The bytes of the frames."""
     SENDING = "sending"
-    """When and whether they are sent."""
+    """Whether and when the frames are sent."""
 
 
 class Takes(StrEnum):
@@ -70,29 +70,30 @@ class Fault:
     does: str
     change: Change
     example: Any = True
-    """A value that shows it."""
+    """A value of the fault's argument, as an example."""
     base: str = "text"
-    """What it is shown with: an answer of text, or one with a call."""
+    """The answer of the example: `text`, or one with a call."""
     cap: int | None = 400
-    """The cap under which it is shown."""
+    """The cap of the example's request."""
     when: Kind | None = Kind.FIRST
-    """The request at which it is shown."""
+    """The kind of request at which the example applies the fault; None: at every request."""
     ends: str = "completed"
-    """The end state that our own loop reaches."""
+    """The end state that the engine's loop reaches in the example."""
     ends_whole: str = ""
-    """The end state for a whole body, if that is another one."""
+    """The end state for a whole body, if it is another one; else empty."""
     without: Mapping[str, str] = field(default_factory=dict)
-    """Where it has no meaning in any format (`stream` or `whole`) -> why; a format says what it cannot."""
+    """Form of an answer (`stream` or `whole`) in which the fault has no meaning in any format -> why. Each format lists
+    the faults that it cannot express."""
     stop_word: StopWord = field(kw_only=True)
 
     def why_impossible(self, api: str, stream: bool) -> str:
-        """Why the fault is impossible there; empty if it is possible."""
+        """Why the fault is impossible in a format, streamed or whole; empty if it is possible."""
         mode = "stream" if stream else "whole"
         own = wire(api).serving.cannot
         return own.get(self.name) or own.get(f"{self.name} {mode}") or self.without.get(mode) or ""
 
     def end(self, api: str, stream: bool) -> str:
-        """The expected end state there."""
+        """The expected end state in a format, streamed or whole."""
         own = wire(api).serving.ends
         usual = self.ends if stream else self.ends_whole or self.ends
         return own.get(f"{self.name} {'stream' if stream else 'whole'}") or own.get(self.name) or usual
@@ -155,7 +156,7 @@ def _fallback(draft: Draft, value: Any) -> Draft:
         "to": {"model": value if isinstance(value, str) else "claude-haiku-4-5"}, "trigger": {"type": "refusal"}}))
     for at, part in enumerate(draft.parts):
         if type(part) is TextPart:
-            # Whole tokens, so that both halves cost what the text does.
+            # The text is divided between tokens, so that both halves together cost as much as the text.
             half = len(part.text) // (2 * CHARACTERS) * CHARACTERS
             halves = TextPart(part.text[:half]), seam, TextPart(part.text[half:])
             return replace(draft, parts=(*draft.parts[:at], *halves, *draft.parts[at + 1 :]))
@@ -315,7 +316,7 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           lambda draft, value: replace(draft, refusal=value), {"times": 2, "retry_after": 0.0, "status": 429},
           stop_word=_TRUE),
 )}
-"""Every fault by its name."""
+"""Name of a fault -> the fault."""
 
 
 def stop_word_of(story: Story) -> StopWord:

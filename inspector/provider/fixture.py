@@ -16,7 +16,7 @@ import pytest
 from inspector.provider.server import Provider, serving
 
 Scripted = Callable[..., Provider]
-"""Takes what `serving` takes."""
+"""A function with the arguments of `serving` that starts a provider."""
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def without_text(api: str, frame: bytes) -> bytes | None:
 
 
 def _text_holder(api: str, name: str | None, value: Event) -> tuple[Event, str] | None:
-    """The object that holds a delta's text, and under which key."""
+    """The object that holds a delta's text, and the key of the text."""
     try:
         held, key = wire(api).serving.text(name, value)
     except (KeyError, IndexError, TypeError):
@@ -146,9 +146,10 @@ def with_times(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, 
     return tuple(frames) if change is None else change_values(api, stream, frames, change)
 
 
-# -- What servers do to the shape of an answer -----------------------------------------------------------------------
-# Each `Quirk` takes the JSON values of one answer (the events of a stream, or one body) and gives those that the
-# server would have sent. The encoders write what a format says; these write what a server makes of it.
+# -- How servers change the shape of an answer -----------------------------------------------------------------------
+# Each `Quirk` takes the JSON values of one answer (the events of a stream, or one body) and gives those that the server
+# would have sent. The encoders write the shapes of the format's documentation; quirks write the shapes of single
+# servers.
 
 
 Quirk = Callable[[list[Event], PlayedScenario], list[Event]]
@@ -263,7 +264,7 @@ def thinking_apart(events: list[Event], play: PlayedScenario) -> list[Event]:
 def prompt_annotations(events: list[Event], play: PlayedScenario) -> list[Event]:
     """A first chunk without choices: the content filter's annotations of the prompt."""
     results = {"violence": {"filtered": False, "severity": "safe"}}
-    # Azure's first chunk has no id, no model and no choices: clients that read `choices[0]` fail on it.
+    # Azure's first chunk has no id, no model and no choices, so that clients that read `choices[0]` fail.
     return [{"id": "", "model": "", "object": "chat.completion.chunk", "created": 0, "choices": [],
              "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": results}]}, *events]
 
@@ -304,8 +305,8 @@ def _values(like: Event, name: str, members: dict[str, Any], text: str) -> list[
 
 
 WHOLE_ONLY = frozenset({split_choices, object_arguments})
-"""Quirks that only a whole body can have."""
+"""The quirks that only a whole body can have."""
 STREAM_ONLY = frozenset({
     no_index, one_index, wandering_index, fresh_ids, one_object, usage_in_choice, prompt_annotations, partial_values,
 })
-"""Quirks that only a stream can have."""
+"""The quirks that only a stream can have."""

@@ -1,4 +1,4 @@
-"""Which host names a server of ours answers to, and how its address is shown. Pure.
+"""The host names to which this program's servers answer, and the form in which their addresses are shown. Pure.
 
 A browser sends requests for any page that it shows; the name of a site that was rebound to this machine is then in the
 header Host.

@@ -29,7 +29,7 @@ def load_certificate(cert: str, key: str | None) -> Certificate:
     """
     made = SSLContext(PROTOCOL_TLS_SERVER)
     try:
-        made.load_cert_chain(cert, key, password=lambda: "")  # nobody is asked for one
+        made.load_cert_chain(cert, key, password=lambda: "")  # no password is asked for
     except SSLError as why:
         said = f"no certificate with its unencrypted key, in PEM ({why.reason or 'unknown'})"
         raise CallerError(f"--cert {cert}: {said}") from None
@@ -38,14 +38,15 @@ def load_certificate(cert: str, key: str | None) -> Certificate:
     return made
 
 
-# -- Trouble, reported in single lines and sparingly, so that a client cannot fill a log ------------------------------
+# -- Problems, reported in single lines and seldom, so that a client cannot fill a log --------------------------------
 
 
 EVERY = 60.0
-"""Seconds between two lines of one kind."""
+"""The number of seconds between two lines of the same kind."""
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 MALFORMED, FAILED, CROWDED = "malformed", "failed", "crowded"
-"""Kinds of messages: a malformed request, one that could not be answered, no room for a further connection."""
+"""The kinds of messages: a malformed request, a request that could not be answered, and no room for a further
+connection."""
 
 
 class Sparing:
@@ -98,7 +99,7 @@ class SparingHandler(logging.Handler):
 
 
 def ending_signal() -> asyncio.Event:
-    """What SIGINT, SIGTERM and SIGHUP (its terminal was closed) set, in place of ending the program at once."""
+    """An event that SIGINT, SIGTERM and SIGHUP (the terminal was closed) set, instead of ending the program at once."""
     ending = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)

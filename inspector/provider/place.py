@@ -28,9 +28,9 @@ from loop_core.wire.asking import forced_tool
 from loop_core.wire.serving import Moment, Spelling
 
 SURE = 24
-"""The number of characters from the end of a text that are searched in the answer to find the text's place."""
+"""The number of characters at the end of a text that are searched in the answer to find the text's place."""
 LIKELY = 8
-"""The number of equal characters from which on a text counts as a part of the answer."""
+"""The number of equal characters from which a text counts as a part of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,18 @@ class StoryPlace:
 
     answer: int = 0
     text_length: int = 0
-    """Characters of the answer's text that the history has."""
+    """The number of characters of the answer's text that the history has."""
     segments: int = 0
-    """Requests for this answer that were answered before, as far as the history tells."""
+    """The number of earlier requests for this answer that were answered, as far as the history shows."""
     whole_calls: tuple[int, ...] = ()
-    """The calls of this answer that the history has whole, by their number."""
+    """The indices of the answer's calls that the history has whole."""
     kind: Kind = Kind.FIRST
     anchor: str = ""
-    """Words that are to be repeated first."""
+    """The words that the client asks to repeat first."""
     prefill: str = ""
-    """The text that the request ends with: it is to be gone on from."""
+    """The text at the end of the request that the answer is to continue."""
     asks: int = 0
-    """Messages of the history that ask for more of this answer."""
+    """The number of messages in the history that ask for more of this answer."""
 
 
 def locate(story: Story, request: Request) -> StoryPlace:
@@ -68,12 +68,12 @@ def locate(story: Story, request: Request) -> StoryPlace:
     if kept is not None and kept.place.answer < len(story.answers):
         answer = story.answers[kept.place.answer]
         said, calls = min(kept.place.text_length, len(answer.text)), min(kept.calls, len(answer.calls))
-        place = replace(kept.place, text_length=said, whole_calls=tuple(range(calls)))  # an id is anybody's to write
-        if request.continuation_token:  # the history comes again, and the token says where it stands
+        place = replace(kept.place, text_length=said, whole_calls=tuple(range(calls)))  # a client may send any id
+        if request.continuation_token:  # the client sends the history again, and the token contains the place
             messages = ()
-    if messages and is_repair(messages[-1]):  # what came with the results of calls that were not run
+    if messages and is_repair(messages[-1]):  # a repair message after the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
-        place = replace(place, whole_calls=())  # and all of them are asked for, those that came whole too
+        place = replace(place, whole_calls=())  # the client asks for all calls, including those that it has whole
     failed = {result.call_id for message in messages for result in message.results if _is_failure(result)}
     for before, message in zip((None, *messages), messages, strict=False):
         if before is not None and message.role is not Role.ASSISTANT and _silent(story, place, before):
@@ -184,7 +184,7 @@ def _ours(message: Message) -> bool:
 
 
 FAILURES = re.compile(r"\W*(?:[a-z]*error|[a-z]*exception|traceback|invalid|failed|not run)\b", re.IGNORECASE)
-"""How the result of a call begins that was not run, in formats that have no mark for it."""
+"""Matches the beginning of the result of a call that was not run, in formats that have no mark for such a result."""
 
 
 def _is_failure(result: ToolResultPart) -> bool:
@@ -203,7 +203,7 @@ def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Co
         fits = [number for number in left if number not in whole
                 and _whole(call, answer.calls[number], call.id not in failed)]
         same = [number for number in fits if parse(call.arguments).value == parse(answer.calls[number].arguments).value]
-        whole += (same or fits)[:1]  # equal arguments first: two calls of one tool may stand in another order
+        whole += (same or fits)[:1]  # equal arguments first, because two calls of one tool may be in another order
     return replace(place, text_length=place.text_length if said is None else said, segments=place.segments + 1,
                    whole_calls=(*place.whole_calls, *whole))
 
@@ -216,7 +216,7 @@ def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
     ran: the client chose them.
     """
     given, whole = parse(call.arguments).value, parse(intended.arguments).value
-    if call.name != intended.name or whole is None:  # arguments that are meant not to parse cannot be compared
+    if call.name != intended.name or whole is None:  # arguments that are intended not to parse cannot be compared
         return call.name == intended.name
     if given is None:
         return False
@@ -260,7 +260,7 @@ def reached_length(intended: str, offset: int, text: str) -> int | None:
     return alike if alike - offset >= LIKELY or alike == len(intended) else None
 
 
-# -- places that are kept in ids -------------------------------------------------------------------------------------
+# -- places that are stored in ids -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,17 +270,17 @@ class PlaceMark:
     story: str
     place: StoryPlace
     start: int = 0
-    """Where the answer began in the text."""
+    """The offset in the text at which the answer began."""
     cap: int = 0
-    """The cap that it was made under; 0 for none."""
+    """The cap under which the answer was made; 0 for no cap."""
     calls: int = 0
-    """How many of the answer's calls it held whole."""
+    """The number of the intended answer's calls that this answer had whole."""
     prompt: int = 0
-    """Tokens of the request, so that a response that is fetched counts what it counted when it was made."""
+    """The number of tokens of the request, so that a fetched response reports the same count as when it was made."""
 
     @property
     def where(self) -> str:
-        """All fields except the token count of the request, which varies with the wording of a history."""
+        """All fields as text, except the token count of the request, which varies with the wording of a history."""
         at = self.place
         return f"{self.story}.{at.answer}.{at.text_length}.{at.segments}.{self.start}.{self.cap}.{self.calls}"
 
@@ -322,15 +322,16 @@ class Sending:
     """How frames are sent; frame numbers count from 0 and mean the last frame if there are fewer."""
 
     slow: float = 0.0
-    """Seconds before every frame."""
+    """The number of seconds before every frame."""
     stall: tuple[int, float] | None = None
-    """Before this frame, so many seconds of silence, and then the connection is closed."""
+    """The frame before which the server is silent, and the seconds after which it closes the connection; None: no
+    silence."""
     reset: int | None = None
-    """The connection is reset inside this frame."""
+    """The frame within which the connection is reset; None: no reset."""
     drop: int | None = None
-    """The connection is closed before this frame."""
+    """The frame before which the connection is closed; None: it is not closed early."""
     torn: int | None = None
-    """Bytes of one piece, whatever the frames are."""
+    """The number of bytes of each piece that is sent, whatever the frames are; None: a piece is a frame."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -345,26 +346,26 @@ class Draft:
     parts: tuple[ResponsePart, ...]
     """The parts that are still to be sent."""
     prefix: str = ""
-    """The text that is repeated before it continues."""
+    """The text that the answer repeats before it continues."""
     cap: int | None = None
-    """Tokens at most."""
+    """The largest number of tokens of the answer; None: no cap."""
     ident: str = ""
-    """The id that it has already; empty: one is made."""
+    """The answer's id, if it has one already; empty: an id is made."""
     event: Moment | None = None
-    """Another event that ends the answer, after `at` tokens; None: at its end."""
+    """An event that ends the answer after `at` tokens, or at the answer's end if `at` is None; None: no such event."""
     at: int | None = None
     play: PlayedScenario | None = None
-    """How far it came."""
+    """The part of the answer that is sent; None until it is computed."""
     spelling: Spelling | None = None
-    """The spelling of the end."""
+    """The spelling of the answer's end."""
     manner: Manner = field(default_factory=Manner)
     frames: tuple[bytes, ...] = ()
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     sending: Sending = Sending()
     refusal: Mapping[str, Any] | None = None
-    """An HTTP error in place of an answer: its `status`, how many `times` the same request gets it before it is
-    answered, and the seconds that are asked for (`retry_after`; None: nothing is said)."""
+    """An HTTP error in place of the answer: its `status`, how many `times` the same request gets it before the answer,
+    and the seconds to wait that it names (`retry_after`; None: it names none)."""
 
     @property
     def streams(self) -> bool:

@@ -97,7 +97,7 @@ TAKES: dict[Takes, Any] = {
     Takes.TRUE: StrictBool, Takes.TOKENS: Some, Takes.CHARACTERS: Some, Takes.FRAME: Count, Takes.BYTES: Some,
     Takes.SECONDS: Seconds, Takes.WORD: StrictBool | Word, Takes.STALL: Stall, Takes.REFUSAL: RefusalModel,
 }
-"""What is written behind a fault's name -> its type."""
+"""Kind of a fault's argument -> the type that checks the argument in a scenario file."""
 
 
 class _At(BaseModel):
@@ -171,7 +171,7 @@ def _call(call: Call) -> ToolCall:
 
 
 DEEPEST = 64
-"""The most levels of nesting: a scenario needs few, and thousands would exhaust the parser's stack."""
+"""The largest number of nested levels. A scenario needs few, and thousands would exhaust the parser's stack."""
 MOST_BYTES = 1024 * 1024
 Place = tuple[str | int, ...]
 ROOT: Place = ()
@@ -256,7 +256,7 @@ def parse_story(data: bytes, name: str) -> Story:
     try:
         text = data.decode()
         _refuse_wild(text, name)
-        root = yaml.compose(text, yaml.SafeLoader)  # nodes, not values: they know their lines
+        root = yaml.compose(text, yaml.SafeLoader)  # nodes instead of values, because nodes have line numbers
     except UnicodeDecodeError:
         raise CallerError(f"{name}: expected UTF-8") from None
     except yaml.MarkedYAMLError as why:

@@ -39,9 +39,10 @@ from loop_core.wire.body import compact, read_object
 from loop_core.wire.serving import Moment, RequestRefusal
 
 UNLIMITED = 1_000_000_000
-"""A budget so large that it cuts nothing."""
+"""A budget that is so large that it cuts no answer."""
 SMALLEST, SIZES = 4, 21
-"""Characters in one piece of a stream: from 4 to 24, by the seed."""
+"""The least number of characters in a piece of a stream, and the number of possible sizes. The scenario's seed chooses
+a size from 4 to 24."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -53,12 +54,12 @@ class Reply:
     frames: tuple[bytes, ...]
     sending: Sending = field(default_factory=Sending)
     refusals: int = 0
-    """How often the same request is refused first, by `refusal`."""
+    """The number of times that the same request is first answered with `refusal`."""
     refusal: Reply | None = None
     place: StoryPlace = field(default_factory=StoryPlace)
     segment: int = 0
     end: Moment | None = None
-    """How the answer truly ended; None for an error."""
+    """How the answer really ended; None for an error."""
     tokens: int = 0
     faults: tuple[str, ...] = ()
 
@@ -76,7 +77,7 @@ def reply(story: Story, request: Request, stream: bool, profile: str | None = No
 def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: str | None = None) -> Reply:
     """The stored response with this id, complete even if faults cut its sending."""
     number = max(0, mark.place.segments - 1)
-    start = min(mark.start, len(story.answers[mark.place.answer].text))  # an id is anybody's to write
+    start = min(mark.start, len(story.answers[mark.place.answer].text))  # a client may send any id
     at = StoryPlace(mark.place.answer, start, number, kind=Kind.CONTINUATION if number else Kind.FIRST)
     lasting = tuple(fault for fault in story.faults if _lasts(FAULTS[fault.name], api))
     request = Request(api, model=story.name, max_tokens=mark.cap or None)
@@ -86,7 +87,7 @@ def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: s
 def _lasts(fault: Fault, api: str) -> bool:
     """Whether the effect of a fault is still visible when the stored answer is fetched."""
     said = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.why_impossible(api, False)
-    return said and fault.name not in ("paused", "error_frame")  # the one is over, of the other there is no whole body
+    return said and fault.name not in ("paused", "error_frame")  # a pause is over; an error frame has no whole body
 
 
 def reply_at(
@@ -97,7 +98,7 @@ def reply_at(
     Raises:
         CallerError: a fault has no meaning in this format.
     """
-    if story.first is not None and place == StoryPlace():  # only where the history has nothing of the story yet
+    if story.first is not None and place == StoryPlace():  # only if the history has no part of the scenario
         given = story.first
         return Reply(given.status, {"content-type": given.content_type}, given.frames, place=place)
     answer = story.answers[place.answer]
@@ -211,10 +212,10 @@ def _apply_faults(draft: Draft, faults: tuple[PlacedFault, ...], layer: Layer) -
 
 def _play_answer(draft: Draft, story: Story, request: Request, number: int) -> Draft:
     parts, string = until_stop(_prefix_text(draft), stop_strings(request))
-    event = None if string is not None and draft.at is None else draft.event  # what comes at the end never comes
+    event = None if string is not None and draft.at is None else draft.event  # an event at the end is never reached
     meant = Scenario(story.name, story.story, parts, UNLIMITED, event, draft.at)
     played = play(meant, draft.cap or UNLIMITED, draft.dialect.free_thinking)
-    # A response that is made in the background has one id, while it is being made and when it is there.
+    # A background response keeps its id from its creation to its completion.
     over = played
     paused = draft.dialect.spelling(Moment.PAUSED)
     if draft.event is Moment.PAUSED and paused is not None and paused.whole:

@@ -19,18 +19,18 @@ from loop_core.values import ReasoningPart, ResponsePart, TextPart, Tool, ToolCa
 from loop_core.wire.serving import Moment
 
 FOLDER = Path(__file__).parent / "scenarios"
-"""The scenario files that come with the program."""
+"""The folder of the scenario files that come with the program."""
 
 
 class Kind(StrEnum):
     """The purpose of a request."""
 
     FIRST = "first"
-    """An answer that has no text yet."""
+    """The request asks for a new answer."""
     CONTINUATION = "continuation"
-    """The rest of an answer."""
+    """The request asks for the rest of an answer."""
     REPAIR = "repair"
-    """The calls of an answer, once more and whole."""
+    """The request asks for the calls of an answer again, whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class PlacedFault:
     name: str
     value: Any = True
     answer: int | None = None
-    """Counted from 0."""
+    """The index of the answer, from 0; None: every answer."""
     segment: int | None = None
-    """Which request for that answer, counted from 0."""
+    """The index of the request among those for the same answer, from 0; None: every request."""
     when: Kind | None = None
 
 
@@ -90,25 +90,24 @@ class Story:
     faults: tuple[PlacedFault, ...] = ()
     prompt: str = "Tell me."
     max_tokens: int | None = None
-    """The cap of requests that set none; None: they have no cap."""
+    """The cap of requests that set none; None: such requests have no cap."""
     profile: str | None = None
-    """A dialect, as `inspector providers --list` names them."""
+    """The profile of the dialect, as `inspector providers --list` names it; None: the format's own server."""
     seed: int = 0
     ends: str = "completed"
-    """The end state that our own loop reaches under `max_tokens`."""
+    """The end state that the engine's loop reaches under `max_tokens`."""
     ends_in: dict[str, str] = field(default_factory=dict)
-    """Wire format -> another end state there."""
+    """Wire format in which the loop reaches another end state -> that end state."""
     first: FirstAnswer | None = None
-    """What the first request of all gets, whatever it asks for; no file can say it."""
+    """The answer to the very first request, whatever it asks for. A scenario file cannot set it."""
 
 
-# -- Where an answer ends when its budget is spent -------------------------------------------------------------------
-# The parts that came, and what they cost.
-# Tokens are ESTIMATED: four characters are one, and a token begun counts whole. No tokenizer is asked, so that the
-# same answer is cut at the same character for every provider.
+# -- The part of an answer that a budget allows ----------------------------------------------------------------------
+# Tokens are ESTIMATED: four characters are one token, and a part of a token counts as a whole one. No tokenizer is
+# used, so that the same answer is cut at the same character for every provider.
 
 CHARACTERS = 4
-"""Characters of one estimated token."""
+"""The number of characters of one estimated token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +116,13 @@ class CutAnswer:
 
     parts: tuple[ResponsePart, ...]
     whole: bool
-    """Nothing was left out."""
+    """Whether no part of the answer was left out."""
     inside: ToolCall | None
-    """The intended call whose arguments are cut; its beginning is the last of `parts`."""
+    """The intended call whose arguments are cut; the last of `parts` is the call's beginning. None if no call is
+    cut."""
     tokens: int
     thinking: int
-    """How many of `tokens` were thinking."""
+    """The number of `tokens` that are thinking."""
 
 
 def tokens(text: str) -> int:
@@ -169,11 +169,11 @@ def _beginning(part: ResponsePart, characters: int) -> ResponsePart | None:
         return part._replace(text=part.text[:characters])
     if isinstance(part, ToolCall) and characters >= len(part.name):
         return part._replace(arguments=(part.arguments or "")[: characters - len(part.name)])
-    return None  # a name comes whole or not at all
+    return None  # the name of a call is sent whole or not at all
 
 
 COMPLETE = frozenset({Moment.ENDED, Moment.CALLED})
-"""Nothing is missing."""
+"""The ways of ending in which no part of the answer is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +184,11 @@ class Scenario:
     title: str
     parts: tuple[ResponsePart, ...]
     budget: int
-    """The output cap that is asked for, in estimated tokens."""
+    """The output cap of the request, in estimated tokens."""
     event: Moment | None = None
     """The event that ends the answer, if the budget does not."""
     at: int | None = None
-    """After how many tokens it does; None: at the end of the parts."""
+    """The number of tokens after which `event` ends the answer; None: at the end of the parts."""
     prompt: str = "Report what happened to the queue."
 
 
@@ -217,7 +217,7 @@ def play(scenario: Scenario, budget: int | None = None, free_thinking: bool = Fa
     limit = scenario.budget if budget is None else budget
     # a smaller budget ends it first
     happens = scenario.event is not None and scenario.at is not None and scenario.at <= limit
-    # An event comes after so many tokens of any kind; only a budget may leave thinking out.
+    # An event comes after this number of tokens of any kind; only a budget may leave out thinking.
     came = cut(scenario.parts, scenario.at if happens else limit, free_thinking and not happens)
     return PlayedScenario(scenario, limit, _moment(scenario, came, happens), came)
 
@@ -278,7 +278,7 @@ SCENARIOS: Mapping[str, Scenario] = {each.name: each for each in (
     Scenario("server-fails", "the server fails in the middle of the text", (_REPORT,), 256, Moment.FAILED, 32),
     Scenario("stream-breaks", "the connection is lost inside a call", (_WORDS, _WRITE), 256, Moment.BROKEN, 32),
 )}
-"""The scenarios by name; the first is shown if no name is given."""
+"""Name -> scenario. The first scenario is shown if no name is given."""
 
 
 def scenario_names() -> tuple[str, ...]:

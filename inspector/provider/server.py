@@ -29,7 +29,7 @@ from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
 from loop_core.wire import wire
 
-# -- where it is -----------------------------------------------------------------------------------------------------
+# -- the addresses of the server -------------------------------------------------------------------------------------
 
 
 def bases(url: str) -> dict[str, str]:
@@ -99,8 +99,8 @@ def serve(
     asyncio.run(run())
 
 
-# A client that debugs waits long between two requests. A handler that waits for a slow frame ends with its client;
-# aiohttp's default is to let it finish.
+# A client that is being debugged may wait long between two requests. A handler that waits for a slow frame ends when
+# its client leaves, while aiohttp by default lets the handler finish.
 _PATIENT: Mapping[str, Any] = {"patience": 3600, "handler_cancellation": True}
 
 
@@ -143,7 +143,7 @@ def request_line(request: AnsweredRequest) -> str:
 
 
 Given = Story | str | Mapping[str, Any]
-"""A scenario: one that was read, a name or a path, or what a file would hold."""
+"""A scenario as an argument: an object that was read, a name or a path, or the content of a scenario file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -151,10 +151,10 @@ class Provider:
     """A running provider."""
 
     url: str
-    """The server's address, without a path."""
+    """The server's URL without a path."""
     stories: tuple[Story, ...]
     seen: list[AnsweredRequest]
-    """Every request, in the order in which they were answered."""
+    """The requests, in the order in which they were answered."""
 
     @property
     def bases(self) -> Mapping[str, str]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from inspector.replay.simulate import SimulatedTurn
 
 RECENT = 64
-"""The number of turns whose steps a long recording keeps at a time."""
+"""The number of turns of a long recording whose steps are stored at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -78,11 +78,13 @@ class TurnRun:
     first: int
     end: int
     runs: int
-    """The number of runs that examined its responses; more than 1 means that the recorded agent went another way."""
+    """The number of runs that examined the turn's responses. More than 1 means that the recorded agent went another way
+    than the engine."""
     last: int
-    """The number of the step among its own, from 0, that ends the first run."""
+    """The index among the turn's steps of the step that ends the first run."""
     made: tuple[Step, ...] | StepMaker
-    """The steps themselves, or what makes them. A what-if that does not change the turn shares this object."""
+    """The steps of the turn, or the value that makes them. A what-if that does not change the turn shares this
+    object."""
 
     @property
     def deciding_step(self) -> int:
@@ -125,7 +127,7 @@ class StepsOfTurns(Sequence[Step]):
     def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
 
     def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
-        places = range(len(self))[index]  # as a tuple reads it: negative numbers, and an IndexError beyond the end
+        places = range(len(self))[index]  # as for a tuple: negative indices, and an IndexError beyond the end
         return self._at(places) if isinstance(places, int) else tuple([self._at(place) for place in places])
 
     def _at(self, place: int) -> Step:
@@ -153,7 +155,7 @@ class Replay:
     trace: Trace
     turns: Sequence[TurnRun]
     since: int = 0
-    """The step, from 0, at which `settings` begin to hold."""
+    """The index of the step from which `settings` hold."""
     earlier: tuple[Stretch, ...] = ()
     """The settings of the steps before `since`, in order; empty if `since` is 0."""
 
@@ -171,8 +173,8 @@ class Replay:
     def effective_step(self, index: int) -> Step:
         """A step with the limits and the policy that are in force at it.
 
-        A shared step still holds those under which it was made. Both lead to the same decisions, but a view that shows
-        a limit beside a step must take it from here.
+        A shared step still holds the limits and the policy under which it was made. Both lead to the same decisions,
+        but a view that shows a limit beside a step must take it from here.
         """
         step = self.trace.steps[index]
         settings = self.settings_at(index)
@@ -211,7 +213,7 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
     case = case_as_profile(case, settings.profile)
     turns = list[TurnRun]()
     if before is not None and before.settings == settings:
-        # A file that is followed grows at its end, so the turns at the beginning are replayed once only.
+        # A followed file grows at its end, so the turns at the beginning are replayed only once.
         turns += before.turns[: _same_turns(before, case)]
     # A followed file grows by a few turns, which are kept: a maker for each growth would hold all cases of the file.
     maker = StepMaker(case, settings) if case.long and not turns else None
@@ -303,7 +305,7 @@ def plan_of(
     request = opening.request or Request(opening.api, model=opening.response.model)
     wanted, bound_by = settings.max_tokens, None
     live = live or record.live_run is not None
-    if wanted is not None and (settings.simulate or live):  # else the recorded answers keep their own cap
+    if wanted is not None and (settings.simulate or live):  # otherwise the recorded answers keep their own cap
         bound_by = None if live else bounding_cap(request.max_tokens, wanted)
         request = replace(request, max_tokens=wanted)
     if settings.edits:
@@ -386,7 +388,7 @@ def first_cap(case: Case, record: TurnRecord) -> int | None:
 
 
 def _simulate(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:
-    from inspector.replay.simulate import simulated_source  # only what simulates pays for it
+    from inspector.replay.simulate import simulated_source  # imported here, because only a simulation needs it
 
     # A bound that is set lowers the caps of requests, as another max_tokens does.
     changed = settings.simulate and (TOTAL in settings.explicit

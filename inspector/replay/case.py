@@ -46,14 +46,14 @@ class BranchAnswers(NamedTuple):
     """The responses of a live run that asked a recorded turn again from one of its steps."""
 
     name: str
-    """A unique name; the recording's file has it too."""
+    """The unique name of the live run, which is also the name of its recording's file."""
     exchanges: tuple[Exchange, ...]
     places: tuple[tuple[RequestPlace, int], ...]
-    """For each exchange: its place in the turn, and its number among the requests of that place."""
+    """For each exchange the place in the turn, and the number of the exchange among the requests of this place."""
     results: tuple[ToolResultPart, ...] | None = None
     """Tool results after the last exchange, if no further request contained them; else None."""
     silent: frozenset[int] = frozenset()
-    """Positions of exchanges that are not answers: sent again, or given up."""
+    """The indices in `exchanges` of those that are no answers: their request was sent again, or given up."""
     after: Event = NotRecorded()
     """The event that ended the run, if no answer ended it."""
     ability: Ability = Ability()
@@ -61,7 +61,7 @@ class BranchAnswers(NamedTuple):
     provider: str = ""
     """The profile of the server."""
     problem: str = ""
-    """A description of what its recording lacks; empty if it is complete."""
+    """What the recording of the live run lacks, in words; empty if it is complete."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -73,28 +73,28 @@ class Case:
     verdicts: tuple[tuple[Verdict, ...], ...]
     """The gate's verdicts on the calls of each response, under the strict reading."""
     limits_by_path: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Limits that session files were recorded under, by path."""
+    """Path of a session file -> the limits under which it was recorded."""
     measures: dict[int, TokenMeasure] = field(default_factory=dict)
-    """The tokens of responses that a simulation had to cut, by index: they are the same for every budget."""
+    """Index of a response that a simulation had to cut -> its tokens, which are the same for every budget."""
     root: Case | None = None
-    """The case as it was read, if this one is decoded with another profile; else None."""
+    """The case as it was read, if this case is decoded with another profile; else None."""
     by_profile: dict[str, Case] = field(default_factory=dict)
     """Profile name -> the same recording decoded with that profile; each is made at its first use."""
     live_runs: dict[str, BranchAnswers] = field(default_factory=dict)
     """Name -> the responses of a live run from a step of this recording; all cases of one recording share the dict."""
     silent: frozenset[int] = frozenset()
-    """Exchanges of live runs that are not answers: they were sent again, or given up when the run was cancelled."""
+    """The indices of live exchanges that are no answers: their request was sent again, or given up at a cancel."""
     sources: dict[tuple[str | None, int, int], RecordedSource] = field(default_factory=dict)
-    """The sources of runs, by live run, first exchange and number of exchanges. They are the same under every
+    """Live run, first exchange and number of exchanges -> the source of the run, which is the same under every
     setting."""
     end_causes: Mapping[str, str] = field(default_factory=dict)
-    """Path -> why its recorder sent no further request although the turn was not over."""
+    """Path -> why the recorder of this file sent no further request although the turn was not over."""
     cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
     """File and exchange at which an operator cancelled -> True if its answer was used, False if it was given up."""
     long: bool = False
-    """Whether it has so many exchanges that what can be made again from them is not kept."""
+    """Whether the recording has so many exchanges that values which can be made again are not stored."""
     may_follow: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """Exchange -> later ones that may go on from its answer, and as well from that of another exchange."""
+    """Exchange -> later exchanges that may continue from its answer, but as well from that of another exchange."""
 
 
 LONG = 20_000
@@ -208,7 +208,7 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
         exchanges = tuple(decode_as(exchange, profile) for exchange in root.recording.exchanges)
         judged, verdicts = list(root.judgements), list(root.verdicts)
         for index, (old, new) in enumerate(zip(root.recording.exchanges, exchanges, strict=True)):
-            if old is not new:  # the same object: its profile is already this one
+            if old is not new:  # the same object means that its profile is this one
                 judged[index] = _judge(new, root.cancels)
                 verdicts[index] = gate_exchange(new, judged[index])
         made = root.by_profile[profile] = case_beside(root, exchanges, tuple(judged), tuple(verdicts))
@@ -225,7 +225,7 @@ def case_beside(
 
 
 # -- A recorded turn as a source -------------------------------------------------------------------------------------
-# What its answers are, at which place of the turn each stands, and what tools said.
+# The source has the turn's answers, the place of each in the turn, and the results of tools.
 
 REQUEST_PLACES: Mapping[TurnPlace, RequestPlace] = {
     TurnPlace.CONTINUATION: RequestPlace.CONTINUATION,
@@ -234,13 +234,13 @@ REQUEST_PLACES: Mapping[TurnPlace, RequestPlace] = {
     TurnPlace.NUDGE: RequestPlace.NUDGE,
     TurnPlace.TOOL_RESULT: RequestPlace.REQUEST,
 }
-"""The recorded agent's act -> its place in the turn. A request or a retry has no place here: it begins a run."""
+"""Recorded place of an exchange -> the engine's name for it. Requests and retries have no row: they begin a run."""
 TURN_PLACES: Mapping[RequestPlace, TurnPlace] = {place: act for act, place in REQUEST_PLACES.items()}
-"""The reverse of `REQUEST_PLACES`; the first request of a turn is a TurnPlace.REQUEST instead."""
+"""The reverse of `REQUEST_PLACES`. The first request of a turn is a `TurnPlace.REQUEST` instead."""
 
 
 def links_of_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
-    """The exchanges of a turn as its loop saw them; only the last attempt of a repeated request is included."""
+    """The exchanges of a turn as the agent's loop saw them; only the last attempt of a repeated request is included."""
     exchanges = case.recording.exchanges
     found: list[Link] = []
     for link in record.links:
@@ -304,7 +304,7 @@ def _recorded_source(case: Case, record: TurnRecord, links: Sequence[Link]) -> R
 
 
 UNCLEAR = "Whether the recording has what this loop asks for next is not known: a later request fits several answers."
-"""Why a turn ends where a later exchange may go on from it, and as well from another turn."""
+"""The reason why a turn ends if a later exchange may continue it, but could also continue another turn."""
 LIVE = "asked live"
 """The `why` of a link whose exchange belongs to a live run."""
 

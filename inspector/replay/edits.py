@@ -23,16 +23,16 @@ class TurnInput(NamedTuple):
     """One input of a turn: a message of its first request, or a tool's result in a later one."""
 
     number: int
-    """From 1, within the turn."""
+    """The number of the input in its turn, from 1."""
     exchange: int
     """The index of the first exchange whose request contains it."""
     message: int
-    """The index of its message in that request."""
+    """The index of the input's message in that request."""
     part: TextPart | ToolResultPart
     place: int
     """The index of the part in that message."""
     what: str
-    """What it is, in words: `user message`, `result of read_file`."""
+    """The kind of the input in words, such as `user message` or `result of read_file`."""
 
     @property
     def text(self) -> str:
@@ -93,7 +93,7 @@ def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tu
 
 
 def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> Request:
-    """The request with the new texts in place of the recorded ones, where it still holds these at the recorded
+    """The request with the new texts in place of the recorded ones, as far as it has the recorded texts at the recorded
     places."""
     messages = list(request.messages)
     for given, text in edits:
@@ -112,7 +112,7 @@ class EditedSource:
 
     source: TurnSource
     results: Mapping[int, Mapping[int, str]]
-    """The new texts of tool results: by the round of tools, and by the place among its results."""
+    """Index of a round of tools -> index of a result in the round -> the new text of the result."""
     rounds: int
     """The number of rounds of tools before the first edited request."""
 

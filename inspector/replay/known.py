@@ -26,7 +26,7 @@ from loop_core.turn.state import ProviderResponse, RequestPlace
 from loop_core.values import FINISHED, CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall
 
 KnownAnswer = tuple[RequestPlace, int, ProviderResponse]
-"""A recorded answer: its place in the turn, its number among the answers at that place, and the response."""
+"""A recorded answer: its place in the turn, its number among the answers with this place, and the response."""
 
 CONTINUING = frozenset({RequestPlace.CONTINUATION, RequestPlace.REPAIR})
 
@@ -36,25 +36,25 @@ class KnownOutput:
     """The known output of one answer."""
 
     first: int
-    """The position of its first segment among the recorded answers."""
+    """The index of the output's first segment among the recorded answers."""
     stretches: tuple[TokenStretch, ...]
     after: tuple[int, ...]
-    """For each of its segments, the number of characters of `text` that are complete when it ends."""
+    """For each segment, the number of characters of `text` that are complete at the segment's end."""
     whole: bool
-    """Whether the answer is complete, so that nothing unknown follows."""
+    """Whether the answer is complete, so that no unknown output follows."""
     last: ChatResponse
-    """The response of its last segment."""
+    """The response of the last segment."""
     end: int
-    """Tokens of the end mark."""
+    """The number of tokens of the end mark."""
     basis: TokenBasis
-    """The worst of its segments' bases."""
+    """The worst basis of the segments' token boundaries."""
     note: str
     sure: int = 0
-    """Tokens at its beginning that come from the first recorded answer; the model wrote the rest after an
+    """The number of tokens at the beginning that come from the first recorded answer; the model wrote the rest after an
     interruption."""
     bounds: Bounds | None = None
-    """For the first recorded answer: the range of characters for each number of tokens; None if there is one
-    reading."""
+    """The range of characters for each number of tokens of the first recorded answer; None if only one reading is
+    possible."""
 
     @property
     def text(self) -> str:
@@ -63,12 +63,12 @@ class KnownOutput:
 
     @property
     def tokens(self) -> int:
-        """The number of its tokens."""
+        """The number of tokens, including the end mark."""
         return sum(len(stretch.ends) for stretch in self.stretches) + self.end
 
     @property
     def calls(self) -> bool:
-        """Whether it holds a call for the client to run."""
+        """Whether the output holds a call for the client to run."""
         return any(map(_is_call, self.stretches))
 
 
@@ -78,9 +78,9 @@ class AnswerShare(NamedTuple):
     parts: tuple[ResponsePart, ...]
     tokens: int
     thinking: int
-    """The number of its tokens that are thinking."""
+    """The number of tokens of this part that are thinking."""
     ended: bool
-    """Whether the answer ends here; else the budget cut it."""
+    """Whether the answer ends with this part; otherwise the budget cut it."""
     apart: tuple[int, int] | None = None
     """The least and the most characters that the budget may allow; None if it allows exactly `parts`."""
 
@@ -113,7 +113,7 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
         # A continuation of a response with calls has to bring the calls again, like a repair.
         if position > first and (place is RequestPlace.REPAIR or any(map(_is_call, stretches))):
             if not calls:
-                broken = True  # the call that was cut never came
+                broken = True  # the cut call was never sent again
                 break
             stretches = [stretch for stretch in stretches if not _is_call(stretch)] + calls
         elif not _length(stretches):
@@ -151,8 +151,8 @@ def _sure(stretches: Sequence[TokenStretch], base: TokenMeasure, last: TokenMeas
 def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = False) -> AnswerShare | None:
     """The output after `offset` characters of text that fits within `budget` tokens; None if that is not known.
 
-    Text goes on where it was cut; thinking in front of it, and a batch of calls, begin anew. A repair gets the calls
-    alone.
+    Text continues where it was cut, while thinking before it and a batch of calls begin again. A repair gets only the
+    calls.
     """
     parts: list[ResponsePart] = []
     used = thought = at = 0

@@ -45,7 +45,7 @@ class BranchStart:
 
     turn: TurnRun
     before: tuple[Step, ...]
-    """The steps of the turn that stay."""
+    """The steps of the turn that stay unchanged."""
     number: int
     """The number of the run within its turn, from 0."""
     prefix: tuple[Link, ...]
@@ -53,7 +53,7 @@ class BranchStart:
     rest: tuple[Link, ...]
     """The recorded exchanges from the step on, beginning with the request that is sent again."""
     earlier: tuple[Link, ...]
-    """The recorded exchanges of the runs before it."""
+    """The recorded exchanges of the turn's earlier runs."""
 
     @property
     def opening(self) -> Link:
@@ -126,7 +126,7 @@ class LiveBranch(NamedTuple):
     record: TurnRecord
     case: Case
     steps: tuple[Step, ...]
-    """All its steps: the kept ones, and those computed from the live responses."""
+    """All steps of the turn: the unchanged ones, and those computed from the live responses."""
 
 
 def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -> LiveBranch | None:

@@ -48,11 +48,11 @@ from loop_core.wire.reads import Pieces
 
 RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})
 FRESH = frozenset({RequestPlace.REQUEST, RequestPlace.RESUME, RequestPlace.NUDGE})
-"""Places at which an answer begins."""
+"""The places of requests with which an answer begins."""
 CHUNK = 4_096
-"""Characters in one delta of a simulated stream."""
+"""The number of characters in one delta of a simulated stream."""
 RULE = "simulated.recut"
-"""The rule of the evidence that every simulated stop reason carries."""
+"""The rule in the evidence of every simulated stop reason."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -61,11 +61,11 @@ class SimulatedTurn:
 
     source: RecordedSource
     measure: Callable[[int], TokenMeasure]
-    """The tokens of the recorded answer at a position; asked only for answers that a budget changes."""
+    """Measures the tokens of the recorded answer at an index; called only for answers that a budget changes."""
     profile: Profile
-    """The server's: its stop words, the word for a cut by the cap, whether thinking counts under the cap."""
+    """The server's profile: its stop words, its word for a cut by the cap, and whether the cap includes thinking."""
     caps: tuple[int | None, ...]
-    """The output cap of the request of each recorded answer; None if it had none."""
+    """The output cap of the request of each recorded answer; None if the request had none."""
     budget_changed: bool
     """Whether the initial max_tokens differs from the recorded one; if not, recorded answers are used unchanged."""
     _known: dict[int, KnownOutput] = field(default_factory=dict)
@@ -104,11 +104,11 @@ class SimulatedTurn:
         return self._simulate(send, turn, known)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The results recorded for this round: the calls are those of the recording."""
+        """The recorded results of this round, because its calls are those of the recording."""
         return self.source.run_tools(effect, turn)
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        """Nothing: the next recorded turn is a turn of its own."""
+        """Always empty, because the next recorded turn is a turn of its own."""
         return ()
 
     def answers_used(self, turn: Turn) -> int:
@@ -116,7 +116,7 @@ class SimulatedTurn:
         keys = self._keys()
         return sum(key <= (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries) for key in keys)
 
-    # -- where in the recording ----------------------------------------------------------------------------------
+    # -- the place in the recording ------------------------------------------------------------------------------
 
     def _keys(self) -> list[tuple[int, int, int]]:
         """For every recorded answer, the numbers of tool rounds, resumptions and retries of empty answers before it."""
@@ -166,7 +166,7 @@ class SimulatedTurn:
             said = output.after[place] if 0 <= place < len(output.after) else said
         return said
 
-    # -- what is answered ----------------------------------------------------------------------------------------
+    # -- the answer ----------------------------------------------------------------------------------------------
 
     def _simulate(self, send: Send, turn: Turn, output: KnownOutput) -> Event:
         fresh = send.place in FRESH
@@ -274,7 +274,7 @@ def cut_word(api: str) -> str:
     return next(word for word, row in wire(api).stop_reasons.items() if row.stop is Stop.MAX_TOKENS)
 
 
-# -- what was asked --------------------------------------------------------------------------------------------------
+# -- the request -----------------------------------------------------------------------------------------------------
 
 
 def _round(turn: Turn) -> list[Segment]:
@@ -310,7 +310,7 @@ def _with_prefix(parts: tuple[ResponsePart, ...], prefix: str, quotes: bool) -> 
                  for at, part in enumerate(parts))
 
 
-# -- what is sent ----------------------------------------------------------------------------------------------------
+# -- the bytes -------------------------------------------------------------------------------------------------------
 
 PLAIN = "what only the recorded response could carry"
 
@@ -363,7 +363,7 @@ def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:
     return "; ".join(told)
 
 
-# -- Simulation over recorded exchanges: finds what their bodies tell of tokens, and hands it to the engine's source -
+# -- Simulation over recorded exchanges: measures the tokens of their bodies for the simulating source ---------------
 
 
 def simulated_source(

@@ -25,10 +25,11 @@ from loop_core.values import (
 )
 
 HIDDEN = 1 << 18
-"""The most tokens without text (hidden reasoning) of an answer: twice the largest output cap of any model (128,000)."""
+"""The largest believable number of an answer's tokens without text (hidden reasoning): twice the largest output cap of
+any model (128,000)."""
 UNTOLD = 1 << 15
-"""The same bound for an answer that reports no reasoning: some servers neither send thinking nor count it
-separately."""
+"""The bound in place of `HIDDEN` for an answer that reports no reasoning, since some servers neither send thinking nor
+count it separately."""
 
 
 def most_tokens(response: ChatResponse) -> int:

@@ -14,21 +14,23 @@ from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 Bounds = tuple[Sequence[int], Sequence[int]]
-"""For every count of tokens from 0 on, the least and the most characters that have come by then, all texts together."""
+"""For every number of tokens from 0 on, the least and the largest number of characters of all texts that have arrived
+by then."""
 
 MANGLED = "\ufffd"
-"""The character that a server sends for bytes that form no character: up to three bytes, each possibly a token."""
+"""The character that a server sends for bytes that form no character. It stands for up to three bytes, each of which
+may be a token."""
 
 
 class Slot(NamedTuple):
     """A position in a stream that may hold tokens."""
 
     chars: int
-    """The characters of all texts that have arrived at its end."""
+    """The number of characters of all texts that have arrived at the end of the position."""
     tokens: int
-    """Tokens that it certainly has."""
+    """The number of tokens that the position certainly has."""
     spare: int
-    """Further tokens that it may have."""
+    """The number of further tokens that the position may have."""
 
 
 class TokenMark(NamedTuple):
@@ -44,25 +46,25 @@ class TokenCut(NamedTuple):
 
     text: str
     ends: Sequence[int]
-    """Where each piece ends, in characters."""
+    """The end of each piece, in characters."""
     call: bool = False
-    """Whether it is the arguments of a call, which has a frame."""
+    """Whether the text is the arguments of a call, which has a frame of further tokens."""
 
 
 class TokenLayout(NamedTuple):
     """The tokens of consecutive texts by one reading, with what other readings say."""
 
     ends: Sequence[Sequence[int]]
-    """For each text, where each of its tokens ends."""
+    """For each text, the ends of its tokens in characters."""
     marks: Sequence[Sequence[TokenMark]]
-    """For each text, the numbers of tokens at which its positions are reached, earlier texts included."""
+    """For each text, the numbers of tokens at which its positions are reached, counted over all earlier texts too."""
     end: int
     """Tokens of the end mark."""
     note: str = ""
 
 
 ANY = 1 << 30
-"""More tokens than any answer has."""
+"""A number of tokens that is larger than that of any answer."""
 
 
 def held_back(piece: str) -> int:

@@ -35,14 +35,15 @@ from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart
 from loop_core.wire.reads import Pieces
 
 Split = Callable[[str], Sequence[str]]
-"""A tokenizer: a text in pieces of one token each; a token that ends inside a character is an empty piece."""
+"""A tokenizer: a function that divides a text into pieces of one token each. A token that ends inside a character gives
+an empty piece."""
 
 
 class TokenBasis(StrEnum):
     """How the places at which tokens end are known, best first."""
 
     CHUNKS = "chunks"
-    """The stream carries one token a chunk."""
+    """Each chunk of the stream has one token."""
     TOKENIZER = "tokenizer"
     """A tokenizer of the model's family cut the text."""
     ESTIMATE = "estimate"
@@ -50,13 +51,13 @@ class TokenBasis(StrEnum):
 
 
 CHARS_PER_TOKEN = 4
-"""An estimate where no tokens were counted: about right for English text."""
+"""The estimated number of characters per token if no tokens were counted, which is about right for English text."""
 SLACK = 2
 """The number of surplus tokens that are accepted without a known reason; they may be anywhere."""
 SLACK_SHARE = 50
-"""The same bound for long texts: one surplus token per this many chunks."""
+"""The number of chunks per accepted surplus token, for long texts."""
 FRAME = 16
-"""The most tokens that the frame of one call (its name and markup) takes beside the arguments."""
+"""The largest number of tokens of a call's frame (its name and markup) besides the arguments."""
 
 
 class TokenStretch(NamedTuple):
@@ -76,11 +77,12 @@ class TokenMeasure(NamedTuple):
     stretches: tuple[TokenStretch, ...]
     basis: TokenBasis
     note: str
-    """Why this basis, with its figures."""
+    """Why this basis was chosen, with the figures."""
     end: int = 0
-    """Tokens that the end itself takes: 1 where the provider counts its end mark."""
+    """The number of tokens of the end mark: 1 if the provider counts it, else 0."""
     bounds: Bounds | None = None
-    """How far a count of tokens under the cap may reach; None if there is one reading, so that a cut is exact."""
+    """The range of characters that a number of tokens under the cap may reach; None if only one reading is possible, so
+    that a cut is exact."""
 
     @property
     def tokens(self) -> int:
@@ -299,9 +301,11 @@ FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^(openai/)?(gpt-4o|gpt-4\.|gpt-[5-9]|chatgpt-|o[1-9](-|$)|gpt-oss)"), "o200k_base"),
     (re.compile(r"^(openai/)?gpt-(4|3\.5)(-|$)"), "cl100k_base"),
 )
-"""Model -> vocabulary, by the table that OpenAI publishes with its tokenizer; the first that fits."""
+"""Pattern of a model's name and its vocabulary, from the table that OpenAI publishes with its tokenizer; the first that
+matches counts."""
 BLOCK = 50_000
-"""Characters that are cut in one call: the tokenizer refuses longer texts than some 200,000 tokens."""
+"""The number of characters that are tokenized in one call, since the tokenizer refuses texts of more than some 200,000
+tokens."""
 
 
 def splitter(model: str | None) -> Split | None:

@@ -1,1 +1,1 @@
-"""Reports: one view model (`facts`), rendered as text, as JSON and by the screens."""
+"""Reports: one view model (`facts`), which the text report, the JSON document and the screens render."""

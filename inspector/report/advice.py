@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
 from inspector.replay.case import REFUSED
-from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read, reasons
+from inspector.report.judged_turn import JudgedTurn, all_reasoning, has_reasoning, nothing_read
 from loop_core.judge.endings import asked_context, hit_stop_string
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
@@ -29,7 +29,7 @@ class Basis(StrEnum):
     SIMULATED = "simulated"
     """The settings complete the turn when the recorded output is cut again at other places."""
     ESTIMATED = "estimated"
-    """Nothing was tried: a guess, with its reason in the text."""
+    """Nothing was tried: the advice is a guess, with its reason in the text."""
 
 
 class Advice(NamedTuple):
@@ -42,7 +42,8 @@ class Advice(NamedTuple):
     live: bool = False
     """Whether only a new answer of the provider can show what is enough."""
     guess: Mapping[str, str] | None = None
-    """Settings for such a live run: larger values than those in force, of which nothing shows that they are enough."""
+    """Settings for a live run, with larger values than those in force. Nothing shows that the values are large
+    enough."""
 
 
 TRIED: Mapping[Basis, str] = {
@@ -66,16 +67,17 @@ COUNTS: Mapping[str, Callable[[Spend], int]] = {
     "max_tool_steps": lambda spent: spent.tool_steps,
     "max_identical_calls": lambda spent: spent.identical,
 }
-"""Limit -> what was spent of it when it ended the turn."""
+"""Name of a limit -> the amount that was spent of the limit when it ended the turn."""
 
 
 _ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools") - {TOTAL}
-"""Limits on what lies between two answers: none of them has to do with how an answer ends."""
+"""The limits on tool runs between two answers, which do not affect how an answer ends."""
 
 
 def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
-    """The limit that ended the turn, and its value; None if it did not affect the deciding answer: that one comes after
-    the end of our run, where a higher limit changes nothing, or the context is full."""
+    """The limit that ended the turn, and its value; None if the limit did not affect the deciding answer, because that
+    answer comes after the end of the engine's run, where a higher limit changes nothing, or because the context is
+    full."""
     seen = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
     at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is seen), look.worst)
     if look.limit is None or at >= look.worst:
@@ -84,7 +86,7 @@ def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
     return None if ends_in_it or look.limit[0] in _ON_TOOLS else look.limit
 
 
-def limit_said(look: JudgedTurn) -> str:
+def limit_words(look: JudgedTurn) -> str:
     """The limit of our loop that is at work, with the amount spent and its value; empty if none is."""
     limit = limit_at_work(look)
     if limit is None:
@@ -101,12 +103,14 @@ class Situation(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     guess: Callable[[JudgedTurn], str]
     tries: tuple[str, ...] = ()
-    """Names of settings; `LIMIT` stands for the limit that ended the turn, and those that would end it next."""
+    """The names of the settings to try; `LIMIT` stands for the limit that ended the turn and those that would end it
+    next."""
 
 
 LIMIT = "limit"
 SLACK, SHARE = 16, 10
-"""Tokens, and divisor of the cap, by which a count may differ from a cap before another cap must be at work."""
+"""The difference between a token count and the cap above which another cap must have cut the answer: a number of
+tokens, and a divisor of the cap."""
 
 
 def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
@@ -114,8 +118,8 @@ def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
     blocks or separately, or with several choices, whose tokens are counted together."""
     response, request = look.exchange.response, look.exchange.request
     usage, cap = response.usage, request.max_tokens if request is not None else None
-    # Reasoning may be counted in blocks or in a field of its own, so the sum need not stop exactly at the cap.
-    if usage is None or not usage.output_tokens or cap is None or reasons(look) or response.other_choices:
+    # Reasoning may be counted in blocks or in a field of its own, so the sum may stop at another number than the cap.
+    if usage is None or not usage.output_tokens or cap is None or has_reasoning(look) or response.other_choices:
         return None
     return usage.output_tokens, cap
 
@@ -164,7 +168,7 @@ def _word(stop: Stop) -> Callable[[JudgedTurn], bool]:
 _full, _malformed, _broke, _blocked = (_word(stop) for stop in (
     Stop.CONTEXT_WINDOW_EXCEEDED, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED, Stop.SAFETY_BLOCKED))
 UNDECLARED = "undeclared tool"
-"""The detail by which the tables of stop words mark a call to a tool that no request declared."""
+"""The detail with which the tables of stop words mark a call to a tool that the request did not declare."""
 
 
 def model_declined(look: JudgedTurn) -> bool:
@@ -174,7 +178,7 @@ def model_declined(look: JudgedTurn) -> bool:
     # (https://platform.openai.com/docs/guides/structured-outputs); Anthropic's stop reason `refusal` comes from a
     # classifier beside the model
     # (https://docs.anthropic.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
-    own = stop.detail == "refusal" and stop.raw != "refusal"  # the word of Anthropic's classifier
+    own = stop.detail == "refusal" and stop.raw != "refusal"  # `refusal` is the word of Anthropic's classifier
     return _blocked(look) and own and look.exchange.response.error is None
 
 
@@ -183,21 +187,21 @@ def _says(text: str) -> Callable[[JudgedTurn], str]:
 
 
 SITUATIONS: tuple[Situation, ...] = (
-    # A cap of the server cuts every answer whatever is asked for, so only more continuations are left.
+    # A cap of the server cuts every answer, whatever cap is requested, so only more continuations may help.
     Situation("a limit on cuts by another cap", lambda look: _limit(look) in RAISED and is_cut_below_cap(look),
               lambda look: f"raise {' and '.join(_used_up(look))}: the answer ended below {INITIAL}", (LIMIT,)),
-    # max_tokens first: the form of a live run (`_larger`) proposes it.
+    # max_tokens first: the form of a live run (`_larger_values`) proposes it.
     Situation("a limit on cuts", lambda look: _limit(look) in RAISED and look.cut,
               lambda look: f"raise {INITIAL}, or {' and '.join(_used_up(look))}", (LIMIT, INITIAL)),
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
-    # Raising this limit would only buy more repetitions of the same call, so nothing is tried.
+    # A higher limit would only allow more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
               _says("change the prompt or the tool's answer: the model keeps making the same call")),
     Situation("a stop string", lambda look: look.cut and _hit_stop_string(look), _says(
         "leave out the stop string, or choose one that no call can hold: it ended the answer")),
     Situation("messages", lambda look: look.cut and _messages_spent(look), _says(
         "raise the number of messages that the response may have: no token limit cut it")),
-    # Routers and servers may lower the cap or set one without saying so, such as a default of 8192 tokens
+    # Routers and servers may lower the cap or set one without reporting it, such as a default of 8192 tokens
     # (openclaw/openclaw#71045).
     Situation("another cap below", is_cut_below_cap, _says(
         f"raise the cap of the server or router: the answer ended below {INITIAL}, so raising that alone changes "
@@ -226,12 +230,12 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("not finished behind a router", lambda look: _broke(look) and any(
         found.rule == "judge.native_word" for found in look.judgement.findings), _says(
         "send the request again, or to the provider behind the router, which may be able to go on with its answer")),
-    # The provider sent a word, but one that says only that the answer ended, so the token counts are the only evidence.
+    # The provider's word says only that the answer ended, so the token counts are the only evidence.
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
               _says("compare the tokens with the budget: nothing says whether it cut the answer")),
     Situation("interrupted", _word(Stop.INTERRUPTED), _says(
         "send the request again; nothing shows that a budget cut this answer")),
-    # A continuation hint does not change what a model or a filter objects to.
+    # A continuation hint does not change the text to which a model or a filter objects.
     Situation("refused", model_declined, _says("change the prompt; a continuation will not help")),
     Situation("blocked", _word(Stop.SAFETY_BLOCKED),
               _says("change the prompt or the filter; a continuation will not help")),
@@ -251,8 +255,8 @@ RAISED: Mapping[str, int] = {
     "max_thinking_only": 10,
     "max_tool_steps": 1_000,
 }
-"""Limits that advice may raise -> the highest value. A limit that ends repetition or standstill is not among them,
-since raising it would only prolong that."""
+"""Name of a limit that advice may raise -> the highest value. The table has no limit on repetition or standstill, since
+a higher value would only prolong them."""
 
 
 def situation(look: JudgedTurn) -> Situation:
@@ -261,9 +265,9 @@ def situation(look: JudgedTurn) -> Situation:
 
 
 UNSEEN = "the rest was not recorded: only a new live turn (L) can show it"
-"""The end of a guess about an agent's transcript: its requests are reconstructed, so none can be sent again."""
+"""The end of a guess about an agent's transcript, whose requests are reconstructed and cannot be sent again."""
 LIVE = "the rest was not recorded: only a live run (F) can show it"
-"""The same about a recorded request, which the key sends again."""
+"""The end of a guess about a recorded request, which the key F sends again."""
 
 
 def why_no_run(advice: Advice) -> str:
@@ -279,14 +283,14 @@ def guessed_advice(look: JudgedTurn, row: Situation) -> Advice:
     if not row.tries:
         return Advice(guess)
     live = can_be_asked(look)
-    return Advice(f"{guess}; {LIVE if live else UNSEEN}", live=live, guess=_larger(look, row) if live else None)
+    return Advice(f"{guess}; {LIVE if live else UNSEEN}", live=live, guess=_larger_values(look, row) if live else None)
 
 
 LEAST_GUESS = 1_024
-"""The smallest max_tokens that is proposed for a live run, in tokens."""
+"""The smallest max_tokens that is proposed for a live run."""
 
 
-def _larger(look: JudgedTurn, row: Situation) -> Mapping[str, str] | None:
+def _larger_values(look: JudgedTurn, row: Situation) -> Mapping[str, str] | None:
     """Twice the value in force: of max_tokens if that may help, else of the limits that the guess names."""
     if INITIAL in row.tries:
         usage = look.exchange.response.usage
@@ -312,9 +316,9 @@ class Failure(NamedTuple):
     statuses: frozenset[int] = frozenset()
     words: str = ""
     unanswered: bool = False
-    """Whether no server reported it with a status; the words are those of the client."""
+    """Whether the row applies only to an error without an HTTP status, which the client reported."""
     retryable: bool = False
-    """Whether it is any error that the provider or its status calls temporary."""
+    """Whether the row applies to any error that the provider or the status marks as temporary."""
 
 
 FAILURES: tuple[Failure, ...] = (
@@ -347,7 +351,7 @@ WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
     ("the request offers no tools, although its history has calls: offer them, else ",
      lambda request: not request.tools and any(message.tool_calls for message in request.messages)),
 )
-"""Properties of a request that may explain an empty answer, each with its condition."""
+"""Properties of a request that may explain an empty answer: the text about the property, and its condition."""
 
 
 def about_silence(look: JudgedTurn) -> str:
@@ -387,7 +391,7 @@ def about_error(look: JudgedTurn) -> str:
     said = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
     passing = "retryable" in (look.judgement.stop.detail or "")
     for row in FAILURES:
-        # With a status a server has answered, so its words about a timeout are about something behind it.
+        # If there is a status, the server has answered, and a timeout in its message concerns a server behind it.
         if row.unanswered and status is not None:
             continue
         known = row.words and re.search(row.words, said, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""What became of tool calls, as far as is recorded: which ran on cut arguments, and what the agent sent back.
+"""The recorded outcomes of tool calls: which calls ran on cut arguments, and what the agent sent back.
 
 An agent may have completed the arguments before it ran a call; then only its next request shows those arguments,
 because no provider sent them.
@@ -30,22 +30,24 @@ class CutRun(StrEnum):
     """What the recording shows of one call."""
 
     WHOLE = "whole"
-    """Its arguments are whole, and it did not run from a cut answer."""
+    """The call's arguments are whole, and it did not run from a cut answer."""
     RAN = "ran"
     RAN_OBJECT = "ran object"
-    """It ran, and the stop reason shows that it was cut, not its arguments, which are sent as a whole object."""
+    """The call ran, and only the stop reason shows that it was cut, because its arguments are sent as a whole
+    object."""
     RAN_WHOLE = "ran whole"
-    """It ran on whole arguments, although its answer was cut."""
+    """The call ran on whole arguments, although its answer was cut."""
     RAN_BROKEN = "ran broken"
-    """It ran on arguments that are not whole, and nothing shows a cut."""
+    """The call ran on arguments that are not whole, and nothing shows a cut."""
     FAILED = "failed"
-    """It was cut; the agent answered it with an error, which a tool that ran may give."""
+    """The call was cut, and the agent answered it with an error. It may have run, since a tool that ran may give an
+    error."""
     UNSEEN = "unseen"
-    """It was cut, and the recording ends there."""
+    """The call was cut, and the recording ends after it."""
     UNTOLD = "untold"
-    """The file has neither a stop reason nor the text of its arguments, so a cut could not be seen."""
+    """The file has neither a stop reason nor the text of the call's arguments, so a cut cannot be seen."""
     NOT_RUN = "not run"
-    """It was cut; the agent refused it, or went on without a result of it."""
+    """The call was cut, and the agent refused it or continued without its result."""
 
 
 CLAUSES: Mapping[CutRun, str] = {
@@ -57,7 +59,7 @@ CLAUSES: Mapping[CutRun, str] = {
     CutRun.RAN_BROKEN: "{} ran on arguments that are not whole; nothing shows a cut",
     CutRun.RAN_WHOLE: "{} ran on whole arguments, although its answer was cut",
 }
-"""The remarks that follow the counts, with the number of calls."""
+"""Kind of calls -> the remark after the counts, with a place for the number of calls."""
 
 
 def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
@@ -65,7 +67,8 @@ def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
     rules = {noted.finding.rule for noted in view.turn_of(facts.step).findings
              if noted.response == facts.index and noted.call == verdict}
     shape = parse(verdict.call.arguments).shape
-    # No arguments mean an empty object where a tool needs none; of a cut answer they may be what never came.
+    # A call without arguments stands for an empty object if its tool needs none. In a cut answer the arguments may be
+    # missing.
     none_came = shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and shows_cut(facts.judgement, verdict)
     incomplete = verdict.admission is Admission.HELD and (verdict.rule == INCOMPLETE or none_came)
     if RAN_CUT in rules:
@@ -132,9 +135,9 @@ class SentBack(NamedTuple):
     kind: SentBackAs
     answer: ResponseFacts
     pointer: str
-    """Where the object is in the request."""
+    """The JSON pointer to the object in the request."""
     text: str
-    """The object as JSON, credentials masked."""
+    """The object as JSON, with credentials masked."""
 
 
 def sent_back(view: View, facts: ResponseFacts, call: ToolCall) -> list[SentBack]:

@@ -17,7 +17,7 @@ from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.spans import count_of, inert, one_line, plain
 from inspector.report.lines.steps import end_words
 from inspector.report.row_counts import count_rows
-from inspector.report.run_answers import branch_files, cut_again, settings_words
+from inspector.report.run_answers import branch_files, recut_responses, settings_words
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
 from inspector.sessions.thread import response_number
@@ -210,7 +210,7 @@ def _turn(
         yield f"  cost {one_line(cost_text(cost, view.prices))}"
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
     # A filter names responses by their indices, which simulated ones have none of.
-    made = cut_again(view, turn) if len(indices) == len(turn.responses) else []
+    made = recut_responses(view, turn) if len(indices) == len(turn.responses) else []
     for facts in (*made, *(view.responses[index] for index in indices)):
         index = facts.index
         yield from _response(facts, findings.get(index, []), ran_calls(turn.findings, index), live)

@@ -31,7 +31,7 @@ def document(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> d
 def members(view: View, filtered: tuple[str, Sequence[int]] | None = None) -> dict[str, Any]:
     """The document with iterators in place of its long lists: each value is made when it is written."""
     simulates = any(each.settings.simulate for each in view.replay.stretches)
-    left = view.replay.trace.departure if simulates else None  # it looks at every step
+    left = view.replay.trace.departure if simulates else None  # it examines every step
     answers = () if left is None else answers_of(view, left, len(view.steps))
     simulated = [facts for _, facts in answers if facts.recut is not None]
     return {
@@ -103,7 +103,8 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
 
 
 def _copy_texts(text: str | None) -> str | None:
-    """A copy for the encoder, which caches the UTF-8 form in the text: else a written session is in memory twice."""
+    """A copy of a text for the encoder, which stores the UTF-8 form in the text object. Without the copy a written
+    session would be in memory twice."""
     return text if text is None or text.isascii() else text[:1] + text[1:]
 
 
@@ -112,8 +113,8 @@ def _cost(amount: float | None, prices: PriceTable, **more: int) -> dict[str, An
     if amount is None:
         return {}
     currency = {"currency": prices.currency} if prices.currency else {}
-    # Nine digits hide the noise of binary fractions and keep the price of a single token, which may be below a
-    # millionth of the currency.
+    # Nine digits hide rounding errors of binary fractions and still show the price of a single token, which may be
+    # below a millionth of the currency.
     return {"cost": {"amount": round(amount, 9), **currency, **more}}
 
 
@@ -232,12 +233,13 @@ def document_text(members: Mapping[str, Any], items: int = 0) -> Iterator[str]:
 
 
 _EXPONENT = re.compile(rb"e[-+][0-9](?:,?\n|\Z)")
-"""An exponent of one digit: a number ends its line, and a text ends in a quote."""
+"""Matches an exponent of one digit. In the indented JSON a number ends its line, while a text ends in a quote."""
 _END = "\n ]"
 AT_ONCE = 16
-"""So many items of a long list are made and written at once."""
+"""The number of items of a long list that are made and written at once."""
 MANY = 500
-"""With fewer items the standard library is used: importing pydantic_core takes 19 ms, and saves 0.04 ms per item."""
+"""The number of items below which the standard library writes the document: importing pydantic_core takes 19 ms and
+saves 0.04 ms per item."""
 
 
 def _indented_slowly(value: Any, level: int) -> str:

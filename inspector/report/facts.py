@@ -1,7 +1,7 @@
 """The view model: everything that a report or a screen shows, as plain values computed from a `Replay`.
 
 The view model decides what is said; `text`, `document` and the screens only lay it out. Building it costs one pass over
-responses, not over steps. The last part tells what the recorded agent did after each answer.
+responses, not over steps. The last part finds what the recorded agent did after each answer.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ class ResponseFacts:
     link: Link
     turn: str
     segment: int
-    """Which segment of its answer it is, from 1."""
+    """The number of the response among the segments of its answer, from 1."""
     state: State | None
-    """The engine's decision about it: the state after EvaluateStop."""
+    """The engine's decision about the response: the state after EvaluateStop."""
     recorded_next: str
     step: int
-    """The step that evaluates it, by its index in the trace."""
+    """The index in the trace of the step that evaluates the response."""
     recut: Recut | None = None
-    """How it was made if it is simulated; its index is then `UNRECORDED`."""
+    """How a simulation made the response, whose index is then `UNRECORDED`; None for any other response."""
     live: bool = False
-    """Whether a provider answered it live, in a run that branched off from a step of the recording."""
+    """Whether a provider or a stand-in gave the response to a request that was sent from a step of the recording."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -67,7 +67,7 @@ class ResponseFacts:
 
     @property
     def handovers(self) -> Sequence[tuple[int, str]]:
-        """Where in the text another model continued the answer, and the two models."""
+        """The offsets in the text at which another model continued the answer, each with the two models."""
         return wire(self.exchange.api).handovers(self.exchange.response.parts)
 
     @property
@@ -82,12 +82,13 @@ class ResponseFacts:
 
     @property
     def is_made(self) -> bool:
-        """Whether no recorded agent received it, because it was simulated or requested live from a step."""
+        """Whether no recorded agent received the response, because it was simulated or requested live from a step."""
         return self.live or self.simulated
 
     @property
     def simulated(self) -> bool:
-        """Whether no provider ever sent it: recorded output cut again, a session made from a table, or a stand-in."""
+        """Whether no provider sent the response: it is recorded output that was cut again, or comes from a table of
+        dialects or a stand-in."""
         return self.recut is not None or self.exchange.simulated
 
     @property
@@ -116,7 +117,7 @@ class TurnFacts:
 
     run: TurnRun
     final_state: State
-    """Where it was decided (`Turn.outcome`)."""
+    """The state in which the turn was decided (`Turn.outcome`)."""
     terminal: str
     notice: str | None
     spend: Spend
@@ -227,7 +228,8 @@ class View:
             for step in answers:
                 if self.steps[step].response == recorded[position]:
                     return step
-        # A simulated answer, or one that the engine never requested: the nearest answer that it evaluated.
+        # For a simulated answer, or one that the engine never requested, the step of the nearest answer that it
+        # evaluated.
         return answers[min(position, len(answers) - 1)] if answers else turn.run.first
 
     def path_of(self, turn: TurnFacts) -> str:
@@ -330,7 +332,7 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
         if turn.state is State.EVALUATE_STOP and turn.evaluation is not None:
             at.setdefault(turn.evaluation.index, place)
     every = (*run.record.links, *run.record.remainder)
-    # Answers that were asked live are left out: no recorded agent went on from them.
+    # Answers to live requests are left out, since no recorded agent continued from them.
     links = [link for link in every if link.why != LIVE]
     positions = {link.index: position for position, link in enumerate(links)}
     last = (links or run.record.links)[-1].index not in parents
@@ -351,7 +353,7 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
 
 NEVER = "never saw this answer: we asked for it afterwards"
 ENDS = "the recording ends"
-"""The text where no later request of the agent was recorded."""
+"""The text about an answer after which no request of the agent was recorded."""
 WENT_ON: Mapping[TurnPlace, str] = {
     TurnPlace.CONTINUATION: "asked to continue",
     TurnPlace.REPAIR: "asked for the call again",
@@ -361,7 +363,7 @@ WENT_ON: Mapping[TurnPlace, str] = {
     TurnPlace.RETRY: "sent the request again",
     TurnPlace.REQUEST: "sent a new message",
 }
-"""What the recorded agent did next, by the place of its next request; every place has a row."""
+"""Place of the agent's next request -> what the agent did; every place has a row."""
 
 
 def parents_in(records: Iterable[TurnRecord]) -> set[int | None]:

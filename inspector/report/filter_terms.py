@@ -31,7 +31,8 @@ class FilterPlace(Protocol):
 
     @property
     def source(self) -> object:
-        """The collection that numbers the answers, if several places share it: a test of an answer then runs once."""
+        """The object within which answers are numbered, if several places share it, so that a test of an answer runs
+        once; else None."""
 
     @property
     def answer(self) -> int | None:
@@ -93,7 +94,7 @@ class StepContext:
         """Whether a flag of `FLAGS` holds."""
         return self._value_of(FLAGS[name], False)
 
-    def _value_of(self, row: Term[Told], nothing: Told) -> Told:
+    def _value_of(self, row: Term[Value], nothing: Value) -> Value:
         if row.of_step is not None:
             return row.of_step(self)
         facts = self.response
@@ -110,7 +111,7 @@ class StepContext:
         return PATTERNS[name].text(facts) if facts is not None else ""
 
     def search_text(self) -> str:
-        """What a search looks through: the user's message, the answer, and every word of both."""
+        """The text that a search looks through: the user's message, the answer, and the words and names about both."""
         facts = self.response
         if facts is None:
             return ""
@@ -119,29 +120,29 @@ class StepContext:
         return "\n".join(searched_text(turn, (facts,), facts.exchange.response.text or "", names))
 
 
-Told = TypeVar("Told")
+Value = TypeVar("Value")
 
 
-class Term(NamedTuple, Generic[Told]):
+class Term(NamedTuple, Generic[Value]):
     """A term that looks at the response, or at the step."""
 
     about: str
-    of_response: Callable[[View, ResponseFacts], Told] | None = None
-    of_step: Callable[[StepContext], Told] | None = None
+    of_response: Callable[[View, ResponseFacts], Value] | None = None
+    of_step: Callable[[StepContext], Value] | None = None
 
 
 Word = Term[Iterable[str]]
-"""The term `name:value`: it matches if any value of the step or response matches."""
+"""The term `name:value`, which matches if any value of the step or response matches."""
 Flag = Term[bool]
 
 
 class Number(NamedTuple):
-    """The term `name>1`: a number; with `%` a percentage of this limit."""
+    """The term `name>1`: a number, or with `%` the percentage of a limit."""
 
     about: str
     value: Callable[[StepContext], float | None]
     share: Callable[[StepContext], float | None] | None = None
-    """The percentage of the limit that is spent; None without a limit."""
+    """The percentage of the limit that is spent; None if the number has no limit."""
 
 
 class Pattern(NamedTuple):
@@ -161,7 +162,7 @@ def _has(admission: Admission) -> Callable[[View, ResponseFacts], bool]:
 
 @lru_cache(maxsize=4)
 def _rules(view: View) -> Mapping[int | None, set[str]]:
-    """Response -> the rules of its findings; gathered once for a view."""
+    """Response -> the rules of its findings, collected once for a view."""
     found: dict[int | None, set[str]] = {}
     for note in view.findings:
         found.setdefault(note.response, set()).add(note.finding.rule)
@@ -171,8 +172,9 @@ def _rules(view: View) -> Mapping[int | None, set[str]]:
 def searched_text(
     turn: TurnFacts, answers: Sequence[ResponseFacts], text: str, names: Iterable[str]
 ) -> tuple[str, str]:
-    """What a search looks through, in lower case: what was said (the user's message, the text of answers, the arguments
-    of their calls), and the names and words about it, which are the same for many turns; `names` are among them."""
+    """Two texts in lower case that a search looks through: the contents (the user's message, the text of answers, the
+    arguments of their calls), and the names and words about them, which are the same for many turns and include
+    `names`."""
     calls = [verdict.call for each in answers for verdict in each.verdicts]
     words = (word for each in answers for word in (
         each.exchange.model or "", each.agent, each.judgement.stop.raw or "", each.judgement.stop.normalized.value))
@@ -320,7 +322,7 @@ PATTERNS: Mapping[str, Pattern] = {
 # -- Suggestions for a word or a value that no term has --------------------------------------------------------------
 
 ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran"}
-"""Words that rows print beside those of a term, and the terms that find them."""
+"""Word that rows print and that is no value of a term -> the term that finds it."""
 CONNECTIVES: Mapping[str, str] = {"and": "&", "or": "|", "not": "!"}
 
 
@@ -334,26 +336,27 @@ def closed_values() -> Iterator[tuple[str, str]]:
 
 
 NEAR = 0.75
-"""How like a term (`difflib`) a word must be to be taken for a slip: helt is held, but a readme is not ready."""
+"""The similarity to a term (`difflib`) from which a word counts as misspelt: `helt` counts as `held`, but `readme` not
+as `ready`."""
 
 
 def term_of(name: str) -> str:
     """The term for a word that rows print, such as `verdict:TRUNCATED` for `truncated`; empty if there is none, as for
     a single word of a longer verdict, which is searched in the text."""
     word = name.lower()
-    term = _offers().get(word, "")
+    term = _terms_by_word().get(word, "")
     return "" if term.startswith("verdict:") and all(word != row.word.lower() for row in ROWS) else term
 
 
-def slip(name: str) -> bool:
+def is_misspelt(name: str) -> bool:
     """Whether a word is taken for a misspelt term; the beginning of one is not, since it may still be being typed."""
     word = name.lower()
-    begins = any(each.startswith(word) for each in _offers())
+    begins = any(each.startswith(word) for each in _terms_by_word())
     return word in CONNECTIVES or (not begins and bool(nearest_term(name)))
 
 
 @cache
-def _offers() -> Mapping[str, str]:
+def _terms_by_word() -> Mapping[str, str]:
     """A word in lower case -> the term that finds it."""
     terms = {each.lower(): each for each in (*FLAGS, *WORDS, *NUMBERS)}
     values = {value.lower(): term_text(term, value) for term, value in closed_values()}
@@ -362,18 +365,18 @@ def _offers() -> Mapping[str, str]:
 
 def nearest_term(name: str, least: float = NEAR) -> str:
     """The term that finds a word, else the nearest; empty if none is near."""
-    offers = _offers()
+    offers = _terms_by_word()
     found = get_close_matches(name.lower(), offers, 1, least)
     return {**offers, **CONNECTIVES}.get(name.lower()) or (offers[found[0]] if found else "")
 
 
-def meant_term(name: str) -> str:
+def term_message(name: str) -> str:
     """The message about a term that does not exist, with the nearest term."""
     near = nearest_term(name, 0.6)
     return f"did you mean {near}?" if near else f"expected one of {', '.join((*FLAGS, *WORDS, *NUMBERS))};"
 
 
-def meant_value(name: str, value: str, values: Mapping[str, str]) -> str:
+def value_message(name: str, value: str, values: Mapping[str, str]) -> str:
     """The message about a value that a term never has: the nearest of its values, or all of them if they are few."""
     near = get_close_matches(value, values, 1, 0.5) or [each for each in values if value in each]
     if near:
@@ -382,7 +385,7 @@ def meant_value(name: str, value: str, values: Mapping[str, str]) -> str:
 
 
 FEW = 14
-"""So many values of a term are listed in a message; more would not fit on a line."""
+"""The largest number of values of a term that a message lists on its line."""
 
 
 def term_text(name: str, value: str) -> str:

@@ -28,16 +28,16 @@ from inspector.report.filter_terms import (
     StepContext,
     closed_values,
     in_quotes,
-    meant_term,
-    meant_value,
-    slip,
+    is_misspelt,
+    term_message,
     term_of,
     term_text,
+    value_message,
 )
 from loop_core.errors import CallerError
 
 QUOTED_TEXT = 'in "quotes" it is searched as text'
-"""How a text that looks like a term is searched all the same."""
+"""The advice on how to search for a text that looks like a term."""
 
 
 class FilterError(CallerError):
@@ -53,7 +53,7 @@ class UnknownTermError(FilterError):
 
     def __init__(self, column: int, word: str, offer: str = "") -> None:
         self.word = word
-        meant = f"did you mean {offer}?" if offer else meant_term(word)
+        meant = f"did you mean {offer}?" if offer else term_message(word)
         super().__init__(column, f"unknown term {word!r}; {meant} {QUOTED_TEXT}")
 
 
@@ -66,11 +66,11 @@ class Filter:
 
     text: str
     matches: Test
-    """Whether a place matches. It caches the results for each answer of one session."""
+    """The function that tells whether a place matches. It caches results for the answers of one session."""
     patterns: frozenset[str] = frozenset()
-    """The texts that it searches, by the letters of `PATTERNS`."""
+    """The texts that the expression searches, by the letters of `PATTERNS`."""
     searched: tuple[str, ...] = ()
-    """The words that are no terms and are looked for in the text."""
+    """The words that are not terms and are searched in the text."""
 
 
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -78,8 +78,8 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ":": operator.eq,
 }
 DEEPEST = 100
-"""The largest number of brackets and negations: each nests three calls while parsing, and one or two in each test, and
-Python stops at 1,000 nested calls by default."""
+"""The largest number of brackets and negations. Each of them nests three calls while parsing and one or two in each
+test, and Python allows 1,000 nested calls by default."""
 _TOKEN = re.compile(r"""
     (?P<space>\s+)
   | (?P<mark>[()&|!])
@@ -183,7 +183,7 @@ def _searched_word(match: re.Match[str]) -> str:
     if match["bare"]:
         return _value(match["bare"])
     name = match["name"]
-    if not name or match["op"] is not None or term_of(name) or slip(name):
+    if not name or match["op"] is not None or term_of(name) or is_misspelt(name):
         return ""
     return name
 
@@ -235,9 +235,9 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
         raise FilterError(column, f"{name} needs a value; {name}:* matches any")
     wanted = re.compile(translate(value), re.IGNORECASE)
     values = {each.casefold(): each for term, each in closed_values() if term == name}
-    # A misspelt value would match nothing without a word about it, and look like a session without such steps.
+    # Without this error a misspelt value would match nothing, and look like a session without such steps.
     if values and not any(map(wanted.match, values)):
-        raise FilterError(column, f"{name} is never {value!r}; {meant_value(name, value.casefold(), values)}")
+        raise FilterError(column, f"{name} is never {value!r}; {value_message(name, value.casefold(), values)}")
 
     def test(look: FilterPlace) -> bool:
         return any(wanted.match(each) for each in look.words(name))
@@ -288,7 +288,7 @@ def _once(test: Test) -> Test:
             return False
         if source is None:
             return test(look)
-        # Answers are numbered within their session: results of another session would be taken for this one's.
+        # Answers are numbered within their session, so results are dropped when another session is tested.
         if not of or of[0] is not source:
             known.clear()
             of[:] = [source]

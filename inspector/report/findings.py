@@ -42,10 +42,10 @@ RAN_UNPROVEN = "agent.ran_unsure_call"
 """The recorded agent ran a call that was held for another reason."""
 RAN = (RAN_CUT, RAN_UNPROVEN)
 RAN_UNSEEN = "agent.ran_call_of_unseen_end"
-"""It ran a call of an answer whose end was not recorded."""
+"""The recorded agent ran a call of an answer whose end was not recorded."""
 FAILED = "agent.failed_held_call"
 RAN_IT = "the recorded agent ran it"
-"""The words beside HELD, which is this engine's decision about a call."""
+"""The words that follow HELD, the engine's decision about a call, if the agent ran the call."""
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
 """The effective stop reasons of an incomplete answer."""
 
@@ -98,7 +98,7 @@ def recorded_findings(
             noted.extend(_of_response(case, link, record.id, unknown))
             exchange = case.recording.exchanges[link.index]
             after = late.get((exchange.path, exchange.entry), ())
-            noted.extend(_ran(case, link.index, children.get(link.index, ()), after, record.id))
+            noted.extend(_findings_on_held_calls(case, link.index, children.get(link.index, ()), after, record.id))
         noted.extend(_cut_answer(case, record, children))
         found.append(tuple(noted))
     return found
@@ -183,7 +183,7 @@ def late_answers(recording: Recording) -> dict[tuple[str, int | None], list[Tool
     return found
 
 
-def _ran(
+def _findings_on_held_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
     """Findings about what the recorded agent did with held calls; a result that is no error shows that it ran one."""
@@ -235,7 +235,8 @@ def _answered_calls(
     waiting = list(enumerate(held_calls(case.verdicts[index])))
     found: list[tuple[int, Verdict, ToolResultPart, int | None]] = []
     for child in children:
-        results = results_in(case.recording.exchanges[child.index]) if waiting and _goes_on(case, index, child) else ()
+        goes_on = waiting and _continues(case, index, child)
+        results = results_in(case.recording.exchanges[child.index]) if goes_on else ()
         if not results:
             continue
         for position, verdict in list(waiting):
@@ -250,7 +251,7 @@ def _answered_calls(
     return [(verdict, answer, child) for _, verdict, answer, child in sorted(found, key=lambda each: each[0])]
 
 
-def _goes_on(case: Case, index: int, child: Link) -> bool:
+def _continues(case: Case, index: int, child: Link) -> bool:
     """Whether a request continues the conversation, and does not only repeat the one that was answered."""
     before, after = case.recording.exchanges[index].request, case.recording.exchanges[child.index].request
     if before is None or after is None:
@@ -259,9 +260,9 @@ def _goes_on(case: Case, index: int, child: Link) -> bool:
     return bool(after.previous_id) or now > was
 
 
-_AT_ONCE = 240
-"""Characters at the beginning of a result in which a refusal must occur; later text may be anything that a tool has
-read."""
+_SEARCHED_CHARACTERS = 240
+"""The number of characters at the beginning of a result in which a refusal must occur. Later text may come from a file
+that a tool has read."""
 _OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b"  # compiled when it is used
 
 
@@ -270,13 +271,13 @@ def _refuses(answer: ToolResultPart) -> bool:
     tool that ran may have failed. Nor is a truncated result: the words must be about the call, and come first."""
     if refusal(answer) is not None:
         return True
-    said = answer.text[:_AT_ONCE]
+    said = answer.text[:_SEARCHED_CHARACTERS]
     return cut_result(said) is not None and re.search(_OF_THE_CALL, said) is not None
 
 
 def _result_for(verdict: Verdict, position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
     own = [part for part in results if verdict.call.id and part.call_id == verdict.call.id]
-    if own:  # of several, one that is no error shows that the call ran after all
+    if own:  # of several results, one that is no error shows that the call ran
         return next((part for part in own if not part.is_error and not _refuses(part)), own[0])
     # Gemini and Ollama may send results without an id; the n-th result of a name then answers the n-th call of that
     # name.
@@ -293,18 +294,19 @@ def _cut_answer(case: Case, record: TurnRecord, children: Mapping[int, Sequence[
         yield ReportedFinding(Finding("agent.took_cut_answer", Severity.ERROR, message), last, record.id)
 
 
-_AGAIN = (
+_ASKS_FOR_REST = (
     r"(?i)\b(?:continue|go on|go ahead|keep going|carry on|resume|proceed|finish|retry|again|repeat|resend|redo|"
     r"start over|cut off|cut short|truncated|incomplete|unfinished|the rest|left off|you stopped|smaller|shorter)\b"
 )
-"""Words that may ask for the rest of a cut answer. If one occurs, the agent is not accused of having lost the rest."""
+"""Matches words that may ask for the rest of a cut answer. If one occurs, no finding says that the agent lost the
+rest."""
 
 
 def _asks_again(case: Case, child: Link) -> bool:
     """Whether a new message may ask, in any words, for the rest of the answer or for the whole answer again."""
     request = case.recording.exchanges[child.index].request
-    said = request.messages[-1].text[:_AT_ONCE] if request is not None and request.messages else ""
-    return known_hint(said) is not None or re.search(_AGAIN, said) is not None
+    said = request.messages[-1].text[:_SEARCHED_CHARACTERS] if request is not None and request.messages else ""
+    return known_hint(said) is not None or re.search(_ASKS_FOR_REST, said) is not None
 
 
 ANOTHER_WAY = "agent.went_another_way"
@@ -318,7 +320,7 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
     ended, links = replay.trace.steps[turn.deciding_step].turn, turn.record.links
     reached = ended.evaluation.index if ended.evaluation else None
     if ended.evaluation is not None and is_unrecorded(ended.evaluation.judgement.stop):
-        return  # the engine stops because the recording does not say how the answer ended
+        return  # the engine stops because the end of the answer was not recorded
     decided = _waiting_for(replay, turn)
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
     place = links[after].place.value if after < len(links) else "request"

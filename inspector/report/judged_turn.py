@@ -29,7 +29,7 @@ from loop_core.values import FINISHED, Evidence, Message, Request, Stop
 # judges an exchange needs no second path for answers that are in no recording.
 
 PLACES: Mapping[RequestPlace, TurnPlace] = {**TURN_PLACES, RequestPlace.REQUEST: TurnPlace.REQUEST}
-"""Why a request was sent -> the place of its answer; one with the results of tools is a request as any other."""
+"""Place of a request, as the engine names it -> the place of the answer in its turn."""
 
 
 def exchange_of(opening: Exchange, event: ProviderResponse, before: Turn) -> Exchange:
@@ -73,9 +73,9 @@ class TurnAnswer(NamedTuple):
     verdicts: tuple[Verdict, ...]
     place: TurnPlace
     cut_unseen: bool = False
-    """Whether a simulated budget cut it, and nothing in it shows that."""
+    """Whether a simulated budget cut the response and nothing in the response shows the cut."""
     recut: bool = False
-    """Whether a simulation made it, which knows whether it is cut."""
+    """Whether a simulation made the response; then it is known whether the response is cut."""
 
     @property
     def word(self) -> Stop:
@@ -90,16 +90,16 @@ class JudgedTurn(NamedTuple):
     answers: tuple[TurnAnswer, ...]
     """The recorded answers of the turn; if a simulation or a live server answered the engine, those answers."""
     simulated: bool
-    """Whether they are such answers, so that the recorded agent's actions do not matter."""
+    """Whether `answers` come from a simulation or a live run, so that the recorded agent's actions do not matter."""
     rules: frozenset[str]
     held_calls: tuple[tuple[int, Verdict], ...]
     """Every held call of the turn with the position of its response; if the agent ran some, only those."""
     worst: int
     """The position of the response that decides: the last whose effective reason is not a clean end, else the last."""
     word: Stop
-    """The effective stop reason of that response; `cancelled` if a live run was given up."""
+    """The effective stop reason of the deciding response; `cancelled` if a live run was cancelled."""
     stopped: bool = False
-    """Whether a transcript notes after the turn's last answer that it was stopped."""
+    """Whether a transcript notes after the turn's last answer that the turn was stopped."""
     stop_note: str = ""
     """A transcript's note about a stop of the turn, with its place; the last one if there are several."""
     limit: tuple[str, int] | None = None
@@ -111,7 +111,7 @@ class JudgedTurn(NamedTuple):
     given_up: bool = False
     """Whether this program's own live run recorded that it could not go on."""
     may_follow: tuple[int, ...] = ()
-    """Recorded answers that may be the next of this turn, and as well of another one."""
+    """The indices of recorded answers that may continue this turn, but could also continue another one."""
 
     @property
     def has_simulated_answer(self) -> bool:
@@ -253,21 +253,21 @@ def judge_steps(
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held_calls(each.verdicts))
     worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, turn)
     cancelled = simulated and turn.terminal == "cancelled"
-    # A run that was cancelled has no bad last answer; without this word its verdict would be that of the answer before.
+    # A cancelled run may have no bad answer. Without this word its verdict would follow from the answer before.
     word = Stop.CANCELLED if cancelled else answers[worst].word
     last = record.links[-1].index
     stops = [note for note in findings if note.finding.rule == STOPPED]
     stopped = any(note.response == last for note in stops)
     stop_note = stops[-1].finding.message + ("" if stopped else ", before this answer") if stops else ""
     event = steps[-1].event
-    # A recording of another loop gives no reason of its own for its end.
+    # Only this program's recordings give a reason for the end of a turn.
     given_up = isinstance(event, NotRecorded) and event.why not in ("", WENT_ON, UNCLEAR)
     return JudgedTurn(
         turn, answers, simulated, rules, calls, worst, word, stopped, stop_note, limit, edited, unanswered, given_up,
         () if simulated else case.may_follow.get(last, ()))
 
 
-def reasons(look: JudgedTurn) -> bool:
+def has_reasoning(look: JudgedTurn) -> bool:
     """Whether the deciding response contains reasoning, visible or counted."""
     response = look.exchange.response
     counted = response.usage.reasoning_tokens if response.usage else None
@@ -279,7 +279,7 @@ def all_reasoning(look: JudgedTurn) -> bool:
     response = look.exchange.response
     # Reasoning counts against the output cap, so an answer may be cut before its first visible token
     # (https://platform.openai.com/docs/guides/reasoning).
-    return look.cut and reasons(look) and not response.text and not response.tool_calls
+    return look.cut and has_reasoning(look) and not response.text and not response.tool_calls
 
 
 def nothing_read(look: JudgedTurn) -> bool:

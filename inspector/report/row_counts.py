@@ -15,14 +15,14 @@ class RowCounts(NamedTuple):
     """The number of rows of each kind."""
 
     turns: int
-    """Recorded ones; those that are simulated are counted only in `simulated` and `verdicts`."""
+    """The number of recorded turns. Simulated turns are counted only in `simulated` and `verdicts`."""
     simulated: int
     sessions: int
     attention: int
-    """Turns whose verdict is an error or a warning."""
+    """The number of recorded turns whose verdict is an error or a warning."""
     complete: int
     unread: Mapping[str, int]
-    """The kinds of rows without a verdict (`TurnRow.unread`), each with its number."""
+    """Kind of rows without a verdict (`TurnRow.unread`) -> the number of such rows."""
     verdicts: Sequence[tuple[TurnVerdict, int]]
     """A verdict of each kind, worst first, with the number of turns that have it."""
 

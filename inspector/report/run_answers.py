@@ -62,7 +62,8 @@ def _simulated_facts(view: View, at: int) -> ResponseFacts:
     assert before is not None  # noqa: S101 - a request precedes every answer
     turn = view.turn_of(at)
     after = view.steps[at + 1] if at + 1 < turn.run.end else step
-    # A simulated answer has no request of its own in the recording; it takes the address and the format of its turn's.
+    # A simulated answer has no request in the recording, so it gets the address and the format of its turn's first
+    # request.
     opening = view.replay.case.recording.exchanges[turn.responses[0]]
     link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why_of(event.recut))
     return ResponseFacts(
@@ -82,7 +83,7 @@ def used_responses(view: View, turn: TurnFacts) -> list[ResponseFacts]:
     return [view.responses[link.index] for link in turn.run.record.links]
 
 
-def cut_again(view: View, turn: TurnFacts) -> list[ResponseFacts]:
+def recut_responses(view: View, turn: TurnFacts) -> list[ResponseFacts]:
     """The simulated answers of a turn, which are in no file: recorded output that was cut at another budget."""
     if not any(each.settings.simulate for each in view.replay.stretches):
         return []

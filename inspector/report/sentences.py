@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.report.advice import is_cut_below_cap, is_redirect, limit_said
+from inspector.report.advice import is_cut_below_cap, is_redirect, limit_words
 from inspector.report.findings import CUT_WORDS
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, nothing_read
 from inspector.sessions.reasons import reason_text, recorder_word
@@ -23,7 +23,7 @@ def who(look: JudgedTurn) -> str:
 
 
 LONGEST = 80
-"""The number of characters that a sentence shows of a word of the provider or of a tool's name."""
+"""The largest number of characters of a provider's word or a tool's name that a sentence shows."""
 
 
 def short(text: str) -> str:
@@ -41,7 +41,7 @@ def budget(look: JudgedTurn) -> str:
     judged = look.judgement
     word = reason_text(exchange.response.stop_reason) if raw is None else f'"{short(raw)}"'
     if raw is not None and judged.stop.normalized in CUT_WORDS and judged.mapped.normalized not in CUT_WORDS:
-        # Without this the sentence would quote `stop` or `tool_calls` as if the answer were whole.
+        # Without these words the sentence would quote `stop` or `tool_calls` as if the answer were whole.
         word += " though it was cut"
     # With `n` choices the usage is the sum over all of them, while the cap holds for each.
     if used is not None and cap is not None and exchange.response.other_choices:
@@ -90,7 +90,7 @@ TOOLS_NAMED = 2
 """The largest number of tools that a sentence names; with more it gives the number of calls."""
 
 
-def asking(look: JudgedTurn) -> str:
+def tools_note(look: JudgedTurn) -> str:
     """The remark that the turn's last answer asks for tools; empty if it does not. A later turn may be recorded."""
     if not look.ends_at_call:
         return ""
@@ -104,7 +104,7 @@ def asking(look: JudgedTurn) -> str:
     return f"; the answer is whole and asks for {told}, and {after}"
 
 
-def unasked(look: JudgedTurn) -> str:
+def gap(look: JudgedTurn) -> str:
     """The remark that what was asked after a cut answer is not in the file; empty if it is."""
     if not look.is_continuation_guessed:
         return ""
@@ -119,7 +119,7 @@ def notice(look: JudgedTurn) -> str:
 
 def cut_words(look: JudgedTurn) -> str:
     """Who cut the answer and how, and the limit that then ended the turn."""
-    known = look.word is Stop.MAX_TOKENS and not is_cut_below_cap(look)  # that one says itself who cut it
+    known = look.word is Stop.MAX_TOKENS and not is_cut_below_cap(look)  # the words about such a cut name who made it
     return _with_limit(f"{'the provider cut the answer: ' if known else ''}{ending_words(look)}", look)
 
 
@@ -139,7 +139,7 @@ def cut_call_held(look: JudgedTurn) -> str:
 
 
 def _with_limit(text: str, look: JudgedTurn) -> str:
-    limit = limit_said(look)
+    limit = limit_words(look)
     return f"{text}; {limit}" if limit else text
 
 
@@ -166,7 +166,7 @@ def call_cut(look: JudgedTurn) -> str:
     # in them.
     elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
         said = f"cut {name} before its arguments"
-    # Calls come one after another: what cut the last of them left those before it whole.
+    # Calls arrive one after another, so a cut of the last call leaves the earlier calls whole.
     elif verdict.call.form is ArgsForm.OBJECT and not (verdict.call.closed and _is_before_last(look, verdict)):
         said = f"cut {name}, sent as a whole object in which a cut cannot be seen"
     elif not verdict.call.closed:
@@ -199,9 +199,9 @@ def held_call(look: JudgedTurn) -> str:
 
 def limit_reached(look: JudgedTurn) -> str:
     """The limit that ended a turn which could go on, then what the turn was doing."""
-    from inspector.report.lines.spans import count_of  # what draws lines is loaded for few turns
+    from inspector.report.lines.spans import count_of  # imported here, because few turns need it
 
-    limit = limit_said(look) or "the policy ended the turn"
+    limit = limit_words(look) or "the policy ended the turn"
     if look.last_word is Stop.TOOL_CALL and look.over:
         return f"{limit}: {who(look)} asked for tools"
     cuts = sum(answer.cut_unseen or answer.word in CUT_WORDS for answer in look.answers)
@@ -228,8 +228,9 @@ def seam(look: JudgedTurn) -> str:
     return f"nothing shows that segment {doubt.index + 1} continues the text before it: {doubt.why}"
 
 
-def broke(look: JudgedTurn) -> str:
-    """How an answer broke off: in the middle of a stream or body, or with a word that means no reason."""
+def break_words(look: JudgedTurn) -> str:
+    """The words for an answer that broke off: in the middle of a stream or body, or with a word that names no
+    reason."""
     response = look.exchange.response
     if look.exchange.recorder is not None:  # its rows are not the provider's bytes
         return f"did not finish the answer ({budget(look)})"
@@ -239,15 +240,16 @@ def broke(look: JudgedTurn) -> str:
 def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
     if nothing_read(look):
         return f"sent nothing that {response.api} defines as an answer"
-    if told := behind(look):
+    if told := router_words(look):
         return f"did not finish the answer: {told}"
     if response.raw_stop_reason:
         return f'says "{short(response.raw_stop_reason)}" and no reason for it'
     return "ended without a stop reason" if response.streaming else "sent an incomplete body"
 
 
-def behind(look: JudgedTurn) -> str:
-    """What a router and the provider behind it say, if the provider's word decided; empty if there is no such word."""
+def router_words(look: JudgedTurn) -> str:
+    """The words of a router and of the provider behind it, if the provider's word decided; empty if there is no such
+    word."""
     return next((found.message for found in look.judgement.findings if found.rule == "judge.native_word"), "")
 
 
@@ -255,16 +257,16 @@ PAUSES = {
     "poll": "has not finished the answer, which has to be fetched by its id",
     "server": "stopped the answer where it was steered, and goes on in a response of its own",
 }
-"""How a paused response goes on -> what it did; any other waits for a request."""
+"""Way in which a paused response continues -> what the response did. In any other way it waits for a request."""
 
 
-def paused(look: JudgedTurn) -> str:
-    """What the turn's last answer did instead of an end."""
+def pause_words(look: JudgedTurn) -> str:
+    """The words for a last answer that paused instead of ending."""
     return PAUSES.get(look.answers[-1].judgement.stop.detail or "", "paused and waits to be resumed")
 
 
-def wordless(look: JudgedTurn) -> str:
-    """What was sent complete but without a stop reason."""
+def no_reason_words(look: JudgedTurn) -> str:
+    """The words for a complete answer without a stop reason."""
     what = "a stream with its end mark" if look.exchange.response.streaming else "a whole body"
     response = look.exchange.response
     nothing = "neither an answer nor a" if nothing_read(look) else "no"
@@ -304,8 +306,8 @@ def _failure_word(look: JudgedTurn) -> str:
 
 
 EXPLANATIONS = ("finishMessage", "blockReasonMessage")
-"""Fields in which Gemini explains a filter (https://ai.google.dev/api/generate-content); other providers use a refusal
-text."""
+"""The fields in which Gemini explains a filter (https://ai.google.dev/api/generate-content); other providers use a
+refusal text."""
 
 
 def filter_explanation(look: JudgedTurn) -> str:
@@ -323,7 +325,7 @@ def detail(look: JudgedTurn) -> str:
     first = reason_text(stop) if recorder_word(stop) is not None else stop.raw
     words = [word for word in (first, stop.detail) if word]
     words = words[:1] if words[:1] == words[1:] else words
-    words = [told, *words[1:]] if (told := behind(look)) else words
+    words = [told, *words[1:]] if (told := router_words(look)) else words
     category = look.exchange.response.native.get("stop_details.category")
     if category:
         words.append(f"category {category}")

@@ -16,7 +16,7 @@ from inspector.report.lines.spans import Line, Measure, Span, cells, clip, one_l
 R = TypeVar("R")
 Whole = TypeVar("Whole")
 GAP = 2
-"""Blanks between two columns on a screen."""
+"""The number of blanks between two columns on a screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class Column(Generic[R]):
     """One column, over rows of one kind."""
 
     key: str
-    """Its name in JSON and CSV, and its heading where no other is given."""
+    """The name of the column in JSON and CSV, and its heading on screens if no other heading is given."""
     value: Callable[[R], Any] = lambda row: None
-    """A plain value; None if there is none."""
+    """The function that gives a row's plain value; None if the row has none."""
     cell: Callable[[R], Line] = lambda row: ()
     most: int = 80
-    """Its largest width, in cells of the terminal."""
+    """The largest width of the column, in cells of the terminal."""
     in_csv: bool = True
 
     def of(self, part: Callable[[Whole], R]) -> Column[Whole]:

@@ -24,7 +24,8 @@ from loop_core.values import Usage
 from loop_core.wire import wire
 
 MOST_MS = 1e12
-"""A longer time, over thirty years, is an error of the recorder and counts as not recorded."""
+"""The largest number of milliseconds that counts as a time, over thirty years. A longer time is an error of the
+recorder and counts as not recorded."""
 
 
 class ClockSource(StrEnum):
@@ -47,7 +48,7 @@ class RecordedTimes(NamedTuple):
 
     clock: ClockSource
     started: str | None = None
-    """The time when the request was sent, or its first row was written, as recorded."""
+    """The recorded time at which the request was sent or, in a transcript, the first row of the answer was written."""
     duration_ms: float | None = None
     """Milliseconds from the request to the end of the answer."""
     first_byte_ms: float | None = None
@@ -90,9 +91,11 @@ class TurnTimes(NamedTuple):
     clock: ClockSource
     started: str | None = None
     duration_ms: float | None = None
-    """Milliseconds: from the first request to the end of the last answer, by rows from the first to the last row."""
+    """Milliseconds from the first request to the end of the last answer; in a transcript from the first row of the
+    first answer to that of the last."""
     answers_ms: float | None = None
-    """Milliseconds of its answers together, without the time between them; None if not recorded for each."""
+    """The milliseconds of all answers together, without the time between them; None if they were not recorded for each
+    answer."""
 
 
 def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
@@ -113,7 +116,7 @@ def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
         if start is not None and last is not None and lengths[-1] is not None and last + lengths[-1] >= start:
             wall = (last + lengths[-1] - start) / 1e6
             if together is not None and wall + len(exchanges) < together:
-                wall = None  # answers follow each other, so these clock times cannot be those of the requests
+                wall = None  # the times contradict the sum of the answers, so they are not those of the requests
         found = TurnTimes(ClockSource.WIRE, started, wall, together)
     return found if found[1:] != (None,) * len(found[1:]) else None
 
@@ -166,10 +169,11 @@ def time_phrases(exchange: Exchange) -> list[str]:
 # -- moments and lengths in nanoseconds ------------------------------------------------------------------------------
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Recorders write seconds, milliseconds, microseconds or nanoseconds without saying which. 1e11 seconds would be the
-# year 5138, so a larger number has a smaller unit.
+# Recorders write seconds, milliseconds, microseconds or nanoseconds without naming the unit. 1e11 seconds would be in
+# the year 5138, so a larger number has a smaller unit.
 UNITS = ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3), (float("inf"), 1))
-"""Upper bound of a number -> nanoseconds of its unit: seconds, then milliseconds, microseconds, nanoseconds."""
+"""The upper bound of a number in each unit, and the nanoseconds in the unit: seconds, milliseconds, microseconds,
+nanoseconds."""
 
 
 def moment(text: str | None) -> int | None:
@@ -177,7 +181,8 @@ def moment(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        # A date, as nearly every recorder writes it, is no number; a failed attempt would take as long as reading it.
+        # Nearly every recorder writes a date, which is no number. A failed conversion would take as long as reading the
+        # date.
         number = None if text[4:5] == "-" and text[:4].isdecimal() else float(text)
     except ValueError:
         number = None
@@ -215,12 +220,12 @@ def _length(ms: float | None) -> float | None:
 # -- Input tokens ------------------------------------------------------------------------------------------------------
 
 BYTES_A_TOKEN = 4
-"""Approximate bytes per token (https://help.openai.com/en/articles/4936856); English prose has somewhat more, code and
-other scripts have fewer."""
+"""The approximate number of bytes per token (https://help.openai.com/en/articles/4936856). English prose has somewhat
+more, code and other scripts have fewer."""
 _WRITTEN = (rb'"(?:cache_creation_input_tokens|cache(?:Creation|Write)InputTokens)"\s*:\s*([0-9]{1,15})'
             rb'(?=\s*[,}\]])')
-"""Finds the count of tokens written to the cache. Inside a JSON string quotes are escaped, so text of an answer never
-matches."""
+"""Matches the count of tokens that were written to the cache. Inside a JSON string quotes are escaped, so text of an
+answer never matches."""
 
 
 class InputTokens(NamedTuple):
@@ -229,7 +234,7 @@ class InputTokens(NamedTuple):
     fresh: int
     cached: int = 0
     written: int = 0
-    """Tokens that were processed and written to the cache."""
+    """The number of tokens that were processed and written to the cache."""
 
     @property
     def total(self) -> int:

@@ -23,12 +23,12 @@ from loop_core.turn.trace import Fidelity
 from loop_core.values import FINISHED
 
 Good = Callable[[JudgedTurn], bool]
-"""Tests whether a turn is complete without doubt."""
+"""A function that tells whether a turn is complete without doubt."""
 Set = Mapping[str, str]
 T = TypeVar("T")
 LIMITS_TOGETHER = 4
 DOUBLINGS = 20
-"""The number of doublings after which a search gives up."""
+"""The largest number of times that a search doubles its step; then it gives up."""
 
 
 class CompletingSettings(NamedTuple):
@@ -59,7 +59,7 @@ def best_settings(
 def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> bool:
     """Whether the recording could answer a run with another value of this setting."""
     if name == LIMIT and not look.simulated:
-        return turn.runs > 1  # else this run has used all that was recorded
+        return turn.runs > 1  # otherwise this run has used all recorded answers
     case = replay.case
     more = (TurnPlace.CONTINUATION, TurnPlace.REPAIR)
     return any(case.judgements[link.index].stop.normalized in FINISHED and (look.simulated or link.place in more)
@@ -78,7 +78,7 @@ class Trial(NamedTuple):
         """A trial of a turn; None if other settings of this run would not reach the turn."""
         if replay.since >= turn.end:
             return None
-        # A live run that answers another turn is not looked for here, where there is only this one.
+        # The replay has only this turn, so a live run that answers another turn is left out.
         own = turn.record.live_run is not None
         starts = [(max(0, first - turn.first), given if own else replace(given, live=None))
                   for first, given in replay.stretches]
@@ -91,19 +91,19 @@ class Trial(NamedTuple):
 
     def _run(self, settings: Set) -> tuple[JudgedTurn | None, Basis]:
         """The turn under these settings, or None if it cannot be run; and the basis of the result."""
-        from inspector.replay.rerun import rerun  # 1 ms that a turn with nothing to try saves
+        from inspector.replay.rerun import rerun  # the import takes 1 ms, which a turn with nothing to try saves
 
         try:
             made = rerun(self.alone, settings_of(settings, self.alone.settings), self.alone.since)
         except LoopError:
             return None, Basis.ESTIMATED
         if any(type(step.event) is ProviderResponse and step.event.cut_unseen for step in made.trace.steps):
-            return None, Basis.ESTIMATED  # it ends cleanly only because this server calls cut answers finished
+            return None, Basis.ESTIMATED  # it ends cleanly only because this server reports cut answers as finished
         turn = made.turns[0]
         simulated = made.trace.steps[turn.deciding_step].fidelity is Fidelity.SIMULATED
         return judged_turn_of(made, turn, self.findings), Basis.SIMULATED if simulated else Basis.RECORDED
 
-    def _with(self, others: Set, name: str, value: int) -> CompletingSettings | None:
+    def _completing(self, others: Set, name: str, value: int) -> CompletingSettings | None:
         """The settings, if a run under exactly these settings completes the turn; else None."""
         settings = {**others, name: str(value)}
         look, basis = self._run(settings)
@@ -127,11 +127,11 @@ class Trial(NamedTuple):
                 break
             look = after
         else:
-            return None  # with these limits out of the way something else ends it
+            return None  # without these limits something else ends the turn
         found: CompletingSettings | None = None
         # One limit at a time, with the others still at their highest values, so that each search has one unknown.
         for name, value in now.items():
-            found = smallest(value, RAISED[name], partial(self._with, lax, name))
+            found = smallest(value, RAISED[name], partial(self._completing, lax, name))
             if found is None:
                 return None
             lax = found.settings
@@ -144,7 +144,7 @@ class Trial(NamedTuple):
         now = settings.max_tokens or first_cap(self.alone.case, record) or (usage.output_tokens if usage else None)
         if not now:
             return None
-        return smallest(now, now << DOUBLINGS, partial(self._with, {}, INITIAL))
+        return smallest(now, now << DOUBLINGS, partial(self._completing, {}, INITIAL))
 
 
 def smallest(now: int, most: int, completing: Callable[[int], T | None]) -> T | None:

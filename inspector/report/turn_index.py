@@ -33,15 +33,17 @@ from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
 SCHEMA = 7
-"""The version of the tables; a database of another one, or of another version of the program, is created again."""
+"""The version of the tables. A database of another table version, or of another version of the program, is created
+again."""
 WAIT = 0.2
-"""Seconds to wait for another process that writes."""
+"""The number of seconds to wait for another process that writes."""
 _TABLES = """
 CREATE TABLE file (path TEXT, reading TEXT, state TEXT, hash TEXT, rows TEXT, PRIMARY KEY (path, reading));
 CREATE VIRTUAL TABLE words USING fts5 (path UNINDEXED, reading UNINDEXED, number UNINDEXED, text);
 """
 FileState = list[list[Any]]
-"""Name, size and time in nanoseconds of every file that the rows come from; size and time are 0 for a missing file."""
+"""The name, size and time in nanoseconds of every file from which rows were read; size and time are 0 for a missing
+file."""
 
 
 class IndexHit(NamedTuple):
@@ -57,9 +59,9 @@ class TurnIndex:
 
     def __init__(self, api: str | None, profile: str | None, settings: Settings) -> None:
         self.note = ""
-        """Why the database is not used; empty if it is."""
+        """Why the database is not used; empty if it is used."""
         self.reading = repr((api, profile, settings))
-        """The reading options as a key, since another policy or API gives other rows."""
+        """A key made of the reading options, since another policy or API gives other rows."""
         self._base: sqlite3.Connection | None = None
         folder = cache_folder(os.environ)
         if folder is None:
@@ -92,8 +94,9 @@ class TurnIndex:
     def keep(self, path: str, state: FileState, rows: Sequence[TurnRow]) -> None:
         """Stores the rows of a file with the state that the file had before it was read."""
         if self._base is None or state != state_of(path):
-            return  # it grew while it was read
-        # Masked before it is stored: the index outlives the transcript, and a backup may copy it elsewhere.
+            return  # the file grew while it was read
+        # Rows are masked before they are stored, because the index may outlive the transcript, and a backup may copy it
+        # elsewhere.
         text = redact.text(json.dumps(rows, default=_plain))
         key = (path, self.reading)
         self._answer("DELETE FROM words WHERE path = ? AND reading = ?", *key)
@@ -149,7 +152,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     base = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
     wanted = f"{SCHEMA} {__version__}"
     try:
-        base.execute("PRAGMA synchronous = OFF")  # a lost row is read again; no wait for the disk
+        base.execute("PRAGMA synchronous = OFF")  # no wait for the disk, since a lost row is read again
         base.execute("CREATE TABLE IF NOT EXISTS made (version TEXT)")
         if base.execute("SELECT version FROM made").fetchall() != [(wanted,)]:
             for table in ("file", "words"):
@@ -169,14 +172,14 @@ _FOLDERS = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() i
 def state_of(path: str) -> FileState:
     """The state of a file, of a database's log, and of the files that may be read with it."""
     stem = os.path.splitext(path)[0]
-    beside = (each for folder in _FOLDERS for each in _inside(stem, folder))
+    beside = (each for folder in _FOLDERS for each in _files_inside(stem, folder))
     # In WAL mode new rows stay in the log until a checkpoint, so the database file itself may not change
     # (https://sqlite.org/wal.html).
     log = (f"{path}-wal",) if path.endswith((".db", ".sqlite", ".sqlite3")) else ()
     return [_file_state(name) for name in (path, *beside, *log)]
 
 
-def _inside(stem: str, folder: str) -> Iterator[str]:
+def _files_inside(stem: str, folder: str) -> Iterator[str]:
     within = os.path.dirname(stem) if folder.startswith("../") else stem
     with suppress(OSError):
         yield from sorted(each.path for each in os.scandir(os.path.join(within, folder.removeprefix("../"))))

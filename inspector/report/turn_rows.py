@@ -26,38 +26,38 @@ from inspector.sessions.recording import Input, SessionAbout, entry_word, is_bel
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
-"""A file name of at least this length whose characters are mostly hexadecimal digits counts as a number, which tells a
-reader nothing."""
+"""The length of a file name from which a name of mostly hexadecimal digits counts as a number, which tells a reader
+nothing."""
 SHORT = 8
-"""The number of characters shown of such a number."""
+"""The number of characters of a long number that are shown."""
 NAME = 60
 """The largest length of a session's name that is taken from its first message."""
 TITLE = 400
 """The number of characters of a turn's first message that its row stores."""
 NOT_READ, IN_PART, SKIPPED = "NOT READ", "READ IN PART", "ENTRY SKIPPED"
-"""The kind of a row without a verdict: an unread file, a damaged file that was read in part, or skipped entries."""
+"""The kinds of rows without a verdict: an unread file, a damaged file that was read in part, and skipped entries."""
 
 SessionKey = tuple[tuple[str, ...], str]
 Shared = TypeVar("Shared", bound=Hashable)
 
 
 class SharedValues(NamedTuple):
-    """Filter values of an answer that many answers have in common; equal ones share one object."""
+    """The filter values of an answer that many answers have in common. Equal values share one object."""
 
     words: tuple[tuple[str, ...], ...]
-    """The values of each row of `WORDS`, in its order; for words of a step, the values at all steps of the answer. None
-    for words that the row itself has (`OF_ROW`)."""
+    """The values of each row of `WORDS`, in the order of the table; for words of a step, the values at all steps of the
+    answer. Empty for words that the turn's row has (`OF_ROW`)."""
     flags: frozenset[str]
     numbers: tuple[float | None, ...]
-    """The value of each row of `NUMBERS` at the answer's last step, in their order, without those that the record or
-    the row itself has."""
+    """The value of each row of `NUMBERS` at the answer's last step, in the order of the table, without the numbers that
+    `AnswerRecord` or `TurnRow` has."""
     shares: tuple[float | None, ...]
-    """The same as a percentage of the limit, of those rows that have one (`SHARES`)."""
+    """The value of each row of `SHARES` at the answer's last step, as a percentage of the limit."""
 
 
 class AnswerRecord(NamedTuple):
-    """Filter values of one answer, as of reading the session: its own values by their names in `NUMBERS` (at its last
-    step) or `PATTERNS`."""
+    """The filter values of one answer when its session was read. The members after `shared` are named as in `NUMBERS`
+    (at the answer's last step) or `PATTERNS`."""
 
     shared: SharedValues
     tokens: float | None
@@ -72,14 +72,14 @@ class AnswerRecord(NamedTuple):
 
 
 class TurnRow(NamedTuple):
-    """One turn; without a verdict, an unread input and the reason."""
+    """One turn as a row of the table; a row without a verdict is an unread input."""
 
     paths: tuple[str, ...]
     """The files that are opened together to show the turn."""
     file: str
     name: str = ""
     number: int = 0
-    """Its number among the turns of its session, from 1."""
+    """The number of the turn in its session, from 1."""
     of: int = 0
     step: int = 0
     verdict: TurnVerdict | None = None
@@ -95,30 +95,31 @@ class TurnRow(NamedTuple):
     tokens: int | None = None
     held: int = 0
     ran: int = 0
-    """Calls that the recorded agent ran although they were held."""
+    """The number of held calls that the recorded agent ran."""
     duration_ms: float | None = None
     started: float | None = None
-    """Seconds since the epoch; None if that was not recorded."""
+    """The start of the turn in seconds since the epoch; None if it was not recorded."""
     title: str = ""
     text: str = ""
     """The text that is searched, in lower case: the message, the answer, the arguments of its calls."""
     names: str = ""
-    """Names and words that are searched too, in lower case; turns with equal ones share one object."""
+    """Further names and words that are searched, in lower case. Turns with equal names share one object."""
     answers: tuple[AnswerRecord, ...] = ()
     noted: str = ""
-    """The agent's own word for the end, if it wrote one in place of the provider's."""
+    """The agent's word for the end of the turn, if the agent wrote one in place of the provider's."""
     turns: tuple[tuple[str, int], ...] = ()
     """For the row of a whole session: the verdicts of its turns with their numbers, worst first."""
     session_id: str = ""
-    """The id by which other sessions' files refer to its session."""
+    """The id by which the files of other sessions refer to this session."""
     parent_id: str = ""
-    """The id of the session that started its session."""
+    """The id of the session that started this session."""
     depth: int = 0
     """In a list of sessions: the number of sessions above it in the chain that started it."""
 
     @property
     def session(self) -> SessionKey:
-        """The identity of its session: the files, and its name in a file of many; None for an unread input."""
+        """The identity of the turn's session: its files, and its name if one file may hold several sessions; without a
+        name for an unread input."""
         return self.paths, self.name if self.verdict is not None and len(self.paths) == 1 else ""
 
     @property
@@ -199,7 +200,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
         ran=sum(noted.finding.rule in RAN for noted in turn.findings),
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
         started=None if start is None else start / 1e9,
-        title=message if message == title else title, text=text, names=_same(names),  # the message is held already
+        title=message if message == title else title, text=text, names=_shared(names),  # the message is stored already
         answers=tuple(_records(view, turn)), session_id=file.about.id, parent_id=file.about.parent,
     )
 
@@ -207,9 +208,9 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
 # Codex names every file `rollout-DATE-ID`, others `events`, `wire` or `messages` in a folder per session; such a name
 # does not tell sessions apart.
 _NAMELESS = re.compile(r"(?:rollout-|session-\d|\d{4}-?\d\d)|(?:events|wire|state|messages|transcript|chat_history)$")
-"""Matches file names, or their beginnings, that agents give to every session."""
+"""Matches file names, or beginnings of file names, that an agent gives to every session."""
 _OWN_LIVE = re.compile(r"\d{8}-(\d\d)(\d\d)(\d\d)-\d{6}-")
-"""Matches the names that this program gives to recordings of its live turns: only the time tells them apart."""
+"""Matches the names that this program gives to recordings of its live turns, which differ only in the time."""
 
 
 def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
@@ -252,21 +253,22 @@ NUMBERS_OF_ROW: Mapping[str, Callable[[TurnRow], float]] = {"turn": lambda row: 
 _NUMBER_AT = {name: at for at, name in enumerate(
     name for name in NUMBERS if name not in NUMBERS_OF_ROW and name not in AnswerRecord._fields)}
 SHARES = tuple(name for name, row in NUMBERS.items() if row.share not in (None, row.value))
-"""The rows of `NUMBERS` of which the share of a limit is another value."""
+"""The names of the rows of `NUMBERS` whose share of a limit is another value than the number."""
 _SHARE_AT = {name: at for at, name in enumerate(SHARES)}
 _WORD_AT = {name: at for at, name in enumerate(WORDS)}
 OF_ROW: Mapping[str, Callable[[TurnRow], str]] = {
     "session": lambda row: row.name,
     "conversation": lambda row: row.conversation,
 }
-"""The words that the row itself has: they differ from turn to turn, and all others together are the same for many."""
+"""Name of a row of `WORDS` whose value is stored in the turn's row -> the function that gets the value. These words
+differ from turn to turn, while all other words together are the same for many turns."""
 TEXTS = tuple(name for name in AnswerRecord._fields if name in PATTERNS)
 """The letters in `PATTERNS` of the texts that a row stores; other texts can be searched only in an open session."""
 _OWN_NUMBERS = tuple(name for name in AnswerRecord._fields if name in NUMBERS)
 
 
 @lru_cache(maxsize=65_536)
-def _same(values: Shared) -> Shared:
+def _shared(values: Shared) -> Shared:
     """One object for equal values, which saves memory: most answers share a few sets of words and flags."""
     return values
 
@@ -283,16 +285,16 @@ def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
             before = []
     for places in groups.values():
         last = places[-1]
-        words = _same(tuple(() if name in OF_ROW else
-            _same(tuple(dict.fromkeys(last.words(name) if row.of_response is not None else
+        words = _shared(tuple(() if name in OF_ROW else
+            _shared(tuple(dict.fromkeys(last.words(name) if row.of_response is not None else
                                       (word for place in places for word in place.words(name)))))
             for name, row in WORDS.items()))
-        flags = _same(frozenset(name for name, row in FLAGS.items() if any(
+        flags = _shared(frozenset(name for name, row in FLAGS.items() if any(
             place.flag(name) for place in (places if row.of_response is None else places[-1:]))))
         numbers = tuple(last.number(name, share=False) for name in _NUMBER_AT)
         shares = tuple(last.number(name, share=True) for name in SHARES)
         own = {name: last.number(name, share=False) for name in _OWN_NUMBERS}
-        yield AnswerRecord._make((_same(SharedValues(words, flags, numbers, shares)), *own.values(),
+        yield AnswerRecord._make((_shared(SharedValues(words, flags, numbers, shares)), *own.values(),
                                   *(last.text(name) for name in TEXTS)))
 
 
@@ -302,7 +304,7 @@ class RowAnswer(NamedTuple):
     row: TurnRow
     answer: int
     source: None = None
-    """No other place shares its answer."""
+    """None, since no other place shares the answer."""
 
     def words(self, name: str) -> Iterable[str]:
         """The values of a row of `WORDS`."""

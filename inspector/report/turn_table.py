@@ -35,12 +35,13 @@ class TurnColumn(NamedTuple):
     name: str
     column: Column[TurnRow]
     order: Callable[[TurnRow], Any]
-    """The sort key of a row; rows with None come last."""
+    """The function that gives the sort key of a row; rows with None come last."""
     sizes: tuple[int, int, int]
-    """Its least width, a comfortable width, and the largest useful width, in cells."""
+    """The least, a comfortable and the largest useful width of the column, in cells."""
     right: bool = False
     length: Callable[[TurnRow], int] | None = None
-    """The length of a cell, in a column that never needs more room than its widest cell; None for titles and names."""
+    """The function that gives the length of a row's cell, in a column that never needs more room than its widest cell;
+    None for titles and names."""
 
 REASON = "raw → reason"
 GAP = 1
@@ -81,7 +82,7 @@ def _number(row: TurnRow) -> str:
     if row.turns:
         return f"{sum(count for _, count in row.turns):,}"
     both = f"{row.number}/{row.of}" if row.of else ""
-    # A number that is cut would name another turn.
+    # A cut number would name another turn.
     return both if both and len(both) <= NUMBER else f"{row.number:,}" if row.number else ""
 
 
@@ -148,7 +149,7 @@ def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
 
 
 ESSENTIAL = 3
-"""The number of columns shown at any width; a further one is shown if those before it have a comfortable width."""
+"""The number of columns shown at any width. A further column is shown if those before it have a comfortable width."""
 
 
 def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[str, int]:
@@ -243,8 +244,8 @@ def table(now: float) -> Table[TurnRow]:
 
 FILE = TurnColumn("file", _text("file", lambda row: row.file, lambda row: row.file.rpartition("/")[2]),
                   lambda row: row.file, (16, 30, 40))
-"""The column with the file's name, which a reader of a report has to type; the app opens the row instead."""
-RUN_BY_F = (LIVE, *TRIED.values())  # the ends of an advice that a key runs
+"""The column with the file's name, for reports, whose reader has to type the name. The app opens the row instead."""
+RUN_BY_F = (LIVE, *TRIED.values())  # the ends of advice that a key carries out
 
 
 def about(row: TurnRow) -> list[Line]:
@@ -259,7 +260,7 @@ def about(row: TurnRow) -> list[Line]:
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))
-    folder, _, name = row.file.rpartition("/")  # a long folder shall not push the name out of sight
+    folder, _, name = row.file.rpartition("/")  # the name is shown even if the folder is long
     known = [f"turn {row.number:,}{f' of {row.of:,}' if row.of else ''}", row.model, row.agent, folder and f"{folder}/"]
     lines.append((Span("file     ", Tone.KEY), safe(name), Span(" · ", Tone.DIM),
                   safe(" · ".join(each for each in known if each), Tone.DIM)))

@@ -44,13 +44,15 @@ class VerdictRow(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     say: Callable[[JudgedTurn], str]
     advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
-    """The advice: a text, or the situation that decided the turn, for which settings may be tried."""
+    """The function that gives the advice: a text, or the situation that decided the turn, for which settings may be
+    tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
-    """Whether the end of the turn is known; one that is inferred, or was not reached, never counts as complete."""
+    """Whether the end of the turn is known. A turn whose end is inferred or was not reached never counts as
+    complete."""
     of_last: bool = False
-    """Whether it is about the last answer of the turn, not the deciding one."""
+    """Whether the verdict is about the last answer of the turn, and not the deciding one."""
     of_end: Callable[[JudgedTurn], bool] = lambda look: False
-    """Whether it is about how the engine ended the turn, not about an answer."""
+    """Whether the verdict is about how the engine ended the turn, and not about an answer."""
 
     def answer(self, look: JudgedTurn) -> int | None:
         """The position of the answer that the verdict is about; None if it is about the end."""
@@ -69,9 +71,10 @@ class TurnVerdict(NamedTuple):
     advice: Advice | None
     sure: bool = True
     answer: int | None = 0
-    """The index of the deciding answer among the turn's answers; None if it is about how the engine ended the turn."""
+    """The index of the deciding answer among the turn's answers; None if the verdict is about how the engine ended the
+    turn."""
     simulated: bool = False
-    """Whether an answer of the turn is one that no provider sent; such a turn is counted apart from recorded ones."""
+    """Whether the turn has an answer that no provider sent. Such a turn is counted separately from recorded ones."""
 
     @property
     def count_word(self) -> str:
@@ -100,7 +103,7 @@ def is_complete(severity: Severity, sure: bool) -> bool:
 
 
 OTHER_IDS = {"COMPLETE SO FAR": "complete"}
-"""Verdicts whose id is not their word: all that is recorded of the turn is whole, only its end is not reached."""
+"""Word of a verdict -> its id, if the id is another word: the recorded part of such a turn is complete."""
 
 
 def identifier(word: str) -> str:
@@ -113,10 +116,10 @@ def _run_nothing(look: JudgedTurn) -> Situation:
     return (row := situation(look))._replace(guess=lambda look: f"never run a held call; {row.guess(look)}")
 
 
-HOLDING = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
-"""Stop reasons under which a held call matters most; a cut by a budget is the other case."""
-GOING_ON = ("retry_limit", "budget_exhausted")
-"""Terminal reasons that leave a cut answer as it is, although it could be continued."""
+HOLD_REASONS = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
+"""The stop reasons under which a held call decides the verdict, apart from a cut by a budget."""
+CUT_TERMINALS = ("retry_limit", "budget_exhausted")
+"""The terminal reasons after which a cut answer stays cut, although it could be continued."""
 
 # Anthropic docs, Handling stop reasons: `pause_turn` goes on when the response is sent back unchanged. OpenAI docs,
 # Background mode: a response is fetched by its id; `steered` (openai 3.54.0): the server makes the successor itself.
@@ -125,7 +128,7 @@ RESUMED = {
     "server": "read the response that follows: the server makes it itself",
     "token": "send the request again with the token of the response",
 }
-"""How a paused response is resumed -> what to send; any other is sent back unchanged."""
+"""Way of resuming a paused response -> the advice; in any other way the response is sent back unchanged."""
 
 
 def _only_looks_finished(
@@ -144,7 +147,7 @@ def _is_reached(look: JudgedTurn) -> bool:
 
 
 ROWS: tuple[VerdictRow, ...] = (
-    # The worst: a call with half of its arguments has had effects, which nothing takes back.
+    # The worst verdict: a call with half of its arguments has had effects that cannot be undone.
     VerdictRow("CUT CALL RUN", "✖", "x", Severity.ERROR,
         lambda look: RAN_CUT in look.rules,
         lambda look: f"{say.cut_call(look)}; the agent ran it",
@@ -165,7 +168,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "run the turn live (answers from: live; or --live)"),
     # Before TRUNCATED: that a call waits matters more than that the text is short.
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
-        lambda look: look.cut_call is not None and not look.is_repaired and (look.word in HOLDING or look.cut),
+        lambda look: look.cut_call is not None and not look.is_repaired and (look.word in HOLD_REASONS or look.cut),
         say.cut_call_held, situation),
     VerdictRow("MALFORMED CALL", "▣", "#", Severity.ERROR,
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.is_repaired,
@@ -188,7 +191,7 @@ ROWS: tuple[VerdictRow, ...] = (
         Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!", about_silence),
     # Before TRUNCATED: the limit is the operator's own setting, and can be raised.
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
-        lambda look: (look.final_turn.terminal in GOING_ON and look.last_word in FINISHED)
+        lambda look: (look.final_turn.terminal in CUT_TERMINALS and look.last_word in FINISHED)
         or (look.limit is not None
             and (look.simulated or (look.over and look.last_word in FINISHED and not look.foreign))),
         say.limit_reached, situation, of_end=lambda look: True),
@@ -200,7 +203,7 @@ ROWS: tuple[VerdictRow, ...] = (
         of_end=lambda look: look.limit is not None and not look.over),
     VerdictRow("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
-        lambda look: "; ".join(filter(None, (say.ending_words(look), say.behind(look))))
+        lambda look: "; ".join(filter(None, (say.ending_words(look), say.router_words(look))))
         if look.exchange.response.error is None
         else f"{say.who(look)} refused the request: {say.failure(look)}",
         situation),
@@ -211,7 +214,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "check the address, the network and the server; no answer began"),
     VerdictRow("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.is_repaired,
-        lambda look: f"{say.who(look)} {say.broke(look)}",
+        lambda look: f"{say.who(look)} {say.break_words(look)}",
         situation),
     VerdictRow("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,
@@ -238,7 +241,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "record the traffic with a proxy, which keeps the end of every answer"),
     VerdictRow("NO STOP REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.judgement.stop.detail == NO_WORD,
-        lambda look: f"{say.who(look)} {say.wordless(look)}; nothing shows that the answer is complete"
+        lambda look: f"{say.who(look)} {say.no_reason_words(look)}; nothing shows that the answer is complete"
         f"{say.held_beside(look)}",
         lambda look: "look at the body: it holds no part of an answer in this format" if nothing_read(look) else
         "check the answer before you use it; do not run any call from it"),
@@ -252,7 +255,7 @@ ROWS: tuple[VerdictRow, ...] = (
     # A pause is no end: the provider expects one more request.
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.last_word is Stop.PAUSED,
-        lambda look: f"{say.who(look)} {say.paused(look)} ({say.detail(look)})",
+        lambda look: f"{say.who(look)} {say.pause_words(look)} ({say.detail(look)})",
         lambda look: RESUMED.get(look.answers[-1].judgement.stop.detail or "", "send the response back as it is"),
         of_last=True),
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,
@@ -308,20 +311,20 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.is_repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
         lambda look: f"{say.who(look)} sent a call that was held ({say.budget(look)}); asked again, it sent the whole "
-        f"call{say.asking(look)}", sure=_is_reached),
+        f"call{say.tools_note(look)}", sure=_is_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.is_repaired and Stop.MAX_TOKENS in look.words,
-        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.asking(look)}{say.unasked(look)}",
+        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.tools_note(look)}{say.gap(look)}",
         sure=lambda look: _is_reached(look) and not look.is_continuation_guessed),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a failure and ended with {say.budget(look)}"
-        f"{say.asking(look)}",
+        f"{say.tools_note(look)}",
         sure=_is_reached, of_last=True),
     # A recording may stop after any answer: nothing is wrong with it, but how the turn ended is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
         lambda look: look.ends_at_call,
-        lambda look: f"{say.ending_words(_of_last(look))}{say.asking(look)}",
+        lambda look: f"{say.ending_words(_of_last(look))}{say.tools_note(look)}",
         sure=lambda look: False, of_last=True),
     VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
         lambda look: True,
@@ -354,16 +357,16 @@ def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding
     rank, row = row_of(look)
     said, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
     if look.simulated and not look.edited and not look.unanswered:
-        open_end = look.final_turn.outcome is State.UNRECORDED and not look.awaits_result  # that row says it itself
+        open_end = look.final_turn.outcome is State.UNRECORDED and not look.awaits_result  # that row says so itself
         never = "what it asks for next was never recorded"
         end = f"; {look.final_turn.notice if is_requested_again(replay, turn) else never}" if open_end else ""
         live = replay.trace.steps[turn.deciding_step].fidelity is Fidelity.LIVE
         said = f"{'LIVE' if live else 'SIMULATED'}: {said}{end}"
-    elif look.has_simulated_answer and not look.simulated:  # recorded answers, which a stand-in gave
+    elif look.has_simulated_answer and not look.simulated:  # the recorded answers come from a stand-in
         said = f"SIMULATED: {said}"
     verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(said), advice, row.sure(look),
                           row.answer(look), look.has_simulated_answer)
-    return shared(verdict) if advice is None else verdict  # an advice may hold settings, which have no hash
+    return shared(verdict) if advice is None else verdict  # a verdict with advice may hold settings, which have no hash
 
 
 def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:

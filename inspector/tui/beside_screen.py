@@ -21,7 +21,7 @@ from inspector.whatif.tree import EqualSteps, StepPair
 from inspector.whatif.turn_pair import PairRow, TurnPair, TurnSide
 
 WIDTH = 120
-"""Columns of a comparison when it is copied as text."""
+"""The width of a comparison in columns when it is copied as text."""
 
 
 class PairList(RowList):

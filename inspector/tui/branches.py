@@ -312,7 +312,7 @@ class Comparisons(SessionPart):
 # -- Runs with an edited message or tool result ----------------------------------------------------------------------
 
 SHOWN = 200
-"""Characters of each input shown in the list."""
+"""The number of characters that the list shows of each input."""
 
 
 class EditedInputs(SessionPart):

@@ -20,7 +20,7 @@ from inspector.tui.session_screen import SessionScreen
 from loop_core.errors import LoopError
 
 PERIOD = 0.05
-"""Seconds between two checks of the file."""
+"""The time in seconds between two checks of the file."""
 REST, LONGEST_REST = 2.0, 0.05
 """Seconds of rest for each second of reading, and the longest rest. Rows may arrive faster than a large file is read;
 with a rest, each is shown 0.3 s after it was written, and keys wait 3 ms at the median and 9 ms at the 95th

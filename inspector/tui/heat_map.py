@@ -51,7 +51,7 @@ class HeatMap(ScrollView, can_focus=True):
         self._best: Mapping[int, str] = {}
         self._plane: Plane | None = None
         self.full_width = 0
-        """Columns that the widget needs to show all cells in full."""
+        """The number of columns that the widget needs to show all cells in full."""
         self._base = Style()
 
     def show(

@@ -17,7 +17,7 @@ NAMES: Mapping[str, str] = {
 SIGNS: Mapping[str, str] = {"backspace": "⌫"}
 """Key names that the key bar replaces with a sign of one cell."""
 NARROW_SIGNS: Mapping[str, str] = {**SIGNS, "space": "␣"}
-"""The same for a narrow terminal; elsewhere the word `space` is clearer than its sign."""
+"""The signs in a narrow terminal, also one for `space`, because elsewhere the word is clearer than its sign."""
 
 
 def name_of(key: str) -> str:

@@ -53,7 +53,7 @@ def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
 
 
 NARROW = 100
-"""Cells below which a terminal is narrow for the key bar."""
+"""The width in cells below which a terminal is narrow for the key bar."""
 
 
 def shown_keys(screen: Screen[object]) -> Iterator[tuple[str, ActiveBinding]]:
@@ -121,7 +121,7 @@ def owners() -> list[type]:
 # -- The key bar -----------------------------------------------------------------------------------------------------
 
 NOTE_ROWS = 4
-"""Rows that a long note may take."""
+"""The largest number of rows for a long note."""
 
 
 class KeyBar(AutoHeightPanel):
@@ -235,7 +235,7 @@ async def run_binding(app: App[object], active: ActiveBinding) -> None:
 
 
 KEYS = 18
-"""Width of the first column: the keys, or the terms of a filter."""
+"""The width in cells of the first column, which has the keys or the terms of a filter."""
 GLYPHS: Sequence[tuple[str, str]] = (
     ("│ ▶ ┆", "past, here, still ahead"),
     ("✓ ✂ ▣ ⊘ ╳", "a clean end, cut, held, filtered or rejected, failed or interrupted"),
@@ -344,7 +344,7 @@ PLACES: Mapping[str, str] = {
     "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
     "Beside": "beside another run (R, then d)",
 }
-"""Class names of screens or of their tables -> how to reach them."""
+"""Class name of a screen, or of its table -> how the operator reaches it."""
 
 
 def why_unused(app: App[Any], key: str) -> str:

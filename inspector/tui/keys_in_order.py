@@ -25,10 +25,11 @@ from inspector.tui.leaving import LeavingApp, PassingScreen
 from inspector.tui.messages import NotingScreen
 
 PASSES = 3
-"""How often a follower passes the widgets. A key reaches the app, a row that it opens reaches the screen, and what the
-screen wants of the app reaches the app: three messages, one behind the other."""
+"""How often a follower passes through the queues of the widgets. A key can cause three messages, each sent by the one
+before: the key's to the app, that of an opened row to the screen, and the screen's request to the app."""
 LOST = 1.0
-"""Seconds after which a key is taken for done whose follower is lost, as its widget was removed meanwhile."""
+"""The time in seconds after which a key counts as handled although its follower has not returned. A follower is lost if
+its widget is removed meanwhile."""
 ASKING = frozenset({"ask"})
 """The action that confirms a question about costs. Its key counts only if it was struck when the question was visible.
 The form of a live turn was visible before the turn, so the keys of the turn count from the first moment."""
@@ -36,7 +37,7 @@ The form of a live turn was visible before the turn, so the keys of the turn cou
 
 GIVING_UP = frozenset({"back", "close"})
 LEAVING = GIVING_UP | {"quit", "interrupt"}
-"""The actions that do not wait for a file that is being read; of them those that give it up."""
+"""The actions that do not wait for a file that is being read. `GIVING_UP` has those of them that stop the reading."""
 
 
 class Follower(Message):
@@ -52,15 +53,16 @@ class KeysInOrderApp(LeavingApp):
     """An app that carries out keys in the order in which they were struck."""
 
     _struck: tuple[Key | Paste, ...] = ()
-    """The keys that wait."""
+    """The keys that wait to be handled."""
     _follower: Follower | None = None
-    """The follower of the key under way; None if there is none."""
+    """The follower of the key that is being handled; None if no key is."""
     opening: tuple[str, ...] = ()
     """The paths that are being read, whose screen the keys wait for; empty if none are."""
     _sent = 0.0
     """When the follower was sent, on the monotonic clock."""
     _seen: tuple[Screen[object], float] | None = None
-    """The screen that can be seen, and since when, on the clock of messages; None until it is drawn."""
+    """The visible screen, and the time from which it is visible, on the clock of messages; None until a screen is
+    drawn."""
 
     def on_mount(self) -> None:
         """Waits for the first screen, and for each that comes in its place."""

@@ -16,7 +16,7 @@ from inspector.tui.messages import NotingScreen, TurnScreen, ViewedScreen
 READ = 0
 """The exit code after screens that only showed recordings."""
 AGAIN = 3.0
-"""Seconds within which a second `ctrl+c` leaves the program."""
+"""The time in seconds within which a second `ctrl+c` ends the program."""
 
 
 class PassingScreen(Screen[None]):

@@ -128,9 +128,9 @@ def problem_of(name: str, value: str) -> str | None:
 
 
 KEYS = tuple(f"enter {does} · esc leaves · ↑ ↓ fields · ← → words" for does in ("runs", "shows where and the cost"))
-"""The keys of the form: if this program answers, and if the provider is to."""
+"""The keys of the form, first for a run that this program answers, then for a run that the provider is to answer."""
 PAUSE = 0.15
-"""Seconds without a key after which the effect of the change is shown."""
+"""The time in seconds without a key after which the effect of the change is shown."""
 
 
 class LimitsChoice(NamedTuple):

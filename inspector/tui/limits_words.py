@@ -44,7 +44,7 @@ ABOUT: Mapping[str, str] = {
     "source": "recording: as it is; simulation: the known output cut again, a guess; live: the provider is asked",
     OTHERS: ", ".join(each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
 }
-"""Field -> what it changes."""
+"""Field -> the explanation of what it changes."""
 
 
 def others_in_force(limits: Limits) -> str:

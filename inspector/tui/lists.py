@@ -29,7 +29,7 @@ from inspector.tui.panels import WrappedLines, key_note, note
 from inspector.tui.text_view import TextView
 
 HEADINGS = 2
-"""Heading rows above the first row of a group that scroll into view with it."""
+"""The number of heading rows above a group that scroll into view with the first row of the group."""
 
 
 # Textual's line API draws only visible rows: 100,000 rows are there at once, where its DataTable takes six seconds and

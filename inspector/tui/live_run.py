@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 # -- The question: the address of the request, whose key it uses, and its highest cost -------------------------------
 
 PAUSE = 0.15
-"""Seconds without a key after which a typed address or model is checked."""
+"""The time in seconds without a key after which a typed address or model is checked."""
 HELD = 0.4
-"""Seconds within which another key event may still be the repetition of a held key."""
+"""The time in seconds within which another key event may still be the repetition of a held key."""
 
 
 KEYS = "y asks the provider now · p asks a stand-in · esc leaves · tab fields"
@@ -180,7 +180,7 @@ def about(request: BranchRequest) -> list[Line]:
 # -- The run under way -----------------------------------------------------------------------------------------------
 
 EVERY = 0.25
-"""Seconds between two looks at the progress of a live run."""
+"""The time in seconds between two updates of the progress of a live run."""
 
 
 class RunUnderWay(WrappedLines):

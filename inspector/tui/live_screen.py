@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from loop_core.client.exchange import Connection as Reached
 
 FRAME = 1 / 12
-"""Seconds between two frames of a streaming answer; each draws what has arrived since the last."""
+"""The time in seconds between two frames of a streaming answer. Each frame draws what has arrived since the last."""
 STAY, LEAVE = "stay", "leave"
 
 

@@ -195,7 +195,7 @@ class LinesPointed(Message):
     first: int
     last: int
     row: int = 0
-    """The clicked row among the rows of a wrapped line."""
+    """The index of the clicked row among the rows of a wrapped line."""
     column: int = 0
     width: int = 0
-    """The width in which the line is wrapped; 0 if it was not clicked."""
+    """The width to which the line is wrapped; 0 if no line was clicked."""

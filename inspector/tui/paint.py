@@ -21,7 +21,7 @@ from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import Line, Measure, Tone, clip, one_line
 
 Look = tuple[str, str]
-"""The name of a colour of the theme (empty for the widget's own colour), and the attributes."""
+"""The name of a colour of the theme (empty for the widget's own colour), and the text attributes, such as bold."""
 
 LOOKS: Mapping[Tone, Look] = {
     Tone.PLAIN: ("", ""),

@@ -119,7 +119,7 @@ class Status(Panel):
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
     filtered: reactive[str] = reactive("", init=False, repaint=False)
-    """The filter in force and how many steps it keeps; empty without one."""
+    """The current filter and the number of steps that pass it; empty without a filter."""
 
     coming: reactive[str] = reactive("", init=False, repaint=False)
     """The part of the current answer that has arrived."""

@@ -28,7 +28,8 @@ from inspector.whatif import policies_report as report
 from inspector.whatif.policies import Matrix, matrix
 
 ROOMY = 100
-"""Columns from which the head shows how many turns are complete; in narrower terminals the cell's text shows it."""
+"""The width in columns from which the head shows how many turns are complete. In narrower terminals the cell's text
+shows it."""
 
 
 @dataclass

@@ -89,7 +89,7 @@ class Prompt(ModalScreen[str | None]):
 # The matching steps are shown while the expression is typed, or its mistake with the column.
 
 PAUSE = 0.12
-"""Seconds without a key after which the filter is applied to the list."""
+"""The time in seconds without a key after which the filter is applied to the list."""
 
 
 class FilterPrompt(Prompt):

@@ -44,7 +44,7 @@ class RemarkBook(SessionPart):
         super().__init__(stage)
         self.breakpoints: tuple[Breakpoint, ...] = ()
         self._expression = self._last = ""
-        """The filter in force, and the last one, which the prompt offers again."""
+        """The current filter, and the last one, which the prompt offers again."""
         self._by_run: dict[str, Remarks] = {}
         """Marks and notes of every run, by its key."""
 

@@ -52,7 +52,7 @@ class OpenSession:
     case: Case
     original: Run
     title: str = ""
-    """Its name, if it is not read from a file."""
+    """The name of the session, if it is not read from a file."""
     before: str = ""
     """The command line that writes the session to its path, if it is not a file yet."""
     following: FollowedView | None = None
@@ -122,10 +122,12 @@ def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
 
 
 BEGINNING = 1 << 19
-"""Bytes of a large file that are read before the first frame, at most: a few turns of an agent, read in 15 ms."""
+"""The largest number of bytes of a large file that are read before the first frame. They hold a few turns of an agent
+and are read in 15 ms."""
 LEAST, SCREENFUL = 12 << 10, 40
-"""Bytes that are read first, and the turns that fill a screen. The first bytes hold as many short turns, or show how
-much holds them: of 100,000 short turns the first verdicts take 317 ms of CPU time, and 404 after 64 kB."""
+"""The number of bytes that are read first, and the number of turns that fill a screen. The first bytes either hold that
+many short turns, or show how many bytes hold them: of 100,000 short turns the first verdicts take 317 ms of CPU time,
+and 404 after 64 kB."""
 
 
 @without_collector

@@ -271,7 +271,7 @@ if TYPE_CHECKING:
     from inspector.sessions.provenance import Provenance
 
 LARGE = 300_000
-"""Size of a body, in bytes, from which decoding it with provenance takes a noticeable time."""
+"""The size in bytes from which decoding a body with provenance takes a noticeable time."""
 NOTHING = "no fact was read from these bytes"
 
 

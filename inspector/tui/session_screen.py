@@ -32,11 +32,11 @@ from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
 
 REPEAT = 0.09
-"""Seconds within which the same key again counts as held down."""
+"""The time in seconds within which a second event of the same key means that the key is held down."""
 LATER = 8
-"""Repeats after which a held key doubles the number of steps it takes."""
+"""The number of repeats after which a held key moves by twice as many steps."""
 SHARE = 50
-"""A held key takes at most the session's length divided by this number at a time."""
+"""A held key moves by at most the session's length divided by this number at a time."""
 
 
 class Stepping(SessionPart):

@@ -42,15 +42,15 @@ class Viewpoint(NamedTuple):
     step: int
     wire_mode: str = "events"
     against: str = "step"
-    """Diff tab: what is compared: the step with the one before, the request with the one before, or the run with the
+    """What the Diff tab compares: the step with the one before, the request with the one before, or the run with the
     original."""
     branch: Branch | None = None
     form: str = "merged"
-    """Merged tab: the answers as one text, or side by side around each seam."""
+    """How the Merged tab shows the answers: as one text, or side by side around each seam."""
     seam: SeamRule | None = None
-    """Merged tab: the seam rule being tried; None for the one in force."""
+    """The seam rule that the Merged tab tries out; None for the rule of the run."""
     fact: FactChoice | None = None
-    """Wire tab: the fact whose bytes are highlighted."""
+    """The fact whose bytes the Wire tab highlights."""
 
 
 Key = tuple[object, ...]

@@ -202,7 +202,7 @@ class SessionStage(Screen[None]):
     listed: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     """The outline of the step list: all steps, or those that pass the filter."""
     filtered: reactive[str] = reactive("", init=False, repaint=False)
-    """The filter in force and how many steps it keeps; empty without one."""
+    """The current filter and the number of steps that pass it; empty without a filter."""
     step_remarks: reactive[Remarks] = reactive(NO_REMARKS, init=False, repaint=False)
     open_tab: reactive[str] = reactive("merged", init=False, repaint=False)
     """The marked tab; `steps` if the step list is a tab and open."""

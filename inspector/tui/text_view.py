@@ -28,7 +28,7 @@ NOTHING: Sheet = LineSheet([])
 KEPT = 2_000
 """The number of lines whose wrapped rows are cached."""
 PINNED = 3
-"""Rows are pinned if the view has this many times as many."""
+"""Rows are pinned only if the view is at least this many times as high as they are."""
 UNWRAPPED = 10_000
 """The width to scroll in when lines are not wrapped and there are too many of them to measure."""
 

@@ -35,13 +35,13 @@ from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS
 
 BESIDE = 110
-"""Width in columns from which the details of the cell are shown beside the map."""
+"""The width in columns from which the details of the cell are shown beside the map."""
 LEAST_CELL, MARGIN = 36, 3
-"""Least columns of the cell's details beside the map, and columns of the margins around the map."""
+"""The smallest width of the cell's details beside the map, and the width of the margins around the map, in columns."""
 SHARE, FRAME = 70, 6
 """The largest share of the screen for the map, in percent, and the lines above and below it."""
 TICK = 0.1
-"""Seconds between two updates of the progress."""
+"""The time in seconds between two updates of the progress."""
 
 
 @dataclass

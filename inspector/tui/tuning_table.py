@@ -44,7 +44,7 @@ from loop_core.turn.trace import Fidelity
 MOST = 100
 """The largest number of turns that are listed one by one; of more, each can still be shown alone."""
 BAR = 20
-"""Columns of the progress bar."""
+"""The width of the progress bar in columns."""
 
 FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
     "csv": ("each turn in each cell, a row each", lambda tuned: redact.text(as_csv(tuned))),

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 SERVER = "a real server"
 FIRST = "lying-router"
-"""The scenario that the form opens with the first time: one whose stop word is false."""
+"""The scenario with which the form opens the first time. Its stop word is false."""
 BY_ADDRESS = "by address"
 ROWS: tuple[tuple[str, str, str], ...] = (
     ("prompt", "prompt", "what the user says"),

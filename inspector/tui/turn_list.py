@@ -330,7 +330,7 @@ class TurnAbout(Panel):
 
 
 HIGH = 8
-"""The counts take one row for so many rows of the screen, and at least one."""
+"""The number of screen rows for each row of counts; the counts take at least one row."""
 
 
 class TurnCounts(AutoHeightPanel):

@@ -24,7 +24,7 @@ from inspector.tui.turn_list import Section, TurnList, rows_of_session
 from loop_core.errors import LoopError
 
 BATCH = 0.1
-"""Seconds between two batches of rows passed to the table."""
+"""The time in seconds between two batches of rows passed to the table."""
 
 
 def size_of(path: str) -> int | None:

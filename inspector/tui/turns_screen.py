@@ -41,10 +41,10 @@ from inspector.tui.turn_list import (
 )
 
 READABLE = 16_000_000
-"""Size in bytes; a larger file that the operator did not name is not read only to show its verdict."""
+"""The largest size in bytes of a file that is read to show its verdict although the operator did not name it."""
 PENDING, LARGE = "…", "large: enter opens it"
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
-"""Height of the screen from which the details are larger; rows of the smaller and the larger details."""
+"""The height of the screen from which the details are larger, and the rows of the smaller and of the larger details."""
 PROGRESS = 0.5  # seconds between two updates while files are read
 
 

@@ -66,7 +66,7 @@ def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
 
 
 def original_of(branch: Branch, turn: TurnFacts) -> TurnFacts:
-    """The same turn in the other run."""
+    """The turn of the other run that has the same place."""
     return branch.original.turns[branch.view.number(turn) - 1]
 
 
@@ -130,14 +130,14 @@ def ending(turn: TurnFacts) -> Line:
 
 
 def ending_role(turn: TurnFacts) -> Tone:
-    """The role of that end, for colouring."""
+    """The role of a turn's end, for colouring."""
     if turn.terminal == "completed":
         return Tone.OK
     return Tone.WARN if turn.final_state is State.UNRECORDED else Tone.ERROR
 
 
 def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
-    """One turn in both runs: its verdict, its end, its segments, what it spent."""
+    """One turn in both runs: its verdict, its end, its segments and its spend."""
     lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Tone.TITLE),)]
     words = [Span(f"{seen.glyph} {seen.count_word}", role_of(seen)) for seen in (old.verdict, new.verdict)]
     # Both may end in the same state: the recording ends after a cut call, and after a whole one.

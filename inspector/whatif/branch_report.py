@@ -1,6 +1,6 @@
 """A branch compared with its original, and the saved branches of a session, as text and as JSON.
 
-It shows the first difference, the end states, what was spent, and a diff of the merged texts.
+The report shows the first difference, the end states, the spend, and a diff of the merged texts.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ BRANCHES_SCHEMA = "loop-inspector/branches/1"
 
 
 def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
-    """The tree of the saved runs, and a line for each that cannot be made; those stay saved."""
+    """The tree of the saved runs, and a line for each run that cannot be made again, which stays saved."""
     tree, notices = Tree(original), list(store.notices)
     known = {ORIGINAL: tree.original}
     for key, act in store.kept.branches.items():
@@ -255,7 +255,7 @@ def load_live_runs(original: View, name: str | None, folder: Path) -> list[str]:
     heard = original.replay.case.live_runs
     if name is None or name in heard:
         return []
-    from inspector.live.branch_run import recall  # only a live branch pays for it
+    from inspector.live.branch_run import recall  # imported here, because only a live branch needs it
 
     heard[name] = recall(name, folder)
     return [heard[name].problem] if heard[name].problem else []

@@ -16,7 +16,7 @@ from inspector.whatif.heat import mark_of, word
 from loop_core.turn.trace import Fidelity
 
 GUESS = "a guess"
-"""The word for an answer that no model gave."""
+"""The words about an end that rests on an answer which no model gave."""
 
 
 def is_guess(end: End) -> bool:

@@ -20,17 +20,17 @@ from inspector.whatif.tree import Branch
 from loop_core.errors import CallerError
 
 SHOWN = 60
-"""Characters of an input that a list of them shows."""
+"""The number of characters of an input that a list of inputs shows."""
 
 
 class EditedInput(NamedTuple):
     """An input of a run whose text differs from the recorded one."""
 
     turn: int
-    """From 1."""
+    """The number of the turn, from 1."""
     input: TurnInput
     text: str
-    """The text in its place."""
+    """The text that replaces the recorded one."""
 
 
 def edit_of(replay: Replay, text: str) -> TurnEdit:
@@ -75,7 +75,7 @@ def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) 
     """The settings of each edit, and the step index from which they hold: the step at which the run receives the input.
 
     Raises:
-        CallerError: one of them names no input, or one that this run is not given.
+        CallerError: one of them names no input, or an input that this run does not receive.
     """
     found: dict[int, dict[str, str]] = {}
     for text in texts:

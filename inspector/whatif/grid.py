@@ -31,15 +31,15 @@ from loop_core.turn.trace import limit_usage
 from loop_core.values import Request
 
 Value = int | None
-"""None: as recorded (max_tokens), or derived from max_tokens (total tokens)."""
+"""A value of an axis; None: as recorded (max_tokens), derived from max_tokens (total tokens), or no bound."""
 
 ATTEMPTS, TOKENS = "continuation_max_attempts", "continuation_max_total_completion_tokens"
 SHORT = {name: short for name, short, _, _ in limit_usage(Turn("", Request("")))}
-"""Limit -> the short name under which every screen shows it; both may be typed."""
+"""Name of a limit -> the short name that every screen shows; an operator may type either."""
 OLDER = {"tokens": TOKENS, "chars": "continuation_max_output_chars"}
-"""Shorter names that may be typed too; they are not shown, since they do not bound the output of the whole turn."""
+"""Name that may be typed too -> limit. It is not shown, since it suggests a bound on the output of the whole turn."""
 NAMES = (*dict.fromkeys(guard.limit for guard in GUARDS), INITIAL)
-"""The limits that may be an axis: all that a replay checks, and the initial max_tokens."""
+"""The names of the limits that may be an axis: those that a replay checks, and the initial max_tokens."""
 
 MOST_VALUES = 10_000
 MOST_CELLS = 100_000
@@ -119,7 +119,7 @@ def values_of(name: str, spec: str) -> tuple[Value, ...]:
             raise CallerError(f"--grid {name}: more than {MOST_VALUES:,} values")
     values = sorted(found, key=size_of)
     for value in (values[0], *values[-2:]):  # the largest number may stand before None
-        settings_of({name: "none" if value is None else str(value)}, Settings())  # the limit itself says what it takes
+        settings_of({name: "none" if value is None else str(value)}, Settings())  # raises if the limit refuses it
     return tuple(values)
 
 
@@ -161,7 +161,7 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
     caps = Counter(each.request.max_tokens for each in case.recording.exchanges
                    if each.request is not None and (each.request.max_tokens or 0) > 0)
     usual = caps.most_common(1)[0][0] if caps else max(map(_tokens, case.recording.exchanges), default=0)
-    if not usual or usual // 4 > MOST:  # no budget that anybody could set
+    if not usual or usual // 4 > MOST:  # no operator could set such a budget
         return (attempts,)
     if simulate:
         around = sorted({max(1, usual // 4), max(1, usual // 2), usual, usual * 2, usual * 4,
@@ -195,7 +195,7 @@ def _tokens(exchange: Exchange) -> int:
 UNDONE = 0xFFFFFFFF
 """The code of a cell that was not run."""
 APART = frozenset({INITIAL, "min_progress_chars", TOKENS})
-"""Axes whose values may change what happens before a guard looks: cells that differ in one need runs of their own."""
+"""The axes whose values may change a run before a guard stops it. Cells that differ in one need separate runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,21 +211,22 @@ class End:
     """The end of one turn in one cell, and what the turn spent."""
 
     state: State
-    """Where it was decided (`Turn.outcome`)."""
+    """The state in which the turn was decided (`Turn.outcome`)."""
     terminal: str
     limit: str
-    """The limit that stopped it; empty if none did."""
+    """The limit that stopped the turn; empty if none did."""
     segments: int
     spend: Spend
     fidelity: str
     needs: tuple[tuple[str, int], ...] = ()
-    """Where no guard stopped the turn: the smallest value of each limit that lets it get here, to the unit."""
+    """The smallest value of each limit with which the turn ends so, exact to one unit; empty if a guard stopped it."""
     cut_unseen: bool = False
-    """Whether a simulated budget cut an answer of it and the server calls that answer finished."""
+    """Whether a simulated budget cut an answer that the server reports as finished."""
     verdict: str = ""
     """The word of the verdict on the turn."""
     complete: bool = False
-    """Whether the turn is complete by its verdict, no limit that is varied stopped it, and no budget cut it unseen."""
+    """Whether the turn is complete by its verdict, no limit that the grid varies stopped it, and no budget cut it
+    unseen."""
 
     @property
     def looks(self) -> State:
@@ -311,14 +312,14 @@ class TurnGrid:
 
     id: str
     path: str
-    """The file that it begins in."""
+    """The file in which the turn begins."""
     ends: tuple[End, ...]
-    """The distinct ends, in the order in which they were met."""
+    """The distinct ends of the turn, in the order of the first cells that have them."""
     codes: array[int]
-    """For each cell the end's place in `ends`, or `UNDONE`."""
+    """For each cell the index of the turn's end in `ends`, or `UNDONE`."""
 
     def end(self, cell: int) -> End | None:
-        """How the turn ends in a cell; None if that was not run."""
+        """The end of the turn in a cell; None if the cell was not run."""
         code = self.codes[cell]
         return None if code == UNDONE else self.ends[code]
 
@@ -328,10 +329,10 @@ class TurnGrid:
         return len(self.ends) == 1 and UNDONE not in self.codes
 
 
-# -- What an operator asks for ---------------------------------------------------------------------------------------
-# The command line and the screen make their grids here, so that each can say what the other shows.
+# -- The operator's request ------------------------------------------------------------------------------------------
+# The command line and the screen make their grids here, so that each can name the other's command or keys.
 LISTED = 8
-"""Values up to which a list says more than the range that it is."""
+"""The largest number of values that is listed; more values are shown as a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +340,9 @@ class GridRequest:
     """The parameters of a grid, for any session."""
 
     axes: tuple[Axis, ...] = ()
-    """Empty: those that suit what was recorded (`default_axes`)."""
+    """The axes of the grid; empty: the axes that suit the recording (`default_axes`)."""
     simulate: bool | None = None
-    """None: where max_tokens is varied."""
+    """Whether to simulate unrecorded answers; None: if the grid varies max_tokens."""
 
     @property
     def simulates(self) -> bool:

@@ -1,7 +1,7 @@
 """The results of a grid as lines: first the conclusion, then the map, then what is enough for each turn and for all.
 
 Two answers have the same names everywhere: the smallest max_tokens that completes a turn, and the fewest output tokens
-for which it completes. Each states whether it rests on recorded answers or is a guess.
+for which it completes. Each answer states whether it rests on recorded answers or is a guess.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from loop_core.turn.trace import Fidelity
 
 
 def sheet(tuning: TunedGrid, bend: Knee | None, show: str = "outcome") -> list[Line]:
-    """The whole sheet. The map keeps to its width, other lines are to be wrapped."""
+    """The whole sheet. The map has a fixed width; other lines have to be wrapped."""
     lines: list[Line] = [headline(tuning, bend), (), *about(tuning), ()]
     if not tuning.turns:
         return lines
@@ -54,10 +54,11 @@ def sheet(tuning: TunedGrid, bend: Knee | None, show: str = "outcome") -> list[L
 
 
 LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "best value"
-"""What the three marked cells are called: the last is the knee of the curve of turns by tokens."""
+"""The names of the three marked cells. The last is the knee of the curve of complete turns by tokens."""
 BEST_VALUE_MEANS = "with a larger budget each further turn costs more than the average"
 COUNTED = "every turn counts: one that does not complete, with what it spends until it stops"
-"""What the output tokens of all turns are, where not all complete: a smaller max_tokens may stop a turn sooner."""
+"""The remark about the output tokens of all turns, if not all turns complete: a smaller max_tokens may stop a turn
+sooner."""
 FROM_RECORDING = "from the recording"
 
 
@@ -110,7 +111,8 @@ def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
 
 
 def _whole_call(tuning: TunedGrid, turn: int) -> Line:
-    """With what a turn that completes nowhere gets its call whole, as the end of a sentence; empty if with nothing."""
+    """The end of a sentence about the max_tokens with which a turn that completes nowhere gets its call whole; empty if
+    there is none."""
     whole = whole_cap(tuning, turn)
     if whole is None:
         return ()
@@ -141,7 +143,7 @@ def fewest(tuning: TunedGrid, best: Fewest, turn: int | None, spent: str, guess:
 
 
 def _spent_and_belief(end: End) -> Line:
-    """What a turn spends, and why one may believe how it ends, or that it is a guess."""
+    """The spend of a turn, and on which answers its end rests, or that the end is a guess."""
     spent = Span(f"{spent_words(end)}; ")
     if is_guess(end):
         return (spent, Span(f"{GUESS} (SIMULATED): made up from the recorded text, no model answered so", Tone.WARN))
@@ -168,7 +170,7 @@ def spent_words(end: End) -> str:
 def reach(tuning: TunedGrid, best: Fewest, turn: int | None = None) -> Line:
     """A smallest budget, with a remark if not every larger budget of the grid completes as much."""
     name = Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), *between(tuning, best.cell, best.budget)
-    done = sum(end.complete for end in best.ends)  # between two columns more may complete than in the next one
+    done = sum(end.complete for end in best.ends)  # a value between two columns may complete more
     if every_larger(tuning, best.cell, turn) and (turn is not None or tuning.completed[best.cell] >= done):
         return (Span("from "), *name, Span(" on"))
     return (Span("with "), *name, Span(", but not with every larger one"))
@@ -292,7 +294,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG))
     yield _spent_and_belief(best.ends[0])
     if best.cell != limits.cell or best.budget != limits.budget:
-        return  # that of the smallest max_tokens: what smaller limits do stands with it
+        return  # equal to the smallest max_tokens, whose lines show the effect of smaller limits
     lower = [(axis, value) for axis, value, own in zip(
         tuning.grid.axes, limits.by_axis, tuning.grid.values(best.cell), strict=True)
         if value != own and (axis.name != INITIAL or not tuning.grid.base.simulate)]

@@ -55,7 +55,7 @@ def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, pat
 
 def _command(tuning: TunedGrid, settings: Settings, paths: Sequence[str]) -> str:
     run = one_line(command(paths, settings))
-    # Another max_tokens implies it, but the command line should show it.
+    # Another max_tokens implies `--simulate`, but the command line should show it.
     return run + " --simulate" if tuning.grid.base.simulate and not run.endswith("--simulate") else run
 
 
@@ -74,7 +74,7 @@ ENDS: Table[End] = Table((
     Column("verdict", lambda end: identifier(end.verdict)),
     Column("complete", lambda end: end.complete),
 ))
-"""How a turn ends in a cell: the columns of CSV, and the keys of JSON."""
+"""The columns about a turn's end in a cell, for CSV and JSON."""
 
 
 class TurnInCell(NamedTuple):
@@ -85,11 +85,13 @@ class TurnInCell(NamedTuple):
     turn: TurnGrid
     end: End
     smallest: int | None
-    """The smallest max_tokens for this turn, in the cell that stands for it."""
+    """The smallest max_tokens that completes the turn, in the row of the cell that stands for it; else None."""
     fewest: Edge | None
-    """That of the fewest output tokens for this turn, in the cell that stands for it."""
+    """The max_tokens with which the turn completes for the fewest output tokens, in the row of the cell that stands for
+    it; else None."""
     enough: Edge | None
-    """That of the fewest output tokens for all turns, in the cell that stands for it."""
+    """The max_tokens with which all turns together need the fewest output tokens, in the rows of the cell that stands
+    for it; else None."""
 
 
 def rows_of(tuning: TunedGrid) -> Iterator[TurnInCell]:
@@ -138,7 +140,7 @@ def as_csv(tuning: TunedGrid) -> str:
 
 
 NO_FILE = "-"
-"""The value of `--csv` that stands for standard output."""
+"""The value of an option such as `--csv` that means standard output."""
 
 
 def check(
@@ -273,7 +275,7 @@ def _point(point: BudgetPoint) -> dict[str, int]:
 
 
 # -- The heat map as one page -----------------------------------------------------------------------------------------
-# A table for each pair of axes; no scripts, nothing from elsewhere.
+# The page has a table for each pair of axes, no scripts, and no content from other addresses.
 
 PAGE_STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1a202c;"

@@ -29,15 +29,15 @@ from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
-# They inherit what it needs, so that nothing large is ever copied or sent.
-# A process does every n-th task and writes each result to a pipe as soon as it is there. What one does not deliver,
-# because it died or met an error, the caller does itself, and meets the error. A forked process computes, writes and
-# leaves by `_exit`: it takes no lock that another thread of the program may have held.
+# The processes inherit their input, so that no large value is copied or sent. Each process does every n-th task and
+# writes each result to a pipe when it is done. If a process dies or meets an error, the caller does its remaining
+# tasks, and meets the error itself. A forked process computes, writes and exits by `_exit`; it takes no lock that
+# another thread of the program may have held.
 
 POLL = 0.05
-"""Seconds after which a request to cancel is noticed."""
+"""The number of seconds after which a request to cancel is noticed."""
 _HEAD = Struct("<II")
-"""The number of a task and the size of its result."""
+"""The form of the head before each result in a pipe: the number of the task, and the size of the result."""
 
 
 def cores() -> int:
@@ -97,7 +97,7 @@ def _whole(buffer: bytearray) -> Iterator[tuple[int, Any]]:
 def _start(tasks: Sequence[int], work: Callable[[int], Any]) -> tuple[int, int]:
     source, sink = os.pipe()
     with warnings.catch_warnings():
-        # Python warns of forking beside other threads; see above why it is safe here.
+        # Python warns if a program with several threads forks. The comment above says why it is safe here.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:
@@ -105,7 +105,7 @@ def _start(tasks: Sequence[int], work: Callable[[int], Any]) -> tuple[int, int]:
         return pid, source
     status = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the caller decides
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the caller decides
         gc.disable()
         os.close(source)
         for task in tasks:
@@ -124,15 +124,16 @@ def _write(sink: int, data: bytes) -> None:
 def _end_worker(pid: int, source: int) -> None:
     os.close(source)
     try:
-        os.kill(pid, signal.SIGKILL)  # where it has ended already this says nothing to anybody
+        os.kill(pid, signal.SIGKILL)  # has no effect on a process that has ended
     finally:
         os.waitpid(pid, 0)
 
 
 Progress = Callable[[int, int], None]
-"""Called with the number of finished parts of the work, and the number of all parts."""
+"""A function that is called with the number of finished parts of the work and the number of all parts."""
 ALONE = 0.1
-"""Seconds for which this process works by itself: most grids are done by then, and no other process is started."""
+"""The number of seconds for which this process works alone. Most grids are done by then, and no other process is
+started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +142,19 @@ class SmallestCap:
 
     values: tuple[Value, ...]
     cell: int
-    """The cell of the map that stands for it: that of the next larger max_tokens of the grid."""
+    """The cell of the map that stands for this max_tokens: the one with the next larger max_tokens of the grid."""
     ends: tuple[End, ...]
-    """How each of the turns ends."""
+    """The end of each of the turns with this max_tokens."""
     below: tuple[End, ...] = ()
-    """How each ends with one token less; empty if there is no smaller one, or none was looked for."""
+    """The end of each turn with one token less; empty if there is no smaller max_tokens, or if none was searched."""
     below_values: tuple[Value, ...] = ()
 
 
 def _sum_of(value: Callable[[End], int]) -> cached_property[list[int]]:
-    """For each cell, the sum of this value of its ends over all turns; what was not run counts nothing."""
+    """For each cell, the sum of a value of the ends of all turns. Turns that were not run count as 0."""
 
     def sums(tuned: TunedGrid) -> list[int]:
-        # Turns that go alike share their codes, and are added up before the cells are looked at.
+        # Turns with equal runs share their codes, and are added up before the cells are examined.
         alike: dict[int, tuple[array[int], list[int]]] = {}
         for turn in tuned.turns:
             values = list(map(value, turn.ends))
@@ -174,13 +175,13 @@ class Edge:
 
     budget: int
     turns: tuple[int, ...]
-    """The places of the turns in the session."""
+    """The indices of the turns in the session."""
     ends: tuple[End, ...]
-    """How each turn ends with it."""
+    """The end of each turn with this max_tokens."""
     below: tuple[End, ...]
-    """How each ends with one token less; empty if there is no smaller budget."""
+    """The end of each turn with one token less; empty if there is no smaller max_tokens."""
     grain: str
-    """How far the number can be trusted."""
+    """The precision with which the max_tokens is known, in words."""
 
     @property
     def worse(self) -> tuple[int, ...]:
@@ -207,35 +208,36 @@ class TunedGrid:
     grid: Grid
     turns: tuple[TurnGrid, ...]
     done: int
-    """Parts of the work that were done, of `parts`; fewer where it was cancelled."""
+    """The number of finished parts of the work, out of `parts`; smaller if the run was cancelled."""
     parts: int
     case: Case | None = None
     """The turns of the run, for searches between the values of the grid."""
     findings: Sequence[tuple[ReportedFinding, ...]] = ()
-    """What the recording shows of each turn."""
+    """The findings of the recording about each turn."""
     caps: dict[tuple[int, ...], SmallestCap | None] = field(default_factory=dict, compare=False)
-    """How many of some turns complete (0: the last answer is whole), and the turns -> the smallest max_tokens with
-    which they do, once looked for."""
+    """Number of turns that are to complete (0: their last answer is to be whole) and the turns -> the smallest
+    max_tokens for that, once it was searched."""
     edges: dict[tuple[int, ...], Edge | None] = field(default_factory=dict, compare=False)
-    """A cell and some turns -> the smallest max_tokens with which they do as well as there, once looked for."""
+    """Cell and turns -> the smallest max_tokens with which the turns do as well as in the cell, once it was
+    searched."""
 
-    # Sums over all turns, for each cell.
+    # Each of these is a sum over all turns, for each cell.
     looked_at = _sum_of(lambda end: 1)
-    """How many turns were run."""
+    """The number of turns that were run."""
     completed = _sum_of(lambda end: end.complete)
-    """How many turns are complete by their verdict."""
+    """The number of complete turns (`End.complete`)."""
     incomplete = _sum_of(lambda end: not end.complete and end.state is not State.UNRECORDED)
-    """How many turns are not complete, although the recording reaches their end."""
+    """The number of turns that are not complete, although the recording reaches their end."""
     unrecorded = _sum_of(lambda end: end.state is State.UNRECORDED)
-    """In how many turns the recording ended first."""
+    """The number of turns before whose end the recording ended."""
     simulated = _sum_of(lambda end: end.fidelity == Fidelity.SIMULATED)
-    """How many turns ended with a simulated answer."""
+    """The number of turns that ended with a simulated answer."""
     tokens = _sum_of(lambda end: end.spend.output_tokens)
-    """The output tokens."""
+    """The number of output tokens."""
     requests = _sum_of(lambda end: end.spend.requests)
-    """The requests."""
+    """The number of requests."""
     segments = _sum_of(lambda end: end.segments)
-    """The responses in the answers."""
+    """The number of responses in the answers."""
 
     @property
     def cancelled(self) -> bool:
@@ -252,7 +254,7 @@ class TunedGrid:
         return 0 < self.looked_at[cell] == self.every
 
     def ends(self, turns: Sequence[int], cell: int) -> tuple[End, ...]:
-        """How these turns end in a cell; one that was not run in it is left out."""
+        """The ends of these turns in a cell, without turns that were not run in it."""
         return tuple([end for turn in turns if (end := self.turns[turn].end(cell)) is not None])
 
 
@@ -274,7 +276,8 @@ def tune(
     stop = cancelled or (lambda: False)
     records = case.recording.turns
     groups = grid.groups
-    # Simulated cells with another max_tokens share nothing, so each group is a part; else a whole turn is.
+    # Simulated cells with another max_tokens share no run, so each group is a part of the work; otherwise a whole turn
+    # is one part.
     each = [range(number, number + 1) for number in range(len(groups))] if grid.base.simulate else [range(len(groups))]
     parts = len(records) * len(each)
     shapes: Shapes = {}
@@ -284,7 +287,7 @@ def tune(
     places: list[dict[End, int]] = [{} for _ in records]
     undone = [(array("I", [UNDONE]) * len(part)).tobytes() for part in cells]
     codes = [list(undone) for _ in records]
-    known: dict[bytes, bytes] = {}  # turns that go alike share their codes
+    known: dict[bytes, bytes] = {}  # turns with equal runs share their codes
 
     def work(part: int) -> SweptEnds:
         which, turn = divmod(part, len(records))

@@ -20,10 +20,10 @@ from inspector.whatif.grid_run import TunedGrid
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
-# -- Where each cell of a map stands ---------------------------------------------------------------------------------
-# Rows and columns are the last two axes, one block for each choice of the others.
-# In text, columns that do not fit stand in a further chunk below; a screen has one chunk and scrolls sideways.
-# Places are worked out, never kept, so that a map of any size costs what is seen of it.
+# -- The position of each cell of a map ------------------------------------------------------------------------------
+# Rows and columns are the last two axes, one block for each choice of the others. In text, columns that do not fit
+# stand in a further chunk below; a screen has one chunk and scrolls sideways. Positions are computed and not stored, so
+# that the cost of a map depends only on its visible part.
 
 GAP = 1
 HERE = "◀"
@@ -39,11 +39,11 @@ class Plane:
 
     axes: tuple[Axis, ...]
     margin: int
-    """Columns of the screen that the names of the rows take."""
+    """The number of screen columns for the names of the rows."""
     wide: int
-    """Columns of the screen that a cell takes."""
+    """The number of screen columns for a cell."""
     many: int
-    """Cells next to each other."""
+    """The number of cells next to each other."""
 
     @property
     def rows(self) -> Axis:
@@ -215,11 +215,12 @@ WORDS: Mapping[str, str] = {
     "completed": "done", "retry_limit": "no method", "interrupted": "cut off",
     "cut_unseen": "cut unseen", "safety_blocked": "filtered", "context_window_exceeded": "context",
 }
-"""The limit that stopped a turn, or else its terminal reason -> one word, where it is another."""
+"""Limit that stopped a turn, or the turn's terminal reason -> the word for it in a cell, if it is another word."""
 
 
 WHOLE_SO_FAR: Mapping[str, str] = {"COMPLETE SO FAR": "so far", "AWAITS RESULT": "awaits"}
-"""The verdicts on a turn whose last answer is whole and calls a tool, with nothing recorded after it -> one word."""
+"""Verdict on a turn whose last answer is whole and calls a tool, with nothing recorded after it -> the word for it in a
+cell."""
 _GLYPHS = {row.word: row.glyph for row in ROWS if row.word in WHOLE_SO_FAR}
 
 
@@ -268,7 +269,7 @@ SHOWS: Mapping[str, _Shown] = {
     "segments": _Shown(lambda tuned: tuned.segments, lambda end: end.segments,
                        "responses that the answers are made of"),
 }
-"""The measures that a map can show."""
+"""Name of a measure that a map can show -> the measure."""
 
 
 def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:

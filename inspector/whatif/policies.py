@@ -71,7 +71,7 @@ class PolicyRun:
 
     @property
     def cut(self) -> tuple[Evaluation, Verdict] | None:
-        """The first cut call that it ran: incomplete, or part of a response that was cut."""
+        """The first cut call that the loop ran: an incomplete one, or one in a cut response."""
         return next(((seen, v) for seen, v in self.run_calls if v.rule == "gate.incomplete"
                      or seen.judgement.cap_reached or seen.judgement.stop.normalized in CUT_WORDS), None)
 
@@ -87,21 +87,21 @@ class PolicyRun:
 
     @property
     def failed_response(self) -> ChatResponse | None:
-        """The response to its last request, if that request failed and nothing of an answer came; else None."""
+        """The response to the loop's last request, if the request failed without any output; else None."""
         response = self.evaluations[-1].response if self.evaluations else None
         failed = response is not None and not response.parts and (response.error is not None or is_unanswered(response))
         return response if failed else None
 
     @property
     def lost_characters(self) -> int:
-        """The number of characters that its seams dropped and that a careful rule keeps."""
+        """The number of characters that the loop's seams left out and that the careful rule keeps."""
         rule = self.turn.policy.seam
         joined = [(join(a, SeamRule.CAREFUL).text, join(a, rule).text) for a in self.turn.answers if len(a) > 1]
         return sum(max(0, len(careful) - len(own)) for careful, own in joined)
 
     @property
     def last_request(self) -> str:
-        """The purpose of its last request, in words."""
+        """The purpose of the loop's last request, in words."""
         effects = [effect for step in self.steps for effect in step.effects if isinstance(effect, (Send, RunTools))]
         last = effects[-1] if effects else None
         if isinstance(last, RunTools):
@@ -186,7 +186,7 @@ class Decision(NamedTuple):
     holds: Callable[[PolicyRun], bool]
     why: Callable[[PolicyRun], str]
     older: str = ""
-    """The word in documents for programs, where people read a plainer one."""
+    """The word in documents for programs, if it is another one; it stays although the displayed word has changed."""
 
     @property
     def id(self) -> str:
@@ -205,7 +205,7 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: look.turn.terminal == "stuck",
              lambda look: f"{_name(look.evaluations[-1].verdicts[-1])} is begun and never ended"),
     Decision("held", "held", Severity.WARNING, _holds, _describe_held),
-    # No loop took this for an answer: its client raised an error.
+    # No loop accepts this as an answer, because its client raises an error.
     Decision("request failed", "failed", Severity.WARNING,
              lambda look: look.failed_response is not None, _describe_failure),
     Decision("lost text", "lost text", Severity.ERROR,
@@ -237,7 +237,7 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: True,
              lambda look: "resumed and finished" if look.turn.spend.resumes else "finished"),
 )
-"""Worst first; the last row always holds."""
+"""The decisions, worst first. The first row that holds names the decision, and the last row always holds."""
 
 
 class Cell(NamedTuple):
@@ -245,12 +245,13 @@ class Cell(NamedTuple):
 
     decision: Decision
     why: str
-    """One sentence; it may hold words of the transcript, and is not inert."""
+    """The reason in one sentence. It may contain text of the transcript, which is not made inert."""
     continuations: int
     step: int | None
-    """The first step of this policy's run that differs from strict's, by its index; None if none does."""
+    """The index of the first step of this policy's run that differs from the run under strict; None if none differs."""
     complete: bool
-    """Whether the turn is complete by its verdict, as the session counts it; a decision is about the loop alone."""
+    """Whether the turn is complete by its verdict, as the session counts it. The decision, in contrast, is only about
+    the loop."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,7 +259,7 @@ class Matrix:
     """Policies by turns: `rows[turn][policy]`."""
 
     replays: tuple[Replay, ...]
-    """One run of the case for every policy, the first of them strict's."""
+    """A run of the case for every policy; the first is the run under strict."""
     rows: tuple[tuple[Cell, ...], ...]
 
     @property
@@ -291,21 +292,22 @@ class Matrix:
     @cached_property
     def _common(self) -> int:
         """The number of characters that the names of all files begin with."""
-        first, last = min(self.files), max(self.files)  # what these two share, all between them share
+        first, last = min(self.files), max(self.files)  # the names between these two share the same beginning
         return next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
 
     def file_within(self, turn: int, columns: int) -> str:
-        """The name of a turn's file; if it is longer than that, without what the names of all files begin with."""
+        """The name of a turn's file. If it does not fit into the columns, the common beginning of all names is left
+        out."""
         name = self.files[turn]
         return name if cells(name) <= columns or self._common < 2 else f"…{name[self._common:]}"
 
     def complete(self, policy: int) -> int:
-        """How many turns are complete under a policy, by their verdict."""
+        """The number of turns that are complete under a policy, by their verdict."""
         return sum(row[policy].complete for row in self.rows)
 
     @property
     def fidelity(self) -> Fidelity:
-        """The lowest fidelity of its cells."""
+        """The lowest fidelity of the matrix's cells."""
         first = self.replays[0]
         made = any(exchange.simulated for exchange in first.case.recording.exchanges)
         return Fidelity.SIMULATED if made or first.settings.simulate else Fidelity.RECORDED
@@ -330,7 +332,7 @@ def _cells(replays: Sequence[Replay], row: int, findings: Sequence[ReportedFindi
         decision = next(each for each in DECISIONS if each.holds(look))
         differs = None if turn is theirs else first_difference(Trace(turn.steps), Trace(theirs.steps))
         step = None if differs is None else min(turn.first + differs, turn.end - 1)
-        # Where it goes as under strict, it has its verdict.
+        # A turn that runs as under strict has the same verdict.
         complete = by_strict if step is None else verdict_word(judged_turn_of(run, turn, findings))[1]
         yield Cell(decision, decision.why(look), look.turn.spend.continuations, step, complete)
 

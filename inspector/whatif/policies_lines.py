@@ -26,14 +26,15 @@ from inspector.whatif.policies import Cell, Matrix
 from loop_core.values import Severity
 
 Place = tuple[int, int]
-"""A cell: the index of its turn, and that of its policy."""
+"""The place of a cell: the index of its turn, and that of its policy."""
 
 LABEL = 6
-"""Columns of a turn's number."""
+"""The width of a turn's number, in columns."""
 COLUMN = 10
-"""Least columns of a policy."""
+"""The least width of a policy, in columns."""
 FILE, FILE_MOST = 11, 31
-"""Least and most columns of the file of a turn, which stands between its number and the policies."""
+"""The least and the largest width, in columns, of the name of a turn's file, which is between the turn's number and the
+policies."""
 ROOMY = 25
 """The width in columns at which every decision is written in full, between its mark and a blank."""
 ROLES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}
@@ -118,11 +119,11 @@ class Layout(NamedTuple):
     size: int
     column: int
     file: int = 0
-    """Columns of the file of a turn; 0 if there is only one file."""
+    """The width of a file's name, in columns; 0 if there is only one file."""
 
     @property
     def label(self) -> int:
-        """Columns before the first policy."""
+        """The number of columns before the first policy."""
         return LABEL + self.file
 
     @property
@@ -225,7 +226,7 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
     counts = _decision_counts(every[column] for every in matrix.rows)
     return LineSheet([
         (Span(f"turn {turn + 1:,}", Tone.TITLE), Span(" under ", Tone.DIM), Span(policy.name, Tone.TITLE)),
-        # The number among the turns of the file, which the table of turns shows.
+        # The number of the turn in its file, as in the table of turns.
         *([field("file", safe(f"{matrix.files[turn]} · turn {matrix.paths[: turn + 1].count(matrix.paths[turn]):,} of "
                               "it"))] if matrix.files else []),
         field("decision", Span(cell.decision.word, ROLES[cell.decision.severity])),

@@ -33,7 +33,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     lines, file = fold_turns(matrix, each=False), ""
     for alike in lines:
         files = set(matrix.files[alike[0] : alike[-1] + 1])
-        if len(files) == 1 and file not in files:  # no column: all policies stand in a row
+        if len(files) == 1 and file not in files:  # without a column for files, because all policies fit into a row
             yield one_line(matrix.files[alike[0]])
         file = files.pop() if len(files) == 1 else ""
         if len(alike) > 1:
@@ -72,7 +72,7 @@ CELLS: Table[Cell] = Table((
     Column("first_difference", lambda cell: None if cell.step is None else cell.step + 1),
     Column("complete", lambda cell: cell.complete),
 ))
-"""The decision of a policy about a turn."""
+"""The columns about a policy's decision on a turn, for CSV and JSON."""
 
 
 class CellOfTurn(NamedTuple):
@@ -90,7 +90,7 @@ ROWS: Table[CellOfTurn] = Table((
     Column("path", lambda row: row.path), Column("policy", lambda row: row.policy),
     *(column.of(lambda row: row.cell) for column in CELLS.columns),
 ))
-"""The columns of CSV."""
+"""The columns of the CSV file."""
 
 
 def as_csv(matrix: Matrix) -> str:

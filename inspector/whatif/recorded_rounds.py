@@ -1,4 +1,5 @@
-"""Raises limits that a grid does not vary to what its recording used, because the recorded loop evidently allowed that.
+"""Raises limits that a grid does not vary to the amounts that its recording used, because the recorded loop evidently
+allowed them.
 
 Otherwise such a limit could end a turn and pass for the effect of a budget: under the default of 10 rounds of tools, a
 turn recorded with 13 rounds would stop at the tenth.
@@ -29,7 +30,7 @@ RECORDED_ROUNDS: Mapping[str, Callable[[Answers], int]] = {
     "max_identical_calls": lambda turn: max((len(list(same)) for _, same in groupby(_batches(turn))), default=0),
     "max_resumes": lambda turn: sum(link.place is TurnPlace.RESUME for link, _ in turn),
 }
-"""Limit -> how much of it one recorded turn used."""
+"""Name of a limit -> the function that gives the amount which a recorded turn used of the limit."""
 
 
 def with_recorded_rounds(case: Case, settings: Settings) -> Settings:

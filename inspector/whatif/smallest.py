@@ -38,9 +38,9 @@ from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
 # -- Between two values of a grid ------------------------------------------------------------------------------------
-# The smallest max_tokens with which turns still do as well as in their best cell.
-# One turn or several: every turn that completes in the cell completes, and all of them together cost no more. Every
-# step is a run of its own. The result is exact to the token; if the recording does not show its tokens, or a cut is
+# The smallest max_tokens with which turns still do as well as in their best cell. For one turn or several the condition
+# is that every turn which completes in the cell completes, and that all of them together cost no more. Every step of
+# the search is a run. The result is exact to the token; if the recording does not show its tokens, or a cut is
 # ESTIMATED, the precision is stated.
 
 EXACT = "to the token"
@@ -49,7 +49,7 @@ ESTIMATED = "by cuts that are ESTIMATED"
 THINKING = "if thinking does not count under it, which is not known of this server"
 RESPONSES = "to the token, of recorded responses that no budget cuts"
 KNOWN = frozenset({EXACT, RESPONSES})
-"""The grains with which the number is known; any other is an estimate."""
+"""The grains with which the max_tokens is known exactly; any other grain makes it an estimate."""
 
 
 def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
@@ -94,8 +94,8 @@ def smallest_value(
 ) -> int:
     """The smallest value that is enough for every turn, between one that is not and one that is.
 
-    Turns that go the same way at both sides are not asked in between, but the `few` others; what is found is asked of
-    all, and where it is not enough for them, they are asked in between too.
+    Only the `few` turns that go different ways at the two sides are run in between. The value that is found is tried
+    for `every` turn; if it is not enough, all turns are run in between too.
     """
     for asked in (few, every):
         worse, found = low, high
@@ -120,14 +120,14 @@ class Runs:
         self.ends: dict[tuple[int, int], End] = {}
 
     def at(self, place: int, budget: int) -> End:
-        """How one turn ends with a budget."""
+        """The end of one turn with a budget."""
         key = place, budget
         if key not in self.ends:
             (self.ends[key],), _ = self.sweeps[place].sweep([Group({**self.fixed, INITIAL: budget}, array("I", [0]))])
         return self.ends[key]
 
     def all(self, budget: int) -> tuple[End, ...]:
-        """How every turn ends with a budget."""
+        """The ends of all turns with a budget."""
         return tuple(self.at(place, budget) for place in range(len(self.records)))
 
     def grain(self, budget: int) -> str:
@@ -150,7 +150,7 @@ class Runs:
         return all(usage is not None and usage.output_tokens is not None for usage in usages)
 
     def _may_count_thinking(self, place: int) -> bool:
-        """Whether an answer thought, and it is not known whether its server counts that under the cap."""
+        """Whether an answer contains thinking and it is unknown whether its server counts thinking under the cap."""
         return any(exchange.profile.reasoning_under_cap is None and exchange.response.usage is not None
                    and bool(exchange.response.usage.reasoning_tokens) for exchange in self._exchanges(place))
 
@@ -164,19 +164,20 @@ class SmallestLimits:
     """The smallest limits that complete one turn."""
 
     turn: int
-    """Its place in `TunedGrid.turns`."""
+    """The index of the turn in `TunedGrid.turns`."""
     cell: int | None
-    """The cell that completes it for the least; None if none does."""
+    """The cell that completes the turn for the smallest spend; None if no cell completes it."""
     end: End
-    """How it ends there; else how it ends in the last cell that was run, the most generous."""
+    """The end of the turn in `cell`; if there is none, its end in the last cell that was run, which has the largest
+    limits."""
     by_axis: tuple[Value, ...]
-    """For each axis the smallest value with which any cell completes the turn; empty if none does."""
+    """For each axis the smallest value with which any cell completes the turn; empty if no cell does."""
     edge: Edge | None = None
-    """The smallest max_tokens between the values of the grid, where that is an axis."""
+    """The smallest max_tokens, which may be between the values of the grid; None if max_tokens is no axis."""
 
     @property
     def budget(self) -> int | None:
-        """That max_tokens."""
+        """The smallest max_tokens; None if max_tokens is no axis."""
         return None if self.edge is None else self.edge.budget
 
     @property
@@ -191,7 +192,8 @@ class SmallestLimits:
 
 
 def limits_of(budget: int | None, end: End) -> dict[str, int]:
-    """A max_tokens, and the smallest value of each other limit with which a turn ends so, exact to one unit."""
+    """A max_tokens, and the smallest value of each other limit with which a turn has the same end, exact to one
+    unit."""
     return {**({} if budget is None else {INITIAL: budget}),
             **{name: least for name, least in end.needs if name in SHORT}}
 
@@ -281,11 +283,12 @@ class Knee:
     enough: BudgetPoint
     knee: BudgetPoint
     edge: Edge | None = None
-    """The smallest max_tokens that is enough, of the turns that were run in that cell, where max_tokens is an axis."""
+    """The smallest max_tokens that is enough for the turns that were run in the cell of `enough`; None if max_tokens is
+    no axis."""
 
     @property
     def budget(self) -> int | None:
-        """The smallest max_tokens that is enough; None if that is not an axis."""
+        """The smallest max_tokens that is enough; None if max_tokens is no axis."""
         return None if self.edge is None else self.edge.budget
 
 

@@ -73,13 +73,14 @@ class Fewest(NamedTuple):
     """The fewest output tokens, of all cells of the grid and all values between them that were looked for."""
 
     cell: int
-    """The cell of the map that stands for it."""
+    """The cell of the map that stands for this budget."""
     budget: int | None
-    """The max_tokens, which may lie between two values of the grid; None if that is not varied, or as recorded."""
+    """The max_tokens, which may be between two values of the grid; None if the grid does not vary it, or if it is as
+    recorded."""
     ends: tuple[End, ...]
-    """How each of the turns ends; one that does not complete counts with what it spends until its end."""
+    """The end of each of the turns. A turn that does not complete counts with its spend up to its end."""
     edge: Edge | None = None
-    """How exactly that max_tokens is known, and the effect of one token less; None if it was not looked for."""
+    """The precision of `budget`, and the effect of one token less; None if these were not searched."""
 
     @property
     def tokens(self) -> int:
@@ -126,7 +127,7 @@ def _whole(end: End) -> bool:
 
 
 _Cells = Iterable[tuple[tuple[int, int, int], int]]
-"""The cost of each cell, and the cell."""
+"""Pairs of a cell's cost and the cell."""
 
 
 def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:

@@ -27,7 +27,7 @@ from inspector.sessions.recording import Recording
 from loop_core.errors import CallerError
 
 # -- A lock on a file that is open, as each system gives one ---------------------------------------------------------
-# Where a file system has none, there is none.
+# On a file system without locks no lock is taken.
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def lock_file(number: int, shared: bool = False) -> Iterator[None]:
         import msvcrt
 
         place = os.lseek(number, 0, os.SEEK_CUR)
-        os.lseek(number, 1 << 40, os.SEEK_SET)  # a byte that nobody writes stands for the whole file
+        os.lseek(number, 1 << 40, os.SEEK_SET)  # this byte, which is never written, stands for the file
         try:
             msvcrt.locking(number, msvcrt.LK_LOCK, 1)
             held = True
@@ -78,13 +78,13 @@ class StoredActs:
     """The saved state that the acts result in."""
 
     branches: dict[str, Act] = field(default_factory=dict)
-    """Key -> parent, settings, from_step; a parent stands before its branches."""
+    """Key of a branch -> its `parent`, `settings` and `from_step`; a parent precedes its branches."""
     marks: set[tuple[str, int]] = field(default_factory=set)
-    """Run and step, by key and index."""
+    """The marked steps, each as the key of its run and its index."""
     notes: dict[tuple[str, int | None], str] = field(default_factory=dict)
-    """Run and step -> text; None for the session as a whole."""
+    """Key of a run and index of a step (None: the session as a whole) -> the text of the note."""
     breakpoints: dict[str, bool] = field(default_factory=dict)
-    """Expression -> whether it is on."""
+    """Expression of a breakpoint -> whether the breakpoint is enabled."""
 
 
 def _branch(acts: StoredActs, act: Act) -> None:
@@ -129,7 +129,8 @@ ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[t
     "note": (_note, {"run": (str,), "step": (int, type(None)), "text": (str,)}),
     "breakpoint": (_breakpoint, {"text": (str,), "on": (bool, type(None))}),
 }
-"""Act -> what it does, and what its fields hold. Steps are counted from 1, as everywhere outside the program."""
+"""Name of an act -> the function that applies it, and its fields with their types. Steps are counted from 1, as
+everywhere outside the program."""
 
 
 def session_hash(recording: Recording, stdin: bytes | None = None) -> str:
@@ -165,11 +166,12 @@ class Store:
         self.notices: list[str] = []
         """The problems of reading and writing, one line each, without repetitions."""
         self.lost: list[Act] = []
-        """Acts that could not be written; they hold as long as the program runs."""
+        """The acts that could not be written, which are in force only as long as the program runs."""
         self.failure = ""
-        """Why, the last time."""
+        """Why the last failed write failed; empty if none failed."""
         self.unkept: dict[str, str] = {}
-        """The keys of branches that could not be written, and why; they are tried again with what is made from them."""
+        """Key of a branch that could not be written -> the reason. Writing it is tried again with each branch that is
+        made from it."""
         self._read = 0
         self._lines = 0
         self._header = False
@@ -216,13 +218,14 @@ class Store:
         line = _line(act)
         try:
             private_folder(self.path.parent)
-            # Appending one line under a lock: two programs on one session mix no lines (docs/branches.md).
+            # One line is appended under a lock, so that two programs on one session do not mix their lines
+            # (docs/branches.md).
             number = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 with lock_file(number):
                     if os.fstat(number).st_mode & 0o077:
-                        os.chmod(self.path, FILE)  # an older version left it open to others
-                    if os.fstat(number).st_size < self._read:  # it was taken away; this begins a new one
+                        os.chmod(self.path, FILE)  # an older version left the file accessible to other users
+                    if os.fstat(number).st_size < self._read:  # the file was removed, and this begins a new one
                         self._read, self._lines, self._header = 0, 0, False
                     self._take(_from(number, self._read))
                     self._write(number, line)

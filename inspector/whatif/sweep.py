@@ -49,7 +49,8 @@ LEAST: Mapping[str, Callable[[Spend], int]] = {
     "identical": lambda spent: spent.identical,
     "resumes": lambda spent: spent.resumes + 1,
 }
-"""Guard -> the smallest value of its limit that it lets pass. `progress` is not here: it goes by the spend alone."""
+"""Guard -> the smallest value of its limit with which the guard does not stop a turn of this spend. The table lacks
+`progress`, which depends on the spend alone."""
 
 
 class GuardCheck(NamedTuple):
@@ -61,9 +62,10 @@ class GuardCheck(NamedTuple):
     segments: int
     fidelity: str
     step: int
-    """The step at which it is, by its place in the run."""
+    """The index in the run of the step at which the guards are checked."""
     ended: bool = False
-    """Whether the answer had ended, and the guard only allows to ask for its first words once more."""
+    """Whether the answer had ended, so that the guard only decides whether its first words may be requested once
+    more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +76,16 @@ class Stem:
     looks: tuple[GuardCheck, ...]
     end: End
     last: int
-    """The rank of its own end."""
+    """The rank of the stem's own end."""
     largest: int | None
-    """Output tokens of the largest answer; None if one does not tell: the cap that was sent may stand for them."""
+    """The number of output tokens of the largest answer; None if an answer reports none, since it may be charged with
+    its cap."""
     uncut: bool
-    """Whether no budget cut an answer, and none was asked for again."""
+    """Whether no budget cut an answer, and no answer was requested again."""
     lacks: Container[str]
     """The guards that the policy does not have."""
     least_total: int
-    """The smallest total under which its recorded answers are answers to its requests (`BoundedSource`)."""
+    """The smallest total of tokens under which the recorded answers fit the stem's requests (`BoundedSource`)."""
 
 
 def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool = False) -> Stem:
@@ -102,7 +105,7 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
     needs: dict[str, int] = {}
     if last == len(looks) * len(GUARDS):
         needs = _needs(looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
-    if simulated or largest is None:  # and an answer that tells no tokens is charged with its cap
+    if simulated or largest is None:  # an answer that reports no tokens is charged with its cap
         needs.pop(TOKENS, None)
     elif TOKENS in needs:
         needs[TOKENS] = max(needs[TOKENS], total)
@@ -139,7 +142,7 @@ def _look(step: Step, number: int) -> GuardCheck | None:
     if place is None:
         return None
     spent = turn.spend
-    if turn.state is State.RESUME and turn.last_send is not None:  # looked at before this request was counted
+    if turn.state is State.RESUME and turn.last_send is not None:  # checked before this request is counted
         spent = spent._replace(requests=spent.requests - 1, resumes=spent.resumes - 1)
     ended = turn.signal is Signal.ANCHOR_MISSING
     return GuardCheck(place, turn.state, spent, segments(turn), step.fidelity.value, number, ended)
@@ -189,7 +192,7 @@ def stops(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int]:
 _LEADS: Mapping[tuple[State, str], State] = {
     (state, row.terminal): row.to for (state, _), row in TRANSITIONS.items() if row.terminal is not None
 }
-"""Where a guard in a state leads, by its terminal reason."""
+"""State and terminal reason of a guard -> the state to which the guard leads."""
 
 
 def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
@@ -205,13 +208,14 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
 
 
 SweptEnds: TypeAlias = tuple[tuple[End, ...], bytes]
-"""The distinct ends, and which of them each cell has, group after group, as an array of unsigned ints."""
+"""The distinct ends, and for each cell, group after group, the index of its end, as the bytes of an array of unsigned
+ints."""
 Shape: TypeAlias = "tuple[tuple[int, ...], array[int]]"
-"""The distinct ranks at which cells leave a stem, and which of them each cell has."""
+"""The distinct ranks at which cells leave a stem, and for each cell the index of its rank."""
 Shapes: TypeAlias = dict[tuple[tuple[int, ...], ...], Shape]
-"""Shapes by the ranks along each axis."""
+"""Ranks along each axis -> the shape."""
 DERIVED = Limits()
-"""Limits whose total follows from the initial max_tokens."""
+"""The limits with a total of tokens that is derived from the initial max_tokens."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +226,11 @@ class Sweep:
     record: TurnRecord
     grid: Grid
     findings: Sequence[ReportedFinding] = ()
-    """What the recording shows of the turn."""
+    """The findings of the recording about the turn."""
     shapes: Shapes = field(default_factory=dict)
-    """May be shared by the turns of one grid."""
+    """The shapes found so far, which the turns of one grid may share."""
     enough: list[tuple[int, Stem]] = field(default_factory=list)
-    """Budgets that were found to cut nothing, with their stems."""
+    """Budgets that cut no answer, each with its stem."""
 
     def sweep(self, groups: Sequence[Group]) -> SweptEnds:
         """The turn's ends in the cells of some groups.
@@ -265,7 +269,7 @@ class Sweep:
     def _case(self) -> Case:
         return case_as_profile(self.case, self.grid.base.profile)
 
-    # -- what is in force --------------------------------------------------------------------------------------------
+    # -- the limits in force -----------------------------------------------------------------------------------------
 
     @cached_property
     def limits(self) -> Limits:
@@ -313,8 +317,8 @@ class Sweep:
         """A stem for each group; groups share stems where possible."""
         if self.grid.base.simulate:
             return [self._simulated_stem(group) for group in groups]
-        # Over a recording max_tokens changes only the derived cap, and the total only which guard stops the turn,
-        # unless answers do not tell their tokens, or a total leaves no room for one of them.
+        # Over a recording max_tokens changes only the derived cap, and the total changes only which guard stops the
+        # turn, unless answers report no tokens, or a total leaves no room for an answer.
         alike: dict[Value, list[Group]] = {}
         for group in groups:
             alike.setdefault(group.fixed.get("min_progress_chars"), []).append(group)

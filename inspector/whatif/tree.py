@@ -22,11 +22,11 @@ from loop_core.turn.state import Finish, RunTools, Send, State
 from loop_core.turn.trace import Step, first_difference, step_key
 
 ORIGINAL = "original"
-"""The name and the key of the run that everything begins with."""
+"""The name and the key of the run with which a session opens."""
 
 # -- A what-if -------------------------------------------------------------------------------------------------------
-# The same case under other settings, beside the run that it was made from; and any two runs side by side.
-# A branch never changes what it was made from, and shares with it every step that its settings do not change.
+# The same case under other settings, beside the run that it was made from; and any two runs side by side. A branch
+# never changes the run that it was made from, and shares with that run every step that its settings do not change.
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -39,13 +39,13 @@ class Branch:
     """The other run."""
     view: View
     difference: int | None
-    """The first step that differs; None if nothing does."""
+    """The index of the first step that differs; None if no step differs."""
     changed_turns: tuple[TurnFacts, ...]
-    """The turns that end otherwise, as the branch sees them."""
+    """The turns whose end differs, with their facts in the branch."""
     unrecorded: tuple[TurnFacts, ...]
     """The turns in which the branch asks for more than was recorded."""
     beside: str = ORIGINAL
-    """What the other run is called."""
+    """The name of the other run."""
 
 
 def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGINAL) -> Branch:
@@ -54,7 +54,7 @@ def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGI
     Raises:
         CallerError: the parent has no such step.
     """
-    from inspector.replay.rerun import rerun  # 2 ms of the first frame, which shows no branch
+    from inspector.replay.rerun import rerun  # imported here, which saves 2 ms of the first frame
 
     made = rerun(parent.replay, settings, since)
     name = name_of(parent.replay.settings, settings) + (f" from step {since + 1}" if since else "")
@@ -78,11 +78,11 @@ class Preview(NamedTuple):
     """The effect of a change before a branch is made."""
 
     difference: int | None
-    """The first step that would differ."""
+    """The index of the first step that would differ; None if no step would."""
     steps: int
-    """How many steps would be others, or would no longer be made."""
+    """The number of steps that would change or disappear."""
     turns: tuple[int, ...]
-    """The turns that would end otherwise, by their index."""
+    """The indices of the turns whose end would differ."""
 
 
 def preview(run: Replay, settings: Settings, since: int = 0) -> Preview:
@@ -112,11 +112,11 @@ class Node:
 
     key: str
     name: str
-    """What it changes against its parent."""
+    """The changes of the run against its parent, in words."""
     view: View
     parent: Node | None = None
     branch: Branch | None = None
-    """The run beside its parent; None for the original."""
+    """The comparison of the run with its parent; None for the original."""
 
     @property
     def depth(self) -> int:
@@ -151,7 +151,8 @@ class Tree:
     ) -> tuple[Node, bool]:
         """The branch of a node with these settings, and whether it is new: an equal branch is reused.
 
-        They hold from step `since` on; None: from where the parent's own hold. `key` is the one it was kept under.
+        The settings hold from step `since` on; None: from the step from which the parent's settings hold. `key` is the
+        key under which the branch was saved.
 
         Raises:
             CallerError: the parent has no such step, or a setting cannot be used.
@@ -250,7 +251,7 @@ class StepPair(NamedTuple):
     left: int | None
     right: int | None
     same: bool
-    """Whether they are the same move with the same outcome."""
+    """Whether the two steps are the same move with the same outcome."""
 
     @property
     def number(self) -> int:
@@ -262,14 +263,14 @@ class EqualSteps(NamedTuple):
     """Consecutive steps that both turns share."""
 
     left: int
-    """The first of them, by its index."""
+    """The index of the first of these steps in the left turn."""
     right: int
     size: int
-    """How many they are."""
+    """The number of these steps."""
 
 
 SMALL = 2_000
-"""Steps up to which two turns are searched for common sequences; longer ones are paired in order."""
+"""The number of steps up to which two turns are searched for common sequences. Longer turns are paired in order."""
 
 
 def move_key(step: Step) -> tuple[Any, ...]:
@@ -332,7 +333,7 @@ def parting_step(branch: Branch, turn: int | None) -> int | None:
         return branch.difference
     run = branch.view.turns[turn].run
     found = first_difference_of(branch.original.turns[turn].run, run)
-    # A turn that is only shorter parts at its last step.
+    # A turn that is only shorter differs from its last step on.
     return None if found is None else run.end - 1 if found.right is None else found.right
 
 

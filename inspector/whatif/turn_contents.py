@@ -16,20 +16,20 @@ from loop_core.turn.quotation import shared_length
 from loop_core.values import ToolCall
 
 CONTEXT = 2
-"""Lines of unchanged text that are shown around a change."""
+"""The number of lines of unchanged text that are shown around a change."""
 SHARED_SHOWN = 120
-"""Characters of the shared beginning of a line that are shown."""
+"""The number of characters of a line's shared beginning that are shown."""
 SMALL = 2_000
-"""Lines up to which two texts are compared line by line in full."""
+"""The number of lines up to which two texts are compared line by line in full."""
 NAME = 40
-"""Characters of a tool's name that a sentence quotes."""
+"""The largest number of characters of a tool's name that a sentence quotes."""
 
 
 class Contents(NamedTuple):
     """The contents of a turn up to the answer that decided it."""
 
     reasons: tuple[tuple[str | None, str], ...]
-    """For each answer the provider's word and the effective one."""
+    """For each answer the provider's stop word and the effective one."""
     calls: tuple[Verdict, ...]
     text: str
 

@@ -1,6 +1,6 @@
 """Two turns side by side as lines: their ends, stop reasons, caps, tokens, calls, steps and texts.
 
-What differs is said in words first: reasons, then calls by their names and arguments, then texts.
+The differences come first, in words: reasons, then calls by their names and arguments, then texts.
 
 They are one turn under two runs of a recording, or any two turns, also of two recordings.
 """
@@ -29,7 +29,7 @@ class TurnSide(NamedTuple):
     """One of two turns."""
 
     name: str
-    """The heading of its column: the run, or the file and the turn."""
+    """The heading of the turn's column: the run, or the file and the turn."""
     view: View
     turn: TurnFacts
 
@@ -41,11 +41,11 @@ class PairFact(NamedTuple):
     left: Line
     right: Line
     same: bool
-    """Whether the fact is the same for both."""
+    """Whether the fact is the same for both turns."""
 
 
 PairRow = PairFact | StepPair | EqualSteps
-"""A row of two turns side by side."""
+"""A row of a comparison of two turns side by side."""
 
 
 class TurnPair:
@@ -162,7 +162,7 @@ def _verdict(side: TurnSide) -> Line:
 
 def _end(side: TurnSide) -> Line:
     trust = fidelity_of(side.view, side.turn)
-    turn = side.turn  # the reason first: the state follows from it, and is cut where there is no room
+    turn = side.turn  # the reason comes first, because the state follows from it and may be cut
     reason = reason_of_end(turn.final_state, turn.terminal)
     said = f"{reason} ({turn.final_state.value})" if reason else turn.final_state.value
     return (Span(said, ending_role(turn)),
@@ -202,14 +202,15 @@ FACTS = (
     ("calls", _calls),
     ("text", lambda side: (Span(f"{len(side.turn.joined_text.text):,} characters"),)),
 )
-"""The facts about both turns, changed ones first: the name of each, and the function that words it."""
+"""The name of each fact about a turn, and the function that words the fact."""
 
 
 WHOLE: Mapping[str, tuple[Callable[[Contents], object], str]] = {
     "calls": (lambda contents: contents.invocations, "other arguments"),
     "text": (lambda contents: contents.text, "other words"),
 }
-"""Fact -> all that it stands for, and what to say if only that differs."""
+"""Name of a fact that a line abbreviates -> the function that gets the whole value, and the remark if only the whole
+value differs."""
 
 
 # -- the JSON document -----------------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from inspector.report.lines.merged import (
     Change,
     change_counts,
     change_lines,
+    change_note,
     changes,
+    kept_range,
     seam_lines,
-    standing,
-    tried_note,
 )
 from inspector.report.lines.spans import EMPTY, Span, text_of, width_of
 from inspector.report.lines.steps import Outline
@@ -56,7 +56,7 @@ def test_what_stands_of_the_segments_is_the_text(segments, rule):
     whole = join(segments, rule)
     text = ""
     for place, segment in enumerate(segments):
-        start, end = standing(whole, place)
+        start, end = kept_range(whole, place)
         assert 0 <= start <= max(start, end) <= len(segment.text)
         text += segment.text[start:end] + ("\n\n" if _apart_after(whole, place) else "")
     assert text == whole.text
@@ -89,7 +89,7 @@ def test_the_greedy_rule_loses_a_letter():
     assert found == [Change(1, False, "k", "")]
     assert [text_of(line) for line in change_lines(found[0], SeamRule.CAREFUL)] == [
         '−− "k" 1 characters fewer than by the rule careful']
-    assert tried_note(SeamRule.CAREFUL, SeamRule.OVERLAP, found) == (
+    assert change_note(SeamRule.CAREFUL, SeamRule.OVERLAP, found) == (
         "seam overlap: 1 characters differ from careful · branch: --set seam=overlap")
 
 

@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_sees_how_much_is_done_and_then_a_clean_line(monkeypatch):
-    monkeypatch.setattr(commands, "EVERY", 0)
+    monkeypatch.setattr(commands, "DRAW_SECONDS", 0)
     stream = Terminal()
     with progress_bar(stream) as draw:
         draw(1, 2_000)
@@ -38,7 +38,7 @@ def test_no_terminal_sees_anything_and_a_quick_grid_draws_nothing(monkeypatch):
         with progress_bar(stream) as draw:
             draw(1, 2)
         assert stream.getvalue() == ""
-    monkeypatch.setattr(commands, "EVERY", 0)
+    monkeypatch.setattr(commands, "DRAW_SECONDS", 0)
     with progress_bar(stream := io.StringIO()) as draw:
         draw(1, 2)
     assert stream.getvalue() == ""

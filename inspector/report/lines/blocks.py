@@ -18,7 +18,7 @@ class Block(NamedTuple):
     first: int
     end: int
     turn: int
-    """The turn's index in the view."""
+    """The index of the turn in the view."""
     run: int
     path: str
 
@@ -30,7 +30,7 @@ class Blocks(Sequence[Block]):
         self._view = view
         self.firsts = array("q")
         self.turns = array("q")
-        """The index of its turn."""
+        """The index of each block's turn in the view."""
         for number, turn in enumerate(view.turns):
             for first in _starts(view, turn.run):
                 self.firsts.append(first)
@@ -46,7 +46,7 @@ class Blocks(Sequence[Block]):
     def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
 
     def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
-        places = range(len(self))[index]  # as a tuple reads it: negative numbers, and an IndexError beyond the end
+        places = range(len(self))[index]  # as for a tuple: negative indices, and an IndexError beyond the end
         return self._at(places) if isinstance(places, int) else tuple([self._at(place) for place in places])
 
     def _at(self, place: int) -> Block:

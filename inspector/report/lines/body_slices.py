@@ -20,7 +20,7 @@ from loop_core.wire import wire as wire_format
 from loop_core.wire.framing import SEPARATOR, SSE, Framing, TextSequence, Whole
 
 PRETTY = 512 * 1024
-"""The number of bytes whose JSON is parsed; bytes after them are shown as sent."""
+"""The number of bytes at the beginning whose JSON is parsed; later bytes are shown as sent."""
 
 
 def raw_lines(body: bytes, start: int = 0, last: int | None = None, label: str = "") -> list[Slice]:
@@ -137,7 +137,7 @@ _RECORDS = JSONDecoder(strict=False)
 
 
 LONG_WAIT = 1_000
-"""Milliseconds without a byte from which a wait is shown, at the event that ended it."""
+"""The number of milliseconds without a byte from which a wait is shown, at the event that ended the wait."""
 
 
 def _when(exchange: Exchange, chunk: int, before: int) -> str:
@@ -172,7 +172,7 @@ def holds_json(exchange: Exchange) -> bool:
     return head[:1] in (b"{", b"[") or exchange.recorder is not None or framing_of(exchange) is not None
 
 
-# Tokens, not values: a body that was cut is no JSON, and still deserves line breaks.
+# Tokens are used instead of values, so that a cut body, which is no valid JSON, gets line breaks too.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[{}\[\],]|[^"{}\[\],\s]+', re.DOTALL)
 
 
@@ -210,4 +210,4 @@ def pretty(body: bytes, first: int = 0, last: int | None = None, label: str = ""
 BODY_FORMS: Mapping[str, Callable[[Exchange], tuple[list[Slice], str]]] = {
     "events": event_slices, "parsed": parsed_slices, "raw": lambda exchange: (raw_lines(exchange.body), ""),
 }
-"""Form -> the function that gives the lines of a body and their name."""
+"""Form of the view -> the function that gives the lines of a body and their name."""

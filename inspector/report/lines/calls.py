@@ -39,7 +39,7 @@ class Fate(StrEnum):
     RUN = "run"
     REFUSE = "refuse"
     STUCK = "stuck"
-    """Begin it, and never end it."""
+    """The loop would begin the call and never end it."""
     HOLD = "hold"
 
 
@@ -57,7 +57,7 @@ RUNS: Mapping[Dispatch, str] = {
     Dispatch.READABLE: "a forgiving parser reads some of it",
     Dispatch.PRESENT: "it is present",
 }
-"""Rule of dispatch -> why a loop with that rule runs a call."""
+"""Rule of dispatch -> why a loop with this rule runs a call."""
 
 HOLDS: Mapping[State, str] = {
     State.EXECUTE_TOOLS: "runs its siblings without it",
@@ -69,7 +69,7 @@ HOLDS: Mapping[State, str] = {
     State.ABORT_PARTIAL: "ends the turn with a notice",
     State.ABORT: "ends the turn with a notice",
 }
-"""The engine's next state, if a call does not run -> what happens to the turn."""
+"""Next state of the engine, if a call does not run -> what the loop does."""
 
 
 class Stance(NamedTuple):
@@ -78,7 +78,7 @@ class Stance(NamedTuple):
     policy: Policy
     turn: Turn
     runs: frozenset[int]
-    """The calls that it would run, by their identity."""
+    """The identities (`id`) of the calls that the policy would run."""
 
 
 def stances(exchange: Exchange, judgement: Judgement, verdicts: tuple[Verdict, ...]) -> tuple[Stance, ...]:
@@ -89,7 +89,8 @@ def stances(exchange: Exchange, judgement: Judgement, verdicts: tuple[Verdict, .
 
 def _stance(policy: Policy, exchange: Exchange, event: ProviderResponse) -> Stance:
     request = exchange.request or Request(exchange.api)
-    # A turn of its own for each policy: the recorded turn's limits would mix into an opinion about this one response.
+    # Each policy gets a new turn, because the limits of the recorded turn would affect the decision about this
+    # response.
     turn, _ = begin("stance", request, policy=policy, provider=exchange.profile.name)
     turn, _ = step(turn, event)
     turn, effects = step(turn, Tick())
@@ -106,16 +107,16 @@ def opinions_of(stances: Sequence[Stance], verdict: Verdict) -> tuple[Opinion, .
 def _opinion(stance: Stance, verdict: Verdict) -> Opinion:
     policy, turn = stance.policy, stance.turn
     if turn.terminal == "stuck":
-        return Opinion(policy.name, Fate.STUCK, f"{_read(turn)}, which ends no call")
+        return Opinion(policy.name, Fate.STUCK, f"{_reading_words(turn)}, which ends no call")
     if id(verdict.call) not in stance.runs:
-        return Opinion(policy.name, Fate.HOLD, f"{_read(turn)}; {HOLDS[turn.state]}")
+        return Opinion(policy.name, Fate.HOLD, f"{_reading_words(turn)}; {HOLDS[turn.state]}")
     if verdict.admission is Admission.REJECTED:
         return Opinion(policy.name, Fate.REFUSE, "its schema refuses it")
     dispatch = Dispatch.READY if verdict.admission is Admission.READY else policy.dispatch
-    return Opinion(policy.name, Fate.RUN, f"{_read(turn)}; {RUNS[dispatch]}")
+    return Opinion(policy.name, Fate.RUN, f"{_reading_words(turn)}; {RUNS[dispatch]}")
 
 
-def _read(turn: Turn) -> str:
+def _reading_words(turn: Turn) -> str:
     return f"reads {turn.evaluation.word.value}" if turn.evaluation else "reads nothing"
 
 
@@ -125,7 +126,7 @@ SAYS: Mapping[Fate, str] = {
     Fate.REFUSE: "would answer it with the error",
     Fate.HOLD: "would hold it",
 }
-"""Fate -> the words for a group of policies, worst fate first."""
+"""Fate of a call -> the words for a group of policies; the worst fate comes first."""
 
 
 def names_by_fate(opinions: Iterable[Opinion]) -> list[tuple[Fate, list[str]]]:
@@ -167,7 +168,7 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
     if later:
         come = "1 call comes" if later == 1 else f"{later:,} calls come"
         lines.append((Span(f"{come} at a later step of this turn", Tone.DIM),))
-    # Before the calls of the response at hand, so that it is in sight where the sheet opens.
+    # The line comes before the calls of the current response, so that it is visible when the sheet opens.
     sums = cut_run_lines(view, block.turn)
     lines[focus or 0 : focus or 0] = [*sums, ()] if sums else []
     return LineSheet(lines, focus or 0, lambda: "\n".join(copied))
@@ -344,7 +345,7 @@ def advice(verdict: Verdict) -> str:
 
 
 RESULT_OF = ("tool_use_id", "toolUseId", "call_id")
-"""Members of a result's block that name its call (Anthropic, Bedrock, Responses)."""
+"""The members of a result's block with the id of its call (Anthropic, Bedrock, Responses)."""
 
 
 def server_lines(facts: ResponseFacts) -> list[Line]:

@@ -10,7 +10,7 @@ from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
 from inspector.report.lines.blocks import Block
 from inspector.report.lines.glyphs import hint
-from inspector.report.lines.merged import answers, change_lines, changes, reason, seam_lines, standing, tried_lines
+from inspector.report.lines.merged import answers, change_lines, changes, kept_range, reason, seam_lines, trial_lines
 from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
@@ -44,9 +44,9 @@ from loop_core.values import Message, MessagePart, ReasoningPart, TextPart, Tool
 # -- The messages of a request, compared with those of the request before --------------------------------------------
 
 SHOWN = 400
-"""Characters of one message part that are shown."""
-KNOWN = 80
-"""The same for a message that the request before had too."""
+"""The number of characters of a message part that are shown."""
+REPEATED_SHOWN = 80
+"""The number of characters of a part that are shown if the request before had the same message."""
 LAST = 8
 """The number of unchanged messages that are shown; the others are counted."""
 
@@ -89,7 +89,7 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
     if same > LAST:
         lines.append(more(Span(f"  … {same - LAST:,} before these", Tone.DIM)))
     for message in new[max(0, same - LAST) : same]:
-        lines += message_lines(message, "  ", Tone.DIM, KNOWN)
+        lines += message_lines(message, "  ", Tone.DIM, REPEATED_SHOWN)
     for mark, messages, role in (("− ", gone, Tone.REMOVED), ("+ ", come, Tone.ADDED)):
         for message in messages:
             lines += message_lines(message, mark, role)
@@ -97,7 +97,7 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
 
 
 FORMS = ("step", "request", "run")
-"""What Diff compares: a step or a request with the one before, or a run with the original."""
+"""The comparisons of the tab Diff: a step or a request with the one before, or a run with the original run."""
 
 
 def forms_line(here: str) -> Line:
@@ -210,7 +210,8 @@ def _history(step: Step, before: Step | None) -> list[Line]:
 
 
 COLUMNS = 66
-"""The width below which the two sides are shown one below the other, since narrower columns are hard to read."""
+"""The width in cells below which the two sides are shown one below the other, since narrower columns are hard to
+read."""
 SIDE_SHOWN = 240
 BETWEEN: Line = (Span(" │ ", Tone.RULE),)
 
@@ -265,7 +266,7 @@ def sides(view: View, block: Block, step: int, trial: SeamRule | None = None) ->
     texts: list[str] = []
     if rule is not in_force:
         every = [change for segments in turn.answers for change in changes(segments, in_force, rule)]
-        entries += tried_lines(in_force, rule, every)
+        entries += trial_lines(in_force, rule, every)
     for answer in answers(view, block):
         segments = [segment for segment, _, _ in answer]
         whole = join(segments, rule)
@@ -296,7 +297,7 @@ def _heading(place: int, facts: ResponseFacts) -> Line:
 def _around(segments: Sequence[Segment], whole: JoinedText, place: int) -> Iterator[Pair]:
     """Before the seam, what the two segments share or what was left out, and after it."""
     before, after = segments[place - 1].text, segments[place].text
-    cut, kept = len(whole.seams[place - 1].cut), standing(whole, place - 1)[1]
+    cut, kept = len(whole.seams[place - 1].cut), kept_range(whole, place - 1)[1]
     shared = cut if before[:kept].endswith(after[:cut]) else 0
     yield from (Pair(_side(place, line), EMPTY) for line in _ending(before[: kept - shared]))
     left = [*_mark_lines("", before[kept - shared : kept], Tone.SEAM), *_mark_lines("− ", before[kept:], Tone.REMOVED)]

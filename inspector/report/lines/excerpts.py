@@ -28,15 +28,16 @@ from loop_core.values import FINISHED, At, Evidence, ExchangePart, ToolCall
 from loop_core.wire.json_values import path_of, pointer
 
 AROUND = 160
-"""Bytes of the body shown before and after the deciding ones."""
+"""The number of bytes of the body that are shown before and after the deciding ones."""
 NEAR = 40
-"""Further bytes before them that are shown if a line begins within them."""
+"""The number of further bytes before an excerpt that are shown if a line begins within them."""
 MOST = 480
-"""The largest number of deciding bytes shown; of more, only the beginning and the end."""
+"""The largest number of deciding bytes that are shown; of more bytes only the beginning and the end are shown."""
 LEGEND = ("As they came, credentials masked: offset in the body, > before the deciding bytes; ⏎ is a line break, other "
           "control characters are shown as marks.")
 _REACH = 2_048
-"""Bytes around an excerpt that are searched for credentials too, so that one that begins outside is masked inside."""
+"""The number of bytes around an excerpt that are searched for credentials too, so that a credential that begins outside
+is masked."""
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
@@ -52,7 +53,7 @@ class Excerpt(NamedTuple):
     """The deciding bytes and their surroundings."""
 
     title: str
-    """The meaning of these bytes: the rules that read them, or the held call."""
+    """What the bytes are: the rules that read them, or the held call."""
     where: str
     """The response, the bytes and the JSON pointer."""
     rows: tuple[ExcerptRow, ...]
@@ -191,7 +192,7 @@ def _body(exchange: Exchange) -> bytes:
     """The body with pieces of credentials masked, at its original length."""
     if exchange.recorder is not None:
         return exchange.body
-    # A stream may split a credential over several events, where no pattern finds it in the bytes.
+    # A stream may split a credential over several events, so that no pattern finds it in the bytes.
     return without_pieces(exchange.body, exchange.api, exchange.response)
 
 

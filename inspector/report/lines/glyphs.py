@@ -24,7 +24,7 @@ AHEAD = "┆"
 MARKED = "◆"
 NOTE = "✎"
 SIMULATED = "~"
-"""Follows what is SIMULATED in tables, where there is no room for the word."""
+"""The sign after a SIMULATED value in tables, which have no room for the word."""
 
 STOP: Mapping[Stop, tuple[str, Tone]] = {
     Stop.END_TURN: ("✓", Tone.OK),
@@ -39,7 +39,7 @@ STOP: Mapping[Stop, tuple[str, Tone]] = {
     Stop.MALFORMED_TOOL_CALL: ("▣", Tone.ERROR),
     Stop.ERROR: ("╳", Tone.ERROR),
 }
-"""Effective stop reason -> its glyph, and a role for its severity."""
+"""Effective stop reason -> its glyph, and the role that shows its severity."""
 
 
 def of_reason(stop: StopReason) -> tuple[str, Tone]:
@@ -66,7 +66,8 @@ STATE: Mapping[State, tuple[str, Tone]] = {
     State.COMPLETE: ("✓", Tone.OK),
     State.UNRECORDED: ("∅", Tone.WARN),
 }
-"""State -> its glyph, and a role for its severity; EvaluateStop shows the glyph of the stop reason if there is one."""
+"""State -> its glyph, and the role that shows its severity. EvaluateStop has the glyph of the stop reason if there is
+one."""
 
 ADMISSION: Mapping[Admission, tuple[str, Tone]] = {
     Admission.READY: ("▷", Tone.OK),
@@ -85,7 +86,7 @@ ASCII: Mapping[str, str] = {
     "·": "-", "…": "...", "–": "-", "−": "-", "×": "x", "≥": ">=", "⚠": "!", "⏎": "\\n", "⌫": "bksp", "␛": "^[",
     UNBROKEN: " ",
 }
-"""The program's glyphs -> ASCII. Most keep their width, so that columns stay aligned."""
+"""Glyph of the program -> its ASCII replacement, mostly of the same width, so that columns stay aligned."""
 
 _TABLE = str.maketrans(dict(ASCII))
 
@@ -108,9 +109,9 @@ def ascii_line(line: Line) -> Line:
 _KEY = (
     r"(?:^|(?<=[ (]))(?:enter|esc|space|tab|\^s|F\d|[↑↓←→]|[A-Za-z!.,:;?/\[\]{}])(?= \S|/[A-Z]| *$)")
 _BEFORE = r"(?:^|[·:;,(]|\bor)$"
-"""The text before a key: the beginning of a part of the line, or an alternative."""
+"""Matches the text before a key: the beginning of a part of the line, or `or`."""
 ARTICLES = frozenset("aAI")
-"""Letters that are also words, and therefore no keys in a sentence."""
+"""The letters that are also words, and therefore do not count as keys in a sentence."""
 
 
 def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:

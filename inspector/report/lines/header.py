@@ -30,7 +30,8 @@ from loop_core.turn.state import Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 ADVICE_KEPT = 60
-"""The least width of an advice in cells, if it and the sentence do not both fit; it gets at most half of the room."""
+"""The least width of the advice in cells, if the sentence and the advice do not both fit. The advice gets at most half
+of the room."""
 
 
 def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) -> Line:
@@ -64,9 +65,9 @@ def advice_of(turn: TurnFacts) -> Line:
 
 
 SHOWS_ALL: Line = (Span(" V shows all", Tone.STRONG),)
-"""The end of a verdict that was cut; it names the key that shows the rest."""
-TIGHTER = 4
-"""The number of cells by which the verdict is shortened, again and again, until it fits its rows."""
+"""The end of a cut verdict, which names the key that shows the rest."""
+SHORTENED_BY = 4
+"""The number of cells by which the verdict is shortened repeatedly until it fits its rows."""
 
 
 def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, measure: Measure = cells) -> list[Line]:
@@ -80,7 +81,7 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
     found = wrap_line(verdict(view, turn), width, measure)
     room = width * rows - width_of(SHOWS_ALL)
     while len(found) > rows and room > width:  # rows break at spaces, so they hold a little less
-        found, room = wrap_line((*verdict(view, turn, room), *SHOWS_ALL), width, measure), room - TIGHTER
+        found, room = wrap_line((*verdict(view, turn, room), *SHOWS_ALL), width, measure), room - SHORTENED_BY
     return found[:rows]
 
 
@@ -105,7 +106,8 @@ def counts(view: View) -> Line:
 
 
 FILE = 40
-"""Characters of a file's name in the header; of a longer one the end is shown, which tells more than the beginning."""
+"""The largest number of characters of a file's name in the header. Of a longer name the end is shown, which identifies
+a file better."""
 
 
 def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:
@@ -139,7 +141,7 @@ FULL, EMPTY = "▰", "▱"
 GAUGE, NAME = 4, 12
 SHORT = {"attempts": "att", "cont_tokens": "tok", "cont_chars": "chr", "repairs": "rep"}
 LONG = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars": "characters", "repairs": "repairs"}
-"""Names of the limits in the status line, depending on the room."""
+"""Short name of a limit -> its name in the status line, if there is room; `SHORT` has the names for less room."""
 
 
 def gauges(turn: Turn, width: int = 80) -> list[Line]:
@@ -218,7 +220,7 @@ def short(turn: Turn, tight: bool = False, names: Mapping[str, str] = SHORT) -> 
 # It shows the cursor's place, the state, the current answer's stop reason and fidelity, and what was spent.
 
 ESTIMATED = "ESTIMATED"
-"""Follows SIMULATED if a budget cut an answer at a place that is not known exactly."""
+"""The word after SIMULATED if a budget cut an answer at a place that is not known exactly."""
 FIDELITY = {Fidelity.RECORDED: Tone.OK, Fidelity.SIMULATED: Tone.WARN, Fidelity.LIVE: Tone.WARN}
 
 

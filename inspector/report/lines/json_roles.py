@@ -33,7 +33,7 @@ class InString(IntEnum):
     NO = 0
     YES = 1
     ESCAPED = 2
-    """Inside a string and after a backslash."""
+    """The first character is inside a string and follows a backslash."""
 
 
 class JsonPiece(NamedTuple):
@@ -45,7 +45,8 @@ class JsonPiece(NamedTuple):
 
 
 _REST = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*(?:"|(\\?)\Z)', re.DOTALL)
-"""The rest of a string, up to its quote or the end of the piece; a backslash at the very end is a group."""
+"""Matches the rest of a string, up to its quote or the end of the piece. A backslash at the very end is a group of its
+own."""
 _STRING = re.compile(f'"{_REST.pattern}', re.DOTALL)
 _TOKEN = re.compile(
     rf'(?P<string>{_STRING.pattern})'
@@ -53,7 +54,7 @@ _TOKEN = re.compile(
     r"|(?P<mark>[{}\[\],:]+)", re.DOTALL)
 _NAMED = re.compile(r"\s*:")
 ROLES = {"string": Tone.STRING, "number": Tone.NUMBER, "mark": Tone.DIM}
-"""Group of `_TOKEN` -> role; a string before a colon is a name."""
+"""Group of `_TOKEN` -> the role of its text. A string before a colon has the role of a name instead."""
 
 
 def json_pieces(text: str, inside: InString = InString.NO, following: str = "") -> Iterator[JsonPiece]:

@@ -74,7 +74,7 @@ def visits(steps: Sequence[Step], first: int, here: int) -> Counter[State]:
 
 
 QUIET = frozenset({State.ABORT, State.UNRECORDED})
-"""Exits that nearly every state has; they are not written beside each state."""
+"""The states to which nearly every state leads; they are not written beside each state."""
 
 
 def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list[Line]:

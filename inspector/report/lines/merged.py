@@ -30,10 +30,10 @@ from loop_core.turn.state import Turn
 from loop_core.values import ChatResponse, StopReason
 
 # -- Seams in words --------------------------------------------------------------------------------------------------
-# They tell what was cut where two segments meet, by which rule, and what another rule would change there.
+# The words say what was left out where two segments meet, by which rule, and what another rule would change there.
 
 CUT_SHOWN = 60
-"""The number of characters shown of text that a seam left out or another rule changes."""
+"""The number of characters that are shown of a text that a seam left out or another rule changes."""
 
 
 class Change(NamedTuple):
@@ -41,15 +41,15 @@ class Change(NamedTuple):
 
     segment: int
     tail: bool
-    """Whether the end of the segment changes; else its beginning."""
+    """Whether the end of the segment changes, and not its beginning."""
     removed: str
     added: str
 
 
-def standing(whole: JoinedText, place: int) -> tuple[int, int]:
+def kept_range(whole: JoinedText, place: int) -> tuple[int, int]:
     """The range of a segment's characters that the merged text keeps."""
     starts = [0, *(seam.at for seam in whole.seams), len(whole.text)]
-    size = min(starts[place + 1 :]) - starts[place] - len(apart(whole, place))
+    size = min(starts[place + 1 :]) - starts[place] - len(text_between(whole, place))
     if not place:
         return 0, max(0, size)
     seam = whole.seams[place - 1]
@@ -61,14 +61,14 @@ def standing(whole: JoinedText, place: int) -> tuple[int, int]:
     return start, end + max(0, size)
 
 
-def stands(segments: Sequence[Segment], whole: JoinedText, place: int) -> str:
+def kept_text(segments: Sequence[Segment], whole: JoinedText, place: int) -> str:
     """The kept text of a segment, without parts left out in its middle."""
-    start, end = standing(whole, place)
+    start, end = kept_range(whole, place)
     text = segments[place].text[:end]
     return whole.seams[place - 1].remainder(text) if place else text[start:]
 
 
-def apart(whole: JoinedText, place: int) -> str:
+def text_between(whole: JoinedText, place: int) -> str:
     """The text between two segments that belongs to neither; empty if the later one started anew."""
     following = whole.seams[place:]
     if not following or following[0].decision is not SeamDecision.APART:
@@ -77,14 +77,14 @@ def apart(whole: JoinedText, place: int) -> str:
 
 
 def changes(segments: Sequence[Segment], rule: SeamRule, trial: SeamRule) -> list[Change]:
-    """How the rule `trial` changes an answer in comparison with `rule`, by segment."""
+    """The changes to an answer, by segment, if the rule `trial` replaces `rule`."""
     if trial is rule:
         return []
     old, new = join(segments, rule), join(segments, trial)
     found: list[Change] = []
     for place, segment in enumerate(segments):
-        (was_from, was_to), (now_from, now_to) = standing(old, place), standing(new, place)
-        text, was, now = segment.text, apart(old, place), apart(new, place)
+        (was_from, was_to), (now_from, now_to) = kept_range(old, place), kept_range(new, place)
+        text, was, now = segment.text, text_between(old, place), text_between(new, place)
         if max(was_from, now_from) >= min(was_to, now_to):  # the two ranges do not overlap
             before, after = text[was_from:was_to] + was, text[now_from:now_to] + now
             if before != after:
@@ -136,7 +136,7 @@ def change_lines(change: Change, rule: SeamRule) -> list[Line]:
     return lines
 
 
-def tried_lines(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> list[Line]:
+def trial_lines(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> list[Line]:
     """The effect of trying another rule, as lines before the text."""
     added, removed = change_counts(changes)
     same = f"no character differs from {rule.value}, the rule in force"
@@ -148,7 +148,7 @@ def tried_lines(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> l
     ]
 
 
-def tried_note(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> str:
+def change_note(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> str:
     """The effect of trying another rule, as one short line."""
     if trial is rule:
         return f"seam rule {rule.value}: the rule in force"
@@ -180,7 +180,7 @@ class MergedSheet(LineSheet):
         super().__init__([entry.line for entry in entries], copy_text=lambda: text)
         self.laid, self.reached, self.here, self.text = entries, ranges, here, text
         self.shape: object = entries
-        """Equal for all sheets of one run, whose lines have the same heights."""
+        """A value that is equal for all sheets of one run, whose lines have the same heights."""
         self.others: dict[int, MergedSheet] = {here: self}
         changed = next((i for i, entry in enumerate(entries) if entry.changed), None)
         own = next((i for i, entry in enumerate(entries) if entry.segment == here >= 0), 0)
@@ -218,7 +218,7 @@ def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = N
     number = 0
     if rule is not turn.policy.seam:
         every = [change for segments in turn.answers for change in changes(segments, turn.policy.seam, rule)]
-        laid.extend(SegmentLine(-1, line) for line in tried_lines(turn.policy.seam, rule, every))
+        laid.extend(SegmentLine(-1, line) for line in trial_lines(turn.policy.seam, rule, every))
     if block.run:
         ended = f"our machine stopped at step {block.first}; what the recorded agent did then:"
         laid.append(SegmentLine(-1, (Span(ended, Tone.WARN),)))
@@ -262,7 +262,7 @@ def trying(view: View, block: Block, trial: SeamRule) -> str:
     rule = turn.policy.seam
     if all(len(segments) < 2 for segments in turn.answers):
         return "there is no seam in this turn: each answer is one segment"
-    return tried_note(rule, trial, [each for segments in turn.answers for each in changes(segments, rule, trial)])
+    return change_note(rule, trial, [each for segments in turn.answers for each in changes(segments, rule, trial)])
 
 
 class Text(NamedTuple):
@@ -286,9 +286,9 @@ def segment_lines(
         yield from ((line, False) for line in seam_lines(whole.seams[place - 1], text.rule))
     yield from ((line, True) for each in own if not each.tail for line in change_lines(each, text.in_force))
     yield heading(text.segments, place, facts), False
-    kept = stands(text.segments, whole, place)
+    kept = kept_text(text.segments, whole, place)
     if kept:
-        lines = _with_handovers(kept.rstrip("\n") if apart(whole, place) else kept, segment, facts.handovers)
+        lines = _with_handovers(kept.rstrip("\n") if text_between(whole, place) else kept, segment, facts.handovers)
     elif segment.text:
         said_it = f"nothing of its {len(segment.text):,} characters stands: another segment stands for it"
         lines = [(Span(said_it, Tone.WARN),)]

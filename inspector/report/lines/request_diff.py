@@ -84,7 +84,7 @@ class ContextChange(NamedTuple):
     prefix_length: int
     """The number of equal messages at the beginning."""
     behind: int
-    """The number of equal messages after the first that differs."""
+    """The number of equal messages after the first difference."""
     removed: Sequence[Message]
     added: Sequence[Message]
 

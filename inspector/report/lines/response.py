@@ -71,7 +71,7 @@ FACTS: Mapping[str, str] = {
     "usage": "usage.output_tokens", "provider": "model",
     "text": "text", "thinking": "reasoning", "refusal": "refusal",
 }
-"""The first word of a line -> the fact shown by it and the lines below it."""
+"""First word of a line -> the fact that this line and the lines below it show."""
 
 
 def facts_of(lines: Sequence[Line]) -> list[str | None]:
@@ -111,7 +111,7 @@ def _title(view: View, facts: ResponseFacts) -> Line:
 
 
 BY_A_STAND_IN = "a stand-in of this program answered, and no provider: what was not recorded is made up"
-"""The remark on an answer of the stand-in of `inspector.live.scripted`."""
+"""The remark about an answer that the stand-in of `inspector.live.scripted` gave."""
 
 
 def simulation_lines(facts: ResponseFacts) -> list[Line]:

@@ -30,13 +30,13 @@ from inspector.report.lines.spans import (
 
 OFFSET = 9
 HANG = OFFSET + 1
-"""Columns before the bytes of a row."""
+"""The number of columns before the bytes of a row."""
 CHUNK = 4_096
 """The largest number of bytes of a line. A longer line is broken, so that the cost of showing a part depends only on
 the part."""
-LOOKED_BACK = 128
-"""The number of pieces of a broken line that are searched back for the beginning of a string; further on it has no
-roles."""
+MOST_PIECES_BACK = 128
+"""The largest number of pieces of a broken line that are searched backwards for the beginning of a string. Further
+pieces have no roles."""
 
 
 class Slice(NamedTuple):
@@ -50,8 +50,8 @@ class Slice(NamedTuple):
 
 Range = tuple[int, int]
 RoleRange = tuple[int, int, Tone]
-_ODD = re.compile(rb"[^\x20-\x7e]")
-"""A byte that may not take exactly one cell."""
+_NOT_ONE_CELL = re.compile(rb"[^\x20-\x7e]")
+"""Matches a byte whose character may not take exactly one cell."""
 
 
 def text_of_bytes(data: bytes) -> str:
@@ -68,11 +68,12 @@ class Bytes(LineSheet):
         super().__init__(head)
         self.head, self.body, self.marks, self.tail = head, body, marks, tail
         self.shape: object = self
-        """Equal for sheets that differ only in the selected bytes, so that the heights of their lines are equal too."""
+        """A value that is equal for sheets which differ only in the selected bytes, and whose lines therefore have the
+        same heights."""
         self.told = row
-        """Which line of the head tells of the picked fact."""
+        """The index of the line in the head that shows the picked fact; None if no line does."""
         self.pinned = 0 if row is None else row + 1
-        """The first lines that stay in sight: the response, the forms, and the keys or the picked fact."""
+        """The number of first lines that stay visible: the response, the forms, and the keys or the picked fact."""
         self.count = 0
         """The number of lines that show bytes, between the head and the tail."""
         self._lower: bytes | None = None
@@ -145,7 +146,7 @@ class Bytes(LineSheet):
     def _lower_bytes(self, needle: str) -> tuple[bytes, bytes]:
         """The body and the search text in lower case, for comparison."""
         if self._lower is None:
-            # Lowered once and kept: a search through a large body asks again for every match.
+            # Converted once and stored, because a search in a large body needs them for every match.
             self._lower = self.body.lower()
         return self._lower, needle.encode("utf-8", "replace").lower()
 
@@ -182,7 +183,7 @@ class Slices(Bytes):
         if position is None:
             return None
         piece = self.slices[position]
-        if not self._even(piece):
+        if not self._has_even_cells(piece):
             return piece.start, piece.end
         hang = HANG if width > HANG * 2 else 0
         before = width + (row - 1) * (width - hang) - hang if row else 0
@@ -212,7 +213,7 @@ class Slices(Bytes):
             first, last = (max(0, min(at, piece.end) - piece.start) for at in (low, high))
             painted[first:last] = [role] * (last - first)
         data, at = self.body[piece.start : piece.end], 0
-        plain = None if _ODD.search(data) else data.decode("ascii")
+        plain = None if _NOT_ONE_CELL.search(data) else data.decode("ascii")
         for role, run in groupby(painted):
             end = at + sum(1 for _ in run)
             yield Span(text_of_bytes(data[at:end]) if plain is None else plain[at:end], role)
@@ -233,7 +234,7 @@ class Slices(Bytes):
         first = position
         while first not in self._inside and self._goes_on(first):
             first -= 1
-            if position - first > LOOKED_BACK:
+            if position - first > MOST_PIECES_BACK:
                 return None
         inside = self._inside.setdefault(first, InString.NO)
         for index in range(first, position):
@@ -249,9 +250,9 @@ class Slices(Bytes):
         # A break between characters leaves up to three bytes of room, so a full slice may be that much shorter.
         return before.end == self.slices[position].start and before.end - before.start > CHUNK - 4
 
-    def _even(self, piece: Slice) -> bool:
+    def _has_even_cells(self, piece: Slice) -> bool:
         """Whether each byte of a slice takes one cell."""
-        return piece.label.isascii() and not _ODD.search(self.body, piece.start, piece.end)
+        return piece.label.isascii() and not _NOT_ONE_CELL.search(self.body, piece.start, piece.end)
 
     @staticmethod
     def _prefix(piece: Slice) -> int:
@@ -278,7 +279,7 @@ class Slices(Bytes):
         if position is None:
             return len(self.rows(index, width, measure))
         piece = self.slices[position]
-        if width <= HANG * 2 or not self._even(piece):
+        if width <= HANG * 2 or not self._has_even_cells(piece):
             return len(wrap_line(self._line(piece), width, measure, at_spaces=False))
         size = self._prefix(piece) + piece.end - piece.start
         return 1 if size <= width else 1 + -(-(size - width) // (width - HANG))

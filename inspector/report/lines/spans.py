@@ -64,14 +64,14 @@ class Tone(StrEnum):
     TITLE = "title"
     KEY = "key"
     PRESS = "press"
-    """A key that can be pressed, or clicked."""
+    """A key that can be pressed or clicked."""
     RULE = "rule"
     """A line or frame that is drawn, and the gutter beside text."""
     OK = "ok"
     WARN = "warn"
     ERROR = "error"
     RAW = "raw"
-    """The provider's own word."""
+    """The provider's own stop word."""
     NORMALIZED = "normalized"
     SEAM = "seam"
     HELD = "held"
@@ -81,11 +81,11 @@ class Tone(StrEnum):
     ADDED = "added"
     REMOVED = "removed"
     MARK = "mark"
-    """The bytes or characters that a fact was read from."""
+    """Text that stands out, such as the bytes from which a stop reason was read."""
     READ = "read"
-    """Bytes that the selected fact was read from."""
+    """Bytes from which the selected fact was read."""
     PICKED = "picked"
-    """The selected range of those bytes."""
+    """The selected range among the bytes of the selected fact."""
     MATCH = "match"
     STRING = "string"
     NUMBER = "number"
@@ -135,7 +135,7 @@ def paragraphs(text: str, role: Tone = Tone.PLAIN) -> list[Line]:
 
 
 LABEL = 15
-"""Columns of a field's name."""
+"""The width of a field's name in columns."""
 
 
 def field(name: str, *spans: Span) -> Line:
@@ -167,7 +167,7 @@ GUTTER = 2
 """The width of a mark before a text; further rows of the text are indented by it."""
 
 Measure = Callable[[str], int]
-"""The number of cells of a text. A screen passes its own measure, so that layout and drawing agree."""
+"""A function that gives the number of cells of a text. A screen passes its own, so that layout and drawing agree."""
 
 
 def cells(text: str) -> int:
@@ -249,7 +249,7 @@ def wrap_line(line: Line, width: int, measure: Measure = cells, at_spaces: bool 
     `needle` is marked, also one that continues on the next row."""
     if width_of(line, measure) <= width:
         return [mark_matches(line, needle)]
-    hang = _hang(line, width, measure)
+    hang = _further_rows_begin(line, width, measure)
     rows: list[Line] = []
     rest = mark_matches(line, needle)
     while True:
@@ -265,7 +265,7 @@ def wrap_line(line: Line, width: int, measure: Measure = cells, at_spaces: bool 
         rows.append((*hang, *head) if rows else head)
 
 
-def _hang(line: Line, width: int, measure: Measure) -> Line:
+def _further_rows_begin(line: Line, width: int, measure: Measure) -> Line:
     """The beginning of further rows: the gutter again, or blanks below a field's name."""
     first = line[0]
     size = measure(first.text)
@@ -318,7 +318,7 @@ class LineSheet:
     """The content of a view, by logical line: finished lines, which other sheets make when they are shown."""
 
     pinned = 0
-    """So many first lines stay in sight while the others are scrolled."""
+    """The number of first lines that stay visible while the other lines are scrolled."""
 
     def __init__(self, lines: Sequence[Line], focus: int = 0, copy_text: Callable[[], str] | None = None) -> None:
         """`focus` is the line that must be visible when the sheet is opened."""
@@ -356,4 +356,4 @@ class LineSheet:
 
 
 Sheet = LineSheet
-"""Any sheet; the finished lines are the simplest."""
+"""Any sheet: finished lines, or a subclass that makes lines when they are shown."""

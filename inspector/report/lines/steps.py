@@ -1,9 +1,9 @@
 """The step list: which row shows which step, a heading for each turn with its verdict, and a line for each step.
 
 The gutter of a line shows whether the step is past, current or ahead; a glyph shows its kind, words the state that was
-entered, and a short detail what decided it. An outline is built once for a view, in one pass over its turns. Each later
-question is a binary search in sorted numbers, so a key press among a hundred thousand steps takes about as long as
-among a hundred.
+entered, and a short detail says what decided it. An outline is built once for a view, in one pass over its turns. Each
+later question is a binary search in sorted numbers, so a key press among a hundred thousand steps takes about as long
+as among a hundred.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Outline:
     """The blocks of a view in order, with their rows; each file begins with a row of its name."""
 
     within = ""
-    """The words after `no step` in messages."""
+    """The words after `no step` in messages, about the restriction of the outline."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -39,7 +39,7 @@ class Outline:
         firsts = self.blocks.files()
         self._files = file_names(firsts)
         self.files: dict[str, int] = {}
-        """The name of each file, and its first step."""
+        """Name of a file -> the file's first step."""
         for path, first in firsts.items():
             self.files.setdefault(self._files[path], first)
         self._lay(range(len(view.steps)))
@@ -177,7 +177,7 @@ class Remarks:
     marks: frozenset[int] = frozenset()
     notes: Mapping[int, str] = field(default_factory=dict)
     unsaved: frozenset[int] = frozenset()
-    """Steps whose mark or note could not be saved, and is lost when the program ends."""
+    """The steps whose mark or note could not be saved, and is lost when the program ends."""
 
 
 NO_REMARKS = Remarks()
@@ -190,7 +190,7 @@ def row(outline: Outline, index: int, here: int, remarks: Remarks = NO_REMARKS, 
         named = outline.names_file(index)
         return (safe(f" {outline.file_of(block)}", Tone.STRONG),) if named else heading(outline, block)
     line = step_line(outline.view, step, here, remarks)
-    timed = (*line, *_took(outline.view, step))
+    timed = (*line, *_duration(outline.view, step))
     return timed if width is None or width_of(timed) <= width else line
 
 
@@ -225,7 +225,7 @@ def step_line(view: View, index: int, here: int, remarks: Remarks = NO_REMARKS) 
     )
 
 
-def _took(view: View, index: int) -> Line:
+def _duration(view: View, index: int) -> Line:
     """The recorded duration of the answer that a step evaluates; empty if unknown."""
     step = view.steps[index]
     if step.response is None or step.state is not State.EVALUATE_STOP:

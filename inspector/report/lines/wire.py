@@ -37,7 +37,7 @@ from loop_core.wire.json_values import byte_span, path_of
 
 MODES = ("events", "parsed", "raw", "hex", "request")
 TOLD = 2
-"""The line of the head that shows the selected fact."""
+"""The index of the line in the head that shows the selected fact."""
 
 
 def wire(facts: ResponseFacts, mode: str) -> Sheet:
@@ -108,7 +108,7 @@ def value_range(body: bytes, span: Range, pointer: str | None) -> Range | None:
 
 
 ENDING = 8
-"""The largest number of messages shown of a request's end."""
+"""The largest number of messages at the end of a request that are shown."""
 
 
 def _ending(facts: ResponseFacts) -> list[Line]:
