@@ -114,9 +114,9 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
         ("response", "raw", "mapped", "effective", "tokens out", "evidence", "then", "the recorded agent"),
         tuple(_response(facts) for facts in answers))
     timed = [(index, time_phrases(view.responses[index].exchange)) for index in turn.responses]
-    times = tuple(f"response {response_number(index)}: {', '.join(phrases)}" for index, phrases in timed if phrases)
-    if times:
-        yield Items(times)
+    lines = tuple(f"response {response_number(index)}: {', '.join(phrases)}" for index, phrases in timed if phrases)
+    if lines:
+        yield Items(lines)
     for facts in answers:
         yield from _calls(facts, ran_calls(turn.findings, facts.index))
     yield from _deciding_bytes(view, turn)
