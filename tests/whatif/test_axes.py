@@ -118,9 +118,9 @@ def test_default_axes_lie_around_what_was_recorded():
     assert [axis.short for axis in default_axes(silent, True)] == ["attempts"]
     lies = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello", tokens=2_000_000_000)))))
     assert [axis.short for axis in default_axes(lies, True)] == ["attempts"]
-    endless = open_case(open_paths(["-"], stdin=lines(asked([user("hi")], chat("Hello"), max_tokens=10**30))))
-    for simulate in (True, False):
-        assert [axis.short for axis in default_axes(endless, simulate)] == ["attempts"]
+    endless = lines(asked([user("hi")], chat("Hello", tokens=12), max_tokens=10**30))
+    for simulate in (True, False):  # that is no cap
+        assert default_axes(open_case(open_paths(["-"], stdin=endless)), simulate) == default_axes(case, simulate)
 
 
 def test_a_limit_has_one_short_name_in_the_grid_in_the_names_of_runs_and_in_set() -> None:
