@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loop_core import read
 from loop_core.errors import DecodeError, EncodeError
 from loop_core.values import (
     ArgsForm,
@@ -287,6 +288,31 @@ def test_reasons_may_repeat_and_content_may_follow() -> None:
     assert "gemini_generate.second_reason" in rules(changed)
     kept = decode(sse(body(HELLO, reason="MAX_TOKENS"), {**body({"text": "x"}), "finishReason": None}))
     assert kept.raw_stop_reason == "MAX_TOKENS"
+
+
+@pytest.mark.parametrize("more", [{"text": " more"}, {"text": " more", "thought": True}, CALL,
+                                  {"executableCode": {"code": "1", "language": "PYTHON"}}])
+def test_content_after_the_last_reason_has_no_end(more: dict[str, Any]) -> None:
+    """Of the recorded stream that goes on after STOP, all but the last chunk: it was cut, and no STOP ends the rest."""
+    chunks = sse(body(HELLO, reason="STOP"), body(more), body({"text": "x"}, reason="STOP"))
+    assert decode(chunks).stop_reason.normalized is Stop.END_TURN
+    cut = decode(sse(body(HELLO, reason="STOP"), body(more)))
+    assert (cut.stop_reason.normalized, cut.raw_stop_reason) == (Stop.INTERRUPTED, "STOP")
+    assert "gemini_generate.goes_on" in rules(cut)
+    reading = read("gemini_generate", [sse(body(CALL, reason="STOP"), body(more))])
+    assert (reading.stop_reason, {verdict.admission for verdict in reading.calls}) == ("interrupted", {"held"})
+
+
+@pytest.mark.parametrize("part", [{"text": ""}, {"text": "", "thoughtSignature": "c2ln"}, {"thoughtSignature": "c2ln"}])
+def test_a_chunk_without_content_after_the_reason_changes_nothing(part: dict[str, Any]) -> None:
+    ended = decode(sse(body(HELLO, reason="STOP"), body(part)))
+    assert (ended.stop_reason.normalized, rules(ended)) == (Stop.END_TURN, set())
+
+
+@pytest.mark.parametrize("word", ["MAX_TOKENS", "SAFETY"])
+def test_a_reason_that_is_no_end_stays_the_reason_of_what_follows(word: str) -> None:
+    assert decode(sse(body(HELLO, reason=word), body({"text": "x"}))).stop_reason == decode(
+        sse(body(HELLO, reason=word))).stop_reason
 
 
 @pytest.mark.parametrize("empty", [{}, {"content": None}, {"content": {}}, {"content": {"role": "model"}},

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from loop_core.values import At, ChatResponse, Evidence, Severity, Stop, StopReason, Usage
+from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Severity, Stop, StopReason, Usage
 from loop_core.wire import base
 from loop_core.wire.body import token_count, word
 from loop_core.wire.failures import StopRow, read_error
-from loop_core.wire.gemini_generate.parts import Parts, string_piece
+from loop_core.wire.gemini_generate.parts import Parts, holds_content, string_piece
 from loop_core.wire.gemini_generate.table import (
     API,
     BLOCK_REASONS,
@@ -52,6 +52,7 @@ class Decoder(base.Decoder):
         self._others: dict[int, tuple[str, At] | None] = {}  # its reason, of each candidate that is not read
         self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
         self._blocked: tuple[str, At] | None = None
+        self._goes_on = False  # whether content came after the last finish reason
         self._holder: tuple[str, ...] = ()  # the path of the answer in the value that is read: Code Assist wraps it
 
     def at(self, *path: str | int) -> At:
@@ -72,7 +73,7 @@ class Decoder(base.Decoder):
             return
         parts = self._parts
         append = parts.append
-        if append is not None and "promptFeedback" not in event and "error" not in event:
+        if append is not None and not self.raw and "promptFeedback" not in event and "error" not in event:
             try:
                 (candidate,) = event["candidates"]
                 (part,) = candidate["content"]["parts"]
@@ -178,6 +179,7 @@ class Decoder(base.Decoder):
         for number, part in enumerate(parts if isinstance(parts, list) else ()):
             if isinstance(part, dict):
                 self._parts.read(part, (*path, "content", "parts", number))
+                self._goes_on = self._goes_on or bool(self.raw and holds_content(part))
         if not candidate.keys() <= _PLAIN_CANDIDATE:
             self._end(candidate, path)
 
@@ -205,6 +207,7 @@ class Decoder(base.Decoder):
         if raw:
             # An empty reason ends nothing.
             self._parts.end_calls()
+            self._goes_on = False
 
     def _note(self, name: str, value: Any) -> None:
         if isinstance(value, str) and value:
@@ -222,6 +225,11 @@ class Decoder(base.Decoder):
         if self._token is not None and not self.raw:
             # The generator's own client resumes such a stream, dropped connections included (_extra_utils.py:806).
             return StopReason(Stop.PAUSED, self.raw, "token", (Evidence(f"{API}.continuation_token", self._token[1]),))
+        if self._goes_on and stop.normalized in (Stop.END_TURN, Stop.TOOL_CALL):
+            # Code execution has a STOP before the rest, and one at its end (rig): without that one, the rest is cut.
+            end = At(ExchangePart.BODY, self.size, self.size)
+            self.find(f"{API}.goes_on", f"the answer goes on after finish reason {self.raw}, and none follows it", end)
+            return StopReason(Stop.INTERRUPTED, self.raw, None, (*before, Evidence(f"{API}.goes_on", end)))
         return stop
 
 

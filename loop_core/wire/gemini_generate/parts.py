@@ -261,6 +261,11 @@ class _Call:
                         at=self.at)
 
 
+def holds_content(part: Mapping[str, Any]) -> bool:
+    """Whether a part holds more than an empty text: Gemini 3 sends a signature in a part of its own."""
+    return bool(part.get("text")) or not part.keys() <= _TEXT_FIELDS
+
+
 class Parts:
     """The content of one candidate while it arrives. `append`, `width` and `path` are for the most frequent deltas."""
 
