@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
 import signal
 import time
 import warnings
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import add
-from struct import Struct
 from typing import Any
 
 from inspector.replay.case import Case
@@ -29,15 +26,13 @@ from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
-# They inherit what it needs, so that nothing large is ever copied or sent.
-# A process does every n-th task and writes each result to a pipe as soon as it is there. What one does not deliver,
-# because it died or met an error, the caller does itself, and meets the error. A forked process computes, writes and
-# leaves by `_exit`: it takes no lock that another thread of the program may have held.
+# They inherit what it needs, so that nothing large is ever copied or sent. What one does not deliver, because it died
+# or met an error, the caller does itself, and meets the error.
 
 POLL = 0.05
 """Seconds after which a request to cancel is noticed."""
-_HEAD = Struct("<II")
-"""The number of a task and the size of its result."""
+CHUNKS = 32
+"""Into how many chunks each process's tasks are divided: one that is done early takes over those of another."""
 
 
 def cores() -> int:
@@ -52,7 +47,7 @@ def run_tasks(
     jobs = min(jobs, len(tasks))
     left = set(tasks)
     if jobs > 1 and hasattr(os, "fork"):
-        for task, result in _fork(tasks, work, jobs, cancelled):
+        for task, result in _share(tasks, work, jobs, cancelled):
             left.discard(task)
             yield task, result
     for task in tasks:
@@ -62,71 +57,45 @@ def run_tasks(
             yield task, work(task)
 
 
-def _fork(
+def _share(
     tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
-    import selectors
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait  # most grids are done before
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
 
-    with ExitStack() as stack, selectors.DefaultSelector() as selector:
-        for number in range(jobs):
-            pid, source = _start(tasks[number::jobs], work)
-            stack.callback(_end_worker, pid, source)
-            selector.register(source, selectors.EVENT_READ, bytearray())
-        while selector.get_map() and not cancelled():
-            for ready, _ in selector.select(POLL):
-                data = os.read(ready.fd, 1 << 16)
-                if not data:
-                    selector.unregister(ready.fd)
-                ready.data.extend(data)
-                yield from _whole(ready.data)
-
-
-def _whole(buffer: bytearray) -> Iterator[tuple[int, Any]]:
-    """Removes the completely received results from a buffer and returns them."""
-    at = 0
-    while len(buffer) >= at + _HEAD.size:
-        task, size = _HEAD.unpack_from(buffer, at)
-        end = at + _HEAD.size + size
-        if len(buffer) < end:
-            break
-        yield task, pickle.loads(buffer[at + _HEAD.size : end])  # noqa: S301 - written by our own process
-        at = end
-    del buffer[:at]
-
-
-def _start(tasks: Sequence[int], work: Callable[[int], Any]) -> tuple[int, int]:
-    source, sink = os.pipe()
-    with warnings.catch_warnings():
-        # Python warns of forking beside other threads; see above why it is safe here.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid:
-        os.close(sink)
-        return pid, source
-    status = 1
+    size = -(-len(tasks) // (jobs * CHUNKS))
+    chunks = [tasks[start : start + size] for start in range(0, len(tasks), size)]
+    pool = ProcessPoolExecutor(jobs, get_context("fork"), _begin_worker, (work,))
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the caller decides
-        gc.disable()
-        os.close(source)
-        for task in tasks:
-            told = pickle.dumps(work(task))
-            _write(sink, _HEAD.pack(task, len(told)) + told)
-        status = 0
+        with warnings.catch_warnings():
+            # Python warns of forking beside other threads; a worker only computes, and shares no lock with them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            waiting = {pool.submit(_run_chunk, chunk) for chunk in chunks}
+        while waiting and not cancelled():
+            done, waiting = wait(waiting, POLL, FIRST_COMPLETED)
+            for future in done:
+                if future.exception() is None:
+                    yield from future.result()
+    except BrokenProcessPool:
+        pass  # a worker died while it was given its tasks
     finally:
-        os._exit(status)
+        pool.shutdown(cancel_futures=True)
 
 
-def _write(sink: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(sink, data) :]
+_work_here: Callable[[int], Any]
+"""In a worker: what it does with each task."""
 
 
-def _end_worker(pid: int, source: int) -> None:
-    os.close(source)
-    try:
-        os.kill(pid, signal.SIGKILL)  # where it has ended already this says nothing to anybody
-    finally:
-        os.waitpid(pid, 0)
+def _begin_worker(work: Callable[[int], Any]) -> None:
+    global _work_here
+    _work_here = work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the caller decides
+    gc.disable()
+
+
+def _run_chunk(tasks: Sequence[int]) -> list[tuple[int, Any]]:
+    return [(task, _work_here(task)) for task in tasks]
 
 
 Progress = Callable[[int, int], None]
