@@ -21,7 +21,7 @@ from typing import Any
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid, Value
-from inspector.whatif.sweep import Shapes, Sweep, SweptEnds
+from inspector.whatif.sweep import Sweep, SweptEnds
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
@@ -246,9 +246,8 @@ def tune(
     # Simulated cells with another max_tokens share nothing, so each group is a part; else a whole turn is.
     each = [range(number, number + 1) for number in range(len(groups))] if grid.base.simulate else [range(len(groups))]
     parts = len(records) * len(each)
-    shapes: Shapes = {}
     noted = recorded_findings(case)
-    sweeps = [Sweep(case, record, grid, of_turn, shapes) for record, of_turn in zip(records, noted, strict=True)]
+    sweeps = [Sweep(case, record, grid, of_turn) for record, of_turn in zip(records, noted, strict=True)]
     cells = [array("I", chain.from_iterable(groups[number].cells for number in numbers)) for numbers in each]
     places: list[dict[End, int]] = [{} for _ in records]
     undone = [(array("I", [UNDONE]) * len(part)).tobytes() for part in cells]
@@ -260,11 +259,10 @@ def tune(
         return sweeps[turn].sweep([groups[number] for number in each[which]])
 
     done = 0
-    for part, (ends, packed) in _work(range(parts), work, jobs or cores(), stop):
+    for part, (ends, swept) in _work(range(parts), work, jobs or cores(), stop):
         which, turn = divmod(part, len(records))
         own = [places[turn].setdefault(end, len(places[turn])) for end in ends]
-        if own != list(range(len(own))):
-            packed = array("I", map(own.__getitem__, array("I", packed))).tobytes()
+        packed = array("I", map(own.__getitem__, swept)).tobytes()
         codes[turn][which] = known.setdefault(packed, packed)
         done += 1
         if progress is not None:

@@ -204,12 +204,8 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
     return End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken), steps
 
 
-SweptEnds: TypeAlias = tuple[tuple[End, ...], bytes]
-"""The distinct ends, and which of them each cell has, group after group, as an array of unsigned ints."""
-Shape: TypeAlias = "tuple[tuple[int, ...], array[int]]"
-"""The distinct ranks at which cells leave a stem, and which of them each cell has."""
-Shapes: TypeAlias = dict[tuple[tuple[int, ...], ...], Shape]
-"""Shapes by the ranks along each axis."""
+SweptEnds: TypeAlias = "tuple[tuple[End, ...], array[int]]"
+"""The distinct ends, and which of them each cell has, group after group."""
 DERIVED = Limits()
 """Limits whose total follows from the initial max_tokens."""
 
@@ -223,8 +219,6 @@ class Sweep:
     grid: Grid
     findings: Sequence[ReportedFinding] = ()
     """What the recording shows of the turn."""
-    shapes: Shapes = field(default_factory=dict)
-    """May be shared by the turns of one grid."""
     enough: list[tuple[int, Stem]] = field(default_factory=list)
     """Budgets that were found to cut nothing, with their stems."""
 
@@ -235,7 +229,7 @@ class Sweep:
             CallerError: the session file holds a limit that does not exist or is out of range.
         """
         ends: dict[End, int] = {}
-        codes: list[bytes] = []
+        codes = array("I")
         along: dict[int, list[Sequence[int]]] = {}
         met: dict[tuple[int, int], int] = {}
         stems = self._stems(groups)
@@ -243,14 +237,11 @@ class Sweep:
             if id(made) not in along:
                 along[id(made)] = [stops(made, axis.name, axis.values) for axis in self.grid.axes
                                    if axis.name not in APART]
-            ranks, own = self._shape(group, made, along[id(made)])
-            for rank in ranks:
+            for rank in self._ranks(group, made, along[id(made)]):
                 if (id(made), rank) not in met:
                     met[id(made), rank] = ends.setdefault(self._end(made, rank), len(ends))
-            places = [met[id(made), rank] for rank in ranks]
-            straight = places == list(range(len(places)))
-            codes.append(own.tobytes() if straight else array("I", map(places.__getitem__, own)).tobytes())
-        return tuple(ends), b"".join(codes)
+                codes.append(met[id(made), rank])
+        return tuple(ends), codes
 
     def _end(self, stem: Stem, rank: int) -> End:
         """An end with its verdict, taken from a run that ends there."""
@@ -368,22 +359,12 @@ class Sweep:
 
     # -- cells -------------------------------------------------------------------------------------------------------
 
-    def _shape(self, group: Group, stem: Stem, along: list[Sequence[int]]) -> Shape:
-        """The places at which the cells of a group leave a stem; equal turns share them."""
+    def _ranks(self, group: Group, stem: Stem, along: Sequence[Sequence[int]]) -> Sequence[int]:
+        """The rank at which each cell of a group leaves a stem; `along` has those along each axis."""
         initial = self._initial(group)
         request = self._request if initial is None else replace(self._request, max_tokens=initial)
-        cap = token_stop(self._cap(self._total(group), initial), request, stem.lacks)
-        rows = [stops(stem, TOKENS, [cap]), *along]
-        key = tuple(map(tuple, rows))
-        if key not in self.shapes:
-            self.shapes[key] = _shape(rows)
-        return self.shapes[key]
-
-
-def _shape(rows: Sequence[Sequence[int]]) -> Shape:
-    ranks: Sequence[int] = rows[0]
-    for row in rows[1:]:
-        ranks = [rank if rank < other else other for rank in ranks for other in row]
-    distinct = sorted(set(ranks))
-    place = {rank: number for number, rank in enumerate(distinct)}
-    return tuple(distinct), array("I", map(place.__getitem__, ranks))
+        ranks: Sequence[int] = stops(stem, TOKENS, [token_stop(self._cap(self._total(group), initial), request,
+                                                               stem.lacks)])
+        for row in along:
+            ranks = [rank if rank < other else other for rank in ranks for other in row]
+        return ranks
