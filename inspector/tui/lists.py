@@ -24,7 +24,7 @@ from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened
-from inspector.tui.paint import Paint, paint_of
+from inspector.tui.paint import Paint, RowsInOneStyle, paint_of
 from inspector.tui.panels import WrappedLines, key_note, note
 from inspector.tui.text_view import TextView
 
@@ -34,7 +34,7 @@ HEADINGS = 2
 
 # Textual's line API draws only visible rows: 100,000 rows are there at once, where its DataTable takes six seconds and
 # 90 MB (https://textual.textualize.io/guide/widgets/#line-api).
-class RowList(ScrollView, can_focus=True):
+class RowList(ScrollView, RowsInOneStyle, can_focus=True):
     """A list of rows with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -49,10 +49,6 @@ class RowList(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0, init=False, repaint=False)
     headings: Sequence[int] = ()
     """The rows that are headings, in order."""
-
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
-        self._base = Style()
 
     # -- what a subclass says ------------------------------------------------------------------------------------
 
@@ -151,11 +147,6 @@ class RowList(ScrollView, can_focus=True):
         margin = height // 3  # with a third, most keys need no scrolling and draw only two rows
         target = above - margin if above < top else self.cursor - height + 1 + margin
         self.scroll_to(y=max(0, min(target, self.count - height)), animate=False, force=True)
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Draws rows with a style that is read once, since Textual computes it at every access."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """One visible row."""
