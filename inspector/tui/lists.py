@@ -302,10 +302,6 @@ class TableScreen(Screen[Any]):
 # -- A short list to choose from -------------------------------------------------------------------------------------
 # Each row has a word and its meaning.
 
-MOST = 18
-"""The largest number of rows shown at once."""
-
-
 class ChoiceList(RowList):
     """Rows with a word and its meaning."""
 
@@ -334,7 +330,7 @@ class Choose(ModalScreen[str | None]):
     Choose { align: center middle; background: $background 60%; }
     #choose { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
     #choose { background: $surface; border: round $primary; }
-    #words { height: auto; background: $surface; scrollbar-size-vertical: 1; }
+    #words { height: auto; min-height: 1; max-height: 18; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "leave", tooltip="Leave without doing anything", id="choose.leave"),
@@ -353,7 +349,6 @@ class Choose(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         """Focuses the list."""
-        self._words.styles.height = max(1, min(MOST, self._words.count))
         self._words.focus()
 
     def on_row_opened(self, message: RowOpened) -> None:
