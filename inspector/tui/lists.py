@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from rich.style import Style
@@ -289,10 +290,7 @@ class TableScreen(Screen[Any]):
         """Asks for a folder; in a browser the file is downloaded."""
         from inspector.tui.delivery import deliver
 
-        def say(text: str) -> None:
-            self.note = text
-
-        deliver(self.app, self.files, say, "the table")
+        deliver(self.app, self.files, partial(setattr, self, "note"), "the table")
 
     def action_other_pane(self) -> None:
         """Switches between the table and the details."""

@@ -6,6 +6,7 @@ The grid runs in a thread; cells that have not been run are blank. The screen re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import ClassVar
 
@@ -321,11 +322,8 @@ class TuneScreen(Screen[int | None]):
     def _export_as(self, form: str | None) -> None:
         from inspector.tui.delivery import deliver
 
-        def say(text: str) -> None:
-            self.note = text
-
         if form is not None:
-            deliver(self.app, lambda: self.table.files(form), say, f"the {form} export")
+            deliver(self.app, lambda: self.table.files(form), partial(setattr, self, "note"), f"the {form} export")
 
     # -- panes ---------------------------------------------------------------------------------------------------
 
