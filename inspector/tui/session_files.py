@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from inspector.config.files import FILE, private_folder, replace_all
+from inspector.config.files import FILE, private_folder, replace_all, state_folder
 from inspector.config.settings import Settings
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import View, view_of_case
@@ -165,8 +166,6 @@ def run_of(name: str, view: View, branch: Branch | None = None) -> Run:
 
 def state_file() -> Path:
     """The path of the list of recent files."""
-    from inspector.config.files import state_folder
-
     return state_folder() / "recent.json"
 
 
@@ -214,12 +213,15 @@ def last_theme() -> str | None:
 
 def keep_theme(name: str) -> None:
     """Saves the chosen theme, if the file can be written."""
-    try:
-        target = state_file().parent / "theme"
+    keep_state("theme", name.encode())
+
+
+def keep_state(name: str, data: bytes) -> None:
+    """Writes a file of the state folder, if it can be written."""
+    with suppress(OSError):
+        target = state_folder() / name
         private_folder(target.parent)
-        replace_all({target: name.encode()}, FILE)
-    except OSError:
-        return
+        replace_all({target: data}, FILE)
 
 
 # -- The place in the app, as a value that a later process can read --------------------------------------------------

@@ -20,7 +20,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from inspector.config.files import FILE, private_folder, replace_all, state_folder
+from inspector.config.files import state_folder
 from inspector.config.settings import INITIAL, Settings
 from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.live.inputs import secrets_of
@@ -39,6 +39,7 @@ from inspector.tui.panels import (
     note,
     with_field_names,
 )
+from inspector.tui.session_files import keep_state
 from loop_core.errors import CallerError, EncodeError, LoopError
 from loop_core.formats import FORMATS
 from loop_core.values import Message, Request, Role, TextPart
@@ -262,12 +263,7 @@ def last_typed() -> dict[str, str]:
 def keep_typed(values: Mapping[str, str]) -> None:
     """Saves the values of the fields, if the file can be written."""
     kept = {name: value for name, value in values.items() if value and not _secret(name, value)}
-    try:
-        target = state_folder() / "live-form.json"
-        private_folder(target.parent)
-        replace_all({target: json.dumps(kept).encode()}, FILE)
-    except OSError:
-        return
+    keep_state("live-form.json", json.dumps(kept).encode())
 
 
 def _secret(name: str, value: str) -> bool:
