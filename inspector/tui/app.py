@@ -199,7 +199,7 @@ class LoopInspector(KeysInOrderApp):
 
     def action_live(self) -> None:
         """Opens the form for a live turn."""
-        from inspector.tui.turn_form import LiveForm
+        from inspector.tui.live_forms import LiveForm
 
         self.push_screen(LiveForm(self.reading.settings), self._begin)
 

@@ -30,8 +30,8 @@ from loop_core.turn.policy import STRICT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from inspector.tui.input_editor import EditChoice
     from inspector.tui.limits_form import LimitsChoice
+    from inspector.tui.text_editors import EditChoice
     from inspector.tui.tuning_table import TuningTable
     from inspector.whatif.policies import Matrix
     from inspector.whatif.policies_lines import Place
@@ -364,7 +364,7 @@ class EditedInputs(SessionPart):
 
     def _edit(self, turn: str, model_input: TurnInput) -> None:
         from inspector.replay.rerun import edit_step
-        from inspector.tui.input_editor import InputEditor
+        from inspector.tui.text_editors import InputEditor
 
         replay = self.stage.run.view.replay
         now = next((edit.text for edit in replay.settings.edits if (edit.id, edit.input) == (turn, model_input.number)),
