@@ -31,7 +31,7 @@ from inspector.tui.questions import AxesPrompt, Prompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
 from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_of
-from inspector.whatif.grid import Grid, GridRequest, axes_text, parse_axes
+from inspector.whatif.grid import Grid, GridRequest, axis_text, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS
 
@@ -280,7 +280,7 @@ class TuneScreen(Screen[int | None]):
 
     def action_axes(self) -> None:
         """Asks for other axes."""
-        self.app.push_screen(AxesPrompt(axes_text(self.table.grid.axes)), self._axes)
+        self.app.push_screen(AxesPrompt(" ".join(map(axis_text, self.table.grid.axes))), self._axes)
 
     def _axes(self, text: str | None) -> None:
         if text is not None:

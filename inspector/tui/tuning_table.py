@@ -140,7 +140,7 @@ class TuningTable:
     @property
     def single(self) -> int | None:
         """The single turn that is shown: the chosen one, or the only one."""
-        return 0 if self.turn is None and len(self.tuning.turns) == 1 else self.turn
+        return self.tuning.alone(self.turn)
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 

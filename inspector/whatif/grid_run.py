@@ -23,7 +23,6 @@ from inspector.report.findings import ReportedFinding, recorded_findings
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.sweep import Sweep, SweptEnds
 from loop_core.turn.state import State
-from loop_core.turn.trace import Fidelity
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
 # They inherit what it needs, so that nothing large is ever copied or sent. What one does not deliver, because it died
@@ -197,7 +196,7 @@ class TunedGrid:
     """How many turns are not complete, although the recording reaches their end."""
     unrecorded = _sum_of(lambda end: end.state is State.UNRECORDED)
     """In how many turns the recording ended first."""
-    simulated = _sum_of(lambda end: end.fidelity == Fidelity.SIMULATED)
+    simulated = _sum_of(lambda end: end.simulated)
     """How many turns ended with a simulated answer."""
     tokens = _sum_of(lambda end: end.spend.output_tokens)
     """The output tokens."""
@@ -215,6 +214,10 @@ class TunedGrid:
     def every(self) -> int:
         """The largest number of turns run in any cell: all of them, unless the run was cancelled."""
         return max(self.looked_at)
+
+    def alone(self, turn: int | None) -> int | None:
+        """The turn that is shown alone: the given one, or the only one; None if all are shown together."""
+        return 0 if turn is None and len(self.turns) == 1 else turn
 
     def whole(self, cell: int) -> bool:
         """Whether a cell was run in as many turns as any other; only such cells can be compared."""
