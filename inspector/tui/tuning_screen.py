@@ -18,7 +18,6 @@ from textual.events import Click
 from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.timer import Timer
 
 from inspector.report.lines.spans import EMPTY, LineSheet
 from inspector.tui.delivery import copy_text
@@ -104,7 +103,6 @@ class TuneScreen(Screen[int | None]):
         self.table = table
         self._stop = Event()
         self._done = (0, 0)
-        self._timer: Timer | None = None
         self._head, self._map, self._legend = WrappedLines(id="tune-head"), HeatMap(id="map"), WrappedLines(id="legend")
         self._answers, self._cell = TextView(id="answers"), TextView(id="cell")
         self._map.set_reactive(HeatMap.cell, table.cell)
@@ -156,8 +154,7 @@ class TuneScreen(Screen[int | None]):
         self._stop, self._done = Event(), (0, 0)
         self.table.begin()
         self._run(self.table.grid, self._stop)
-        if self._timer is not None:
-            self._timer.resume()
+        self._timer.resume()
 
     @work(thread=True)
     def _run(self, grid: Grid, stop: Event) -> None:
@@ -173,8 +170,7 @@ class TuneScreen(Screen[int | None]):
         # A stopped thread may still deliver its result after a new run has begun.
         if message.grid is not self.table.grid or not self.running:
             return  # another grid was requested meanwhile
-        if self._timer is not None:
-            self._timer.pause()
+        self._timer.pause()
         self.table.end(message.result)
         self._map.cell = self.table.cell
         self.refresh_bindings()

@@ -750,7 +750,7 @@ def test_how_what_comes_looks(
         await until(pilot, waits(pilot, Send))
         await pilot.press("d")
         await until(pilot, lambda: "four" in told(pilot.app))
-        screen(pilot)._frames.pause()  # type: ignore[union-attr]
+        screen(pilot)._frames.pause()
         screen(pilot).coming = "+31 chars 1.5 s"
         await pilot.pause()
 
