@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import threading
 import time
 import warnings
 from array import array
@@ -65,7 +66,13 @@ def _share(
 
     size = -(-len(tasks) // (jobs * CHUNKS))
     chunks = [tasks[start : start + size] for start in range(0, len(tasks), size)]
-    pool = ProcessPoolExecutor(jobs, get_context("fork"), _begin_worker, (work,))
+    context = get_context("fork")
+    stop = context.RawValue("b", 0)  # shared memory without a lock, which a worker could die with
+
+    def run_chunk(tasks: Sequence[int]) -> Chunk:
+        return [(task, work(task)) for task in tasks if not stop.value]
+
+    pool = ProcessPoolExecutor(jobs, context, _begin_worker, (run_chunk,))
     try:
         with warnings.catch_warnings():
             # Python warns of forking beside other threads; a worker only computes, and shares no lock with them.
@@ -79,22 +86,36 @@ def _share(
     except BrokenProcessPool:
         pass  # a worker died while it was given its tasks
     finally:
+        stop.value = 1
         pool.shutdown(cancel_futures=True)
 
 
-_work_here: Callable[[int], Any]
-"""In a worker: what it does with each task."""
+Chunk = list[tuple[int, Any]]
+"""Tasks with their results."""
+_work_here: Callable[[Sequence[int]], Chunk]
+"""In a worker: what it does with a chunk of tasks. A function cannot be sent to it, only inherited."""
 
 
-def _begin_worker(work: Callable[[int], Any]) -> None:
+def _begin_worker(work: Callable[[Sequence[int]], Chunk]) -> None:
     global _work_here
     _work_here = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the caller decides
     gc.disable()
+    threading.Thread(target=_end_with_caller, daemon=True).start()
 
 
-def _run_chunk(tasks: Sequence[int]) -> list[tuple[int, Any]]:
-    return [(task, _work_here(task)) for task in tasks]
+def _end_with_caller() -> None:
+    """Ends a worker whose caller was killed; it would wait for further tasks forever."""
+    from multiprocessing import parent_process
+
+    caller = parent_process()
+    if caller is not None:
+        caller.join()
+    os._exit(1)
+
+
+def _run_chunk(tasks: Sequence[int]) -> Chunk:
+    return _work_here(tasks)
 
 
 Progress = Callable[[int, int], None]
