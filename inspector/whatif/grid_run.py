@@ -266,39 +266,34 @@ def tune(
     """
     stop = cancelled or (lambda: False)
     records = case.recording.turns
-    groups = grid.groups
     # Simulated cells with another max_tokens share nothing, so each group is a part; else a whole turn is.
-    each = [range(number, number + 1) for number in range(len(groups))] if grid.base.simulate else [range(len(groups))]
+    each = [(group,) for group in grid.groups] if grid.base.simulate else [grid.groups]
     parts = len(records) * len(each)
     noted = recorded_findings(case)
     sweeps = [Sweep(case, record, grid, of_turn) for record, of_turn in zip(records, noted, strict=True)]
-    cells = [array("I", chain.from_iterable(groups[number].cells for number in numbers)) for numbers in each]
     places: list[dict[End, int]] = [{} for _ in records]
-    undone = [(array("I", [UNDONE]) * len(part)).tobytes() for part in cells]
-    codes = [list(undone) for _ in records]
-    known: dict[bytes, bytes] = {}  # turns that go alike share their codes
+    codes = [array("I", [UNDONE]) * grid.size for _ in records]
 
     def work(part: int) -> SweptEnds:
         which, turn = divmod(part, len(records))
-        return sweeps[turn].sweep([groups[number] for number in each[which]])
+        return sweeps[turn].sweep(each[which])
 
     done = 0
     for part, (ends, swept) in _work(range(parts), work, jobs or cores(), stop):
         which, turn = divmod(part, len(records))
         own = [places[turn].setdefault(end, len(places[turn])) for end in ends]
-        packed = array("I", map(own.__getitem__, swept)).tobytes()
-        codes[turn][which] = known.setdefault(packed, packed)
+        cells = chain.from_iterable(group.cells for group in each[which])
+        for cell, code in zip(cells, swept, strict=True):
+            codes[turn][cell] = own[code]
         done += 1
         if progress is not None:
             progress(done, parts)
-    order = {cell: at for at, cell in enumerate(chain.from_iterable(cells))}
-    alike: dict[bytes, tuple[list[int], array[int]]] = {}
+    alike: dict[bytes, tuple[list[int], array[int]]] = {}  # turns that go alike share their codes
     found: list[TurnGrid] = []
     for record, ended, kept in zip(records, places, codes, strict=True):
-        key = b"".join(kept)
+        key = kept.tobytes()
         if key not in alike:
-            unordered = array("I", key)
-            alike[key] = _in_order([unordered[order[cell]] for cell in range(grid.size)])
+            alike[key] = _in_order(kept)
         path, ends, (first, cells_ends) = case.recording.exchanges[record.links[0].index].path, tuple(ended), alike[key]
         found.append(TurnGrid(record.id, path, tuple([ends[code] for code in first]), cells_ends))
     return TunedGrid(grid, tuple(found), done, parts, case, noted)
