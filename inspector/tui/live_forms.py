@@ -21,7 +21,6 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from inspector.config.files import state_folder
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
 from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, LiveStart, start
@@ -42,7 +41,7 @@ from inspector.tui.panels import (
     note,
     with_field_names,
 )
-from inspector.tui.session_files import keep_state
+from inspector.tui.session_files import keep_state, state_path
 from loop_core.errors import CallerError, EncodeError, LoopError
 from loop_core.formats import FORMATS
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
@@ -258,7 +257,7 @@ def _in_force(settings: Settings) -> str:
 def last_typed() -> dict[str, str]:
     """The last typed values of the fields; empty if unknown."""
     try:
-        value = json.loads((state_folder() / "live-form.json").read_text(encoding="utf-8"))
+        value = json.loads(state_path("live-form.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return {name: text for name, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}

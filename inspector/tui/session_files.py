@@ -206,7 +206,7 @@ def _private(path: str, flags: int) -> int:
 def last_theme() -> str | None:
     """The theme chosen last in the app; None if none was."""
     try:
-        return (state_file().parent / "theme").read_text(encoding="utf-8").strip() or None
+        return state_path("theme").read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError):
         return None
 
@@ -216,10 +216,15 @@ def keep_theme(name: str) -> None:
     keep_state("theme", name.encode())
 
 
+def state_path(name: str) -> Path:
+    """The path of a file of the state folder."""
+    return state_file().parent / name
+
+
 def keep_state(name: str, data: bytes) -> None:
     """Writes a file of the state folder, if it can be written."""
     with suppress(OSError):
-        target = state_folder() / name
+        target = state_path(name)
         private_folder(target.parent)
         replace_all({target: data}, FILE)
 
