@@ -74,6 +74,11 @@ class OpenSession:
         return tuple(given.error for given in self.case.recording.inputs if given.error)
 
 
+def runnable(before: str, command: str) -> str:
+    """A command for the paths of a session, behind the command that writes its files if there are none yet."""
+    return f"{before} && {command}" if before else command
+
+
 class ReadingOptions(NamedTuple):
     """How paths are read and replayed."""
 
