@@ -323,9 +323,9 @@ class Sweep:
     def _simulated_stem(self, group: Group) -> Stem:
         """The stem under one budget.
 
-        An answer that a budget does not cut is the same under every larger budget and needs no further run. An answer
-        that was recorded cut is used unchanged under the budget of its recording; results for other budgets do not
-        apply there.
+        An answer that a budget does not cut is the same under every larger budget and needs no further run, unless a
+        larger one has room for all that was counted: then it is used as it was recorded. An answer that was recorded
+        cut is used unchanged under the budget of its recording; results for other budgets do not apply there.
         """
         initial, total = self._initial(group), self._total(group)
         bounded = total is not None and (initial is None or total < initial)
@@ -337,7 +337,8 @@ class Sweep:
             if size_of(initial) >= least:
                 return made
         made = self._run([group])
-        if made.uncut and initial is not None:
+        if made.uncut and initial is not None and (
+                made.end.fidelity == Fidelity.RECORDED or initial >= self._largest_count):
             self.enough.append((initial, made))
         return made
 
@@ -349,6 +350,12 @@ class Sweep:
         usages = [each.response.usage for each in exchanges if each.response.usage is not None]
         return frozenset({None, *asked, *(usage.output_tokens for usage in usages),
                           *(usage.visible_tokens for usage in usages)})
+
+    @cached_property
+    def _largest_count(self) -> float:
+        """The most output tokens that were counted for a recorded answer; no bound if one was not counted."""
+        return max(size_of(None if each.response.usage is None else each.response.usage.output_tokens)
+                   for each in (self.case.recording.exchanges[link.index] for link in self.record.links))
 
     @cached_property
     def _uncut(self) -> tuple[int, Stem] | None:
