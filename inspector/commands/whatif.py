@@ -147,7 +147,7 @@ def policies(
 ) -> None:
     """Shows recorded turns under every policy: what each loop would have run, held, continued or lost."""
     from inspector.config.settings import parse_assignments, settings_of
-    from inspector.whatif import policies_report
+    from inspector.whatif import policies_lines
     from inspector.whatif.grid_report import check, save
     from inspector.whatif.policies import matrix
     from loop_core.turn.presets import preset
@@ -161,11 +161,11 @@ def policies(
     chosen = [preset(name) for name in names]
     loaded, case = commands.read_case(paths, api, profile)
     made = matrix(case, settings, chosen)
-    save(csv_path, lambda: policies_report.as_csv(made))
+    save(csv_path, lambda: policies_lines.as_csv(made))
     if as_json:
-        commands.write_json(policies_report.values(made))
+        commands.write_json(policies_lines.values(made))
     else:
-        commands.write(policies_report.as_csv(made) if csv_path == "-" else policies_report.text(made))
+        commands.write(policies_lines.as_csv(made) if csv_path == "-" else policies_lines.text(made))
     sys.exit(commands.complain(loaded))
 
 

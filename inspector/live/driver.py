@@ -143,7 +143,7 @@ class Driver(Observer):
         elif live.phase is Phase.WAITING and not isinstance(live.pending, Finish):
             if self._sent:
                 self._recording().record_cancel(self._sent - 1, answered=True)
-            self._to(Phase.WAITING, live.stepper.after_cancel(self._sent))
+            self._to(Phase.WAITING, live.stepper.after_event(Cancel(), self._sent))
 
     def say(self, text: str) -> None:
         """Adds a message of the user after the end: the next turn begins with it.
@@ -224,7 +224,7 @@ class Driver(Observer):
             if len(heard) > count:
                 self._gave_up(heard[-1])
             else:
-                self._to(Phase.WAITING, live.stepper.after_cancel(self._sent))
+                self._to(Phase.WAITING, live.stepper.after_event(Cancel(), self._sent))
         # No answer or an error status: the operator may send it again.
         elif (heard[-1].status is None or heard[-1].status >= 400) and not live.running:
             live.failed_answer = heard[-1]

@@ -70,9 +70,6 @@ class LiveResult:
 class _Observer(RunMemory, Recorder):
     """Records the run and keeps it in memory."""
 
-    def __init__(self, path: str, title: str) -> None:
-        super().__init__(path, title=title, provenance=f"recorded {BY_US}")
-
 
 def plan_turn(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:
     """The first request under these settings, and the plan of the run.
@@ -102,7 +99,8 @@ def run_live(
     with ExitStack() as stack:
         source = stack.enter_context(Live(server, None, toolbox, line, redact.body))
         # Only now: a turn that cannot be sent leaves no empty file.
-        source.observer = observer = _Observer(path, f"{request.model}, live")
+        source.observer = observer = _Observer(
+            path, title=f"{request.model}, live", provenance=f"recorded {BY_US}")
         stack.callback(observer.close)
         observer.settings(settings)
         steps: list[Step] = []

@@ -25,7 +25,7 @@ from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, next_turn_request
 from loop_core.turn.loop import opening_step as first_step
-from loop_core.turn.state import Cancel, Effect, Event, Finish, RequestPlace, RunTools, Send, State, Tick
+from loop_core.turn.state import Effect, Event, Finish, RequestPlace, RunTools, Send, State, Tick
 from loop_core.turn.trace import Step, next_step, step_key
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import following as stream_reader
@@ -136,10 +136,6 @@ class Stepper:
         judged = given_up(answer.judgement) if cancelled else answer.judgement
         verdicts = admit_response(answer.response, judged, answer.ask.request)
         return self.after_event(replace(answer.event, judgement=judged, verdicts=verdicts), count)
-
-    def after_cancel(self, count: int) -> Stepper:
-        """The turn, cancelled by the operator while nothing was under way."""
-        return self.after_event(Cancel(), count)
 
     def following(self, text: str, count: int) -> Stepper:
         """The next turn: the history of the last one, and a message of the user.

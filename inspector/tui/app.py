@@ -83,19 +83,13 @@ def _commands() -> type:
     return KeyCommands
 
 
-def _system_commands() -> type:
-    from textual.system_commands import SystemCommandsProvider
-
-    return SystemCommandsProvider
-
-
 class LoopInspector(KeysInOrderApp):
     """The debugger for agent turns."""
 
     TITLE = "Loop Inspector"
     CLICK_CHAIN_TIME_THRESHOLD: ClassVar[float] = 1.0  # Textual's 0.5 s is less than a calm second click takes
     CSS_PATH: ClassVar[CSSPathType | None] = "app.tcss"
-    COMMANDS: ClassVar[set[type | Callable[[], type]]] = {_commands, _system_commands}
+    COMMANDS: ClassVar[set[type | Callable[[], type]]] = {_commands, *App.COMMANDS}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "help", tooltip="Every key, by what it does", id="help"),
         Binding("ctrl+p", "command_palette", "All commands", show=False, tooltip="All commands, by name", id="palette"),
@@ -198,7 +192,7 @@ class LoopInspector(KeysInOrderApp):
 
     def action_live(self) -> None:
         """Opens the form for a live turn."""
-        from inspector.tui.turn_form import LiveForm
+        from inspector.tui.live_forms import LiveForm
 
         self.push_screen(LiveForm(self.reading.settings), self._begin)
 

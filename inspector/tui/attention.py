@@ -16,7 +16,7 @@ from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, fie
 from inspector.report.lines.steps import SEVERITY, Outline
 from inspector.tui.messages import TabWanted
 from inspector.tui.panels import key_note, note
-from inspector.tui.stage import SessionPart, SessionStage
+from inspector.tui.stage import SessionPart
 from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
 
@@ -31,22 +31,10 @@ class Attention(SessionPart):
                 tooltip="The whole verdict on this turn, with its advice and findings, and how the other turns fare"),
     ]
 
-    def __init__(self, stage: SessionStage) -> None:
-        super().__init__(stage)
-        self._sorted: tuple[View, Sequence[int]] | None = None
-        """The view shown last, and the indices of its turns that need attention."""
-
-    def worst_first(self, view: View) -> Sequence[int]:
-        """The indices of the turns that need attention."""
-        if self._sorted is None or self._sorted[0] is not view:
-            found = [at for at, turn in enumerate(view.turns) if not turn.verdict.clean]
-            self._sorted = view, sorted(found, key=lambda at: view.turns[at].verdict.rank)
-        return self._sorted[1]
-
     def action_attention(self) -> None:
         """Moves the cursor to the next turn that needs attention; after the last it returns to the first."""
         stage, view, rows, among = self.stage, self.stage.run.view, self.stage.rows, self.stage.rows.within
-        turns = [at for at in self.worst_first(view) if rows.shows_turn(view.turns[at])]
+        turns = [at for at in worst_first(view) if rows.shows_turn(view.turns[at])]
         if not turns:
             stage.note = f"no turn{among} needs attention"
             return
@@ -62,7 +50,7 @@ class Attention(SessionPart):
         """Places the cursor, when a session opens, on the step that decides the verdict of its worst turn, if any needs
         attention."""
         view = self.stage.run.view
-        found = self.worst_first(view)
+        found = worst_first(view)
         step = view.deciding_step(view.turns[found[0]]) if found else 0
         if step:
             self.stage.go(step, "")
@@ -83,6 +71,12 @@ class Attention(SessionPart):
                 stage.post_message(TabWanted(tab))
 
         stage.app.push_screen(VerdictSheet([*lines, *([EMPTY, *stage.known] if stage.known else [])]), leave)
+
+
+def worst_first(view: View) -> Sequence[int]:
+    """The indices of the turns that need attention."""
+    found = [at for at, turn in enumerate(view.turns) if not turn.verdict.clean]
+    return sorted(found, key=lambda at: view.turns[at].verdict.rank)
 
 
 def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> list[Line]:

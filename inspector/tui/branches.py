@@ -20,7 +20,7 @@ from inspector.tui.delivery import copy_text
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import VerdictPanel
 from inspector.tui.remarks import RemarkBook
-from inspector.tui.session_files import reading_of
+from inspector.tui.session_files import reading_of, runnable
 from inspector.tui.session_panes import Panes
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.whatif.tree import parting_step
@@ -30,8 +30,8 @@ from loop_core.turn.policy import STRICT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from inspector.tui.input_editor import EditChoice
     from inspector.tui.limits_form import LimitsChoice
+    from inspector.tui.text_editors import EditChoice
     from inspector.tui.tuning_table import TuningTable
     from inspector.whatif.policies import Matrix
     from inspector.whatif.policies_lines import Place
@@ -214,12 +214,8 @@ class Branches(SessionPart):
     def action_copy_command(self) -> None:
         """Copies the command line of this run."""
         app, reading = self.stage.app, reading_of(self.stage.app)
-        self.stage.note = copy_text(app, self.runnable(self.stage.runs.command(reading.api, reading.profile)))
-
-    def runnable(self, command: str) -> str:
-        """A command for the paths of the session, preceded by the command that writes the files if there are none
-        yet."""
-        return f"{self.stage.opened.before} && {command}" if self.stage.opened.before else command
+        command = self.stage.runs.command(reading.api, reading.profile)
+        self.stage.note = copy_text(app, runnable(self.stage.opened.before, command))
 
     # -- a grid of limits ----------------------------------------------------------------------------------------
 
@@ -285,12 +281,12 @@ class Comparisons(SessionPart):
 
         runs, replay, reading = self.stage.runs, self.stage.run.view.replay, reading_of(self.stage.app)
         settings = replace(replay.settings, policy=STRICT)
-        twin = command(runs.paths, settings, reading.api, reading.profile, verb="policies")
+        twin = runnable(self.stage.opened.before, command(runs.paths, settings, reading.api, reading.profile,
+                                                          verb="policies"))
         run = runs.current.name + (", from the first step on" if replay.since else "")
         turn = self.stage.came_from if self.stage.for_view or not replay.turns else replay.turn_at(self.stage.step)
         self.stage.app.push_screen(
-            PoliciesScreen(runs.case, settings, run, self.branches.runnable(twin), turn, self.stage.past_filter),
-            self._policy_chosen)
+            PoliciesScreen(runs.case, settings, run, twin, turn, self.stage.past_filter), self._policy_chosen)
 
     def _policy_chosen(self, choice: tuple[Matrix, Place] | None) -> None:
         """Runs the session under the policy of a cell, and moves the cursor to the step of the cell's turn at which
@@ -364,7 +360,7 @@ class EditedInputs(SessionPart):
 
     def _edit(self, turn: str, model_input: TurnInput) -> None:
         from inspector.replay.rerun import edit_step
-        from inspector.tui.input_editor import InputEditor
+        from inspector.tui.text_editors import InputEditor
 
         replay = self.stage.run.view.replay
         now = next((edit.text for edit in replay.settings.edits if (edit.id, edit.input) == (turn, model_input.number)),

@@ -123,7 +123,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
     BreakpointList { align: center middle; background: $background 60%; }
     #breakpoints { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
     #breakpoints { background: $surface; border: round $primary; }
-    #stops { height: auto; max-height: 16; background: $surface; scrollbar-size-vertical: 1; }
+    #stops { height: auto; min-height: 1; max-height: 16; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,b", "leave", "close", tooltip="Close and keep the changes", id="stops.leave"),
@@ -146,12 +146,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
 
     def on_mount(self) -> None:
         """Focuses the list."""
-        self._resize()
         self._list.focus()
-
-    def _resize(self) -> None:
-        self._list.styles.height = max(1, min(16, self._list.count))
-        self._list.fit_rows()
 
     def action_leave(self) -> None:
         """Closes the list and returns its breakpoints."""
@@ -178,7 +173,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         if index < len(rows.stops):
             del rows.stops[index]
             rows.cursor = max(0, min(index, rows.count - 1))
-            self._resize()
+            rows.fit_rows()
 
     def action_add(self) -> None:
         """Asks for an expression."""
@@ -202,4 +197,4 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
         if all(each.text != text for each in self._list.stops):
             self._list.stops.append(Breakpoint(text))
         self._list.cursor = len(self._list.stops) - 1
-        self._resize()
+        self._list.fit_rows()

@@ -19,12 +19,12 @@ from textual.strip import Strip
 
 from inspector.report.lines.spans import Span
 from inspector.tui.messages import RowOpened
-from inspector.tui.paint import paint_of
+from inspector.tui.paint import RowsInOneStyle, paint_of
 from inspector.whatif.grid import Axis
 from inspector.whatif.heat import Plane, plane
 
 
-class HeatMap(ScrollView, can_focus=True):
+class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
     """The cells of a grid, with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,7 +52,6 @@ class HeatMap(ScrollView, can_focus=True):
         self._plane: Plane | None = None
         self.full_width = 0
         """The number of columns that the widget needs to show all cells in full."""
-        self._base = Style()
 
     def show(
         self, axes: tuple[Axis, ...], marks: Callable[[bool], Sequence[Span]], best: Mapping[int, str]
@@ -146,11 +145,6 @@ class HeatMap(ScrollView, can_focus=True):
             target = above if above < top else y - height + 1
             self.scroll_to(y=target, animate=False, force=True, immediate=True)
             self.refresh()
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Draws lines with a style that is read once, since Textual computes it at every access."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """One visible line; the first shows the column headings if those are scrolled away.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from rich.style import Style
@@ -24,7 +25,7 @@ from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened
-from inspector.tui.paint import Paint, paint_of
+from inspector.tui.paint import Paint, RowsInOneStyle, paint_of
 from inspector.tui.panels import WrappedLines, key_note, note
 from inspector.tui.text_view import TextView
 
@@ -34,7 +35,7 @@ HEADINGS = 2
 
 # Textual's line API draws only visible rows: 100,000 rows are there at once, where its DataTable takes six seconds and
 # 90 MB (https://textual.textualize.io/guide/widgets/#line-api).
-class RowList(ScrollView, can_focus=True):
+class RowList(ScrollView, RowsInOneStyle, can_focus=True):
     """A list of rows with a cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -49,10 +50,6 @@ class RowList(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0, init=False, repaint=False)
     headings: Sequence[int] = ()
     """The rows that are headings, in order."""
-
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
-        self._base = Style()
 
     # -- what a subclass says ------------------------------------------------------------------------------------
 
@@ -151,11 +148,6 @@ class RowList(ScrollView, can_focus=True):
         margin = height // 3  # with a third, most keys need no scrolling and draw only two rows
         target = above - margin if above < top else self.cursor - height + 1 + margin
         self.scroll_to(y=max(0, min(target, self.count - height)), animate=False, force=True)
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Draws rows with a style that is read once, since Textual computes it at every access."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """One visible row."""
@@ -298,10 +290,7 @@ class TableScreen(Screen[Any]):
         """Asks for a folder; in a browser the file is downloaded."""
         from inspector.tui.delivery import deliver
 
-        def say(text: str) -> None:
-            self.note = text
-
-        deliver(self.app, self.files, say, "the table")
+        deliver(self.app, self.files, partial(setattr, self, "note"), "the table")
 
     def action_other_pane(self) -> None:
         """Switches between the table and the details."""
@@ -310,10 +299,6 @@ class TableScreen(Screen[Any]):
 
 # -- A short list to choose from -------------------------------------------------------------------------------------
 # Each row has a word and its meaning.
-
-MOST = 18
-"""The largest number of rows shown at once."""
-
 
 class ChoiceList(RowList):
     """Rows with a word and its meaning."""
@@ -343,7 +328,7 @@ class Choose(ModalScreen[str | None]):
     Choose { align: center middle; background: $background 60%; }
     #choose { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
     #choose { background: $surface; border: round $primary; }
-    #words { height: auto; background: $surface; scrollbar-size-vertical: 1; }
+    #words { height: auto; min-height: 1; max-height: 18; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "leave", tooltip="Leave without doing anything", id="choose.leave"),
@@ -362,7 +347,6 @@ class Choose(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         """Focuses the list."""
-        self._words.styles.height = max(1, min(MOST, self._words.count))
         self._words.focus()
 
     def on_row_opened(self, message: RowOpened) -> None:

@@ -20,12 +20,12 @@ from inspector.live.stepper import BUSY, Phase
 from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
-from inspector.tui.input_editor import text_field
 from inspector.tui.keys import KeyBar, key_in_force
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import Cycle, key_note, note
 from inspector.tui.stage import SessionPart, SessionStage
+from inspector.tui.text_editors import BodyEditor, text_field
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.state import Finish, RunTools, Send
@@ -267,8 +267,6 @@ class TurnControls(SessionPart):
 
     def action_live_body(self) -> None:
         """Opens the editor of the request body."""
-        from inspector.tui.live_forms import BodyEditor
-
         self.stage.app.push_screen(BodyEditor(self.driver), self._note_edit)
 
     def action_live_say(self) -> None:

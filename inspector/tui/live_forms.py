@@ -1,25 +1,280 @@
-"""The forms for the request that waits in a live turn: its budget, and its body as JSON."""
+"""The forms of a live turn: what it starts with, and the budget of the request that waits in it.
+
+It starts with a scenario that the app plays itself, or a real server, and the prompt. A scenario needs no key, no
+address and no second terminal, because the scripted provider starts and ends with the turn. The form stores what was
+typed last, but never a credential.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar, NoReturn
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, TextArea
+from textual.widgets import Input
 
-from inspector.config.settings import CHOICES, INITIAL, parse_assignments
+from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
 from inspector.live.driver import Driver
+from inspector.live.headless import LiveOptions, LiveStart, start
+from inspector.live.inputs import secrets_of
+from inspector.live.scripted import PLENTY, ScriptedTurn, formats_of, scenario_turn
+from inspector.provider.scenarios import scenario_names
 from inspector.report.lines.spans import Tone, safe
-from inspector.tui.input_editor import TextEditor, text_field
+from inspector.sessions import redact
 from inspector.tui.limits_words import OTHERS, others_in_force
-from inspector.tui.panels import WrappedLines, field_keys, field_name, key_note, line_input, lines, note
-from loop_core.errors import CallerError, LoopError
+from inspector.tui.panels import (
+    Cycle,
+    WrappedLines,
+    field_keys,
+    field_name,
+    key_note,
+    line_input,
+    lines,
+    note,
+    with_field_names,
+)
+from inspector.tui.session_files import keep_state, state_path
+from loop_core.errors import CallerError, EncodeError, LoopError
+from loop_core.formats import FORMATS
 from loop_core.turn.limits import CONTINUATION_LIMITS, DEFAULT_TOKEN_FACTOR, Limits
+from loop_core.values import Message, Request, Role, TextPart
+from loop_core.wire import encode_request
+from loop_core.wire.profiles import PROFILES
+
+if TYPE_CHECKING:
+    from inspector.provider.scenarios import Story
+
+SERVER = "a real server"
+FIRST = "lying-router"
+"""The scenario with which the form opens the first time. Its stop word is false."""
+BY_ADDRESS = "by address"
+ROWS: tuple[tuple[str, str, str], ...] = (
+    ("prompt", "prompt", "what the user says"),
+    ("model", "model", "by the server's name for it"),
+    ("base", "base URL", "empty for the provider's own; http://127.0.0.1:8080"),
+    ("messages", "or messages from", "a JSON file: a list of messages, or a whole request body"),
+    ("tools", "tools", "a JSON file, or MODULE:ATTR with Python callables"),
+    ("results", "tool results from", "a recording that answers the calls"),
+    ("key_env", "key from", "the environment variable of a server of your own"),
+    ("assignments", "limits", "max_tokens=NUMBER"),
+)
+"""Field of `LiveOptions`, its label, and a hint about its values."""
+LABELS: Mapping[str, str] = {
+    {"base": "base-url"}.get(name, name.replace("_", "-")): label.removeprefix("or ") for name, label, _ in ROWS}
+"""Option of `inspector run`, without its dashes, and the label of its field."""
+OF_BOTH = ("prompt", "assignments")
+"""Fields that a scenario uses too; the model, the address and the tools come with the scenario."""
+KEYS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
+
+
+class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
+    """Asks for a live turn; returns None if the operator leaves."""
+
+    DEFAULT_CSS = """
+    LiveForm { align: center middle; background: $background 60%; }
+    #live-form { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    #live-form { background: $surface; border: round $primary; }
+    .line { height: 1; }
+    .line .name { width: 20; }
+    .line Input { width: 1fr; background: $panel; }
+    .line Input:focus { background: $cursor; }
+    .line Cycle { width: 1fr; height: 1; }
+    LiveForm.-scripted .of-server { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "leave", tooltip="Leave without asking anybody", id="begin.leave"),
+        *field_keys("begin"),
+        Binding("enter", "begin", "begin", tooltip="Begin the turn: nothing is sent yet", id="begin.begin"),
+    ]
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._before = last_typed()
+        self._stories: Mapping[str, Story] = {}
+        """The scenarios by name; empty until they are read."""
+        self._api = self._shown_api = ""
+        """The wire format that the operator chose, and the one that the form showed last: a scenario that the first
+        cannot express gets another one meanwhile."""
+
+    def compose(self) -> ComposeResult:
+        """A row for each field."""
+        before = self._before
+        with Vertical(id="live-form"):
+            yield note("A live turn: each effect waits for you", Tone.TITLE)
+            yield from self._fields(ROWS[:1])
+            for name, words, choices, first in (
+                ("scenario", "who answers", (SERVER, *scenario_names()), FIRST),
+                ("api", "wire format", tuple(FORMATS), next(iter(FORMATS))),
+                ("profile", "behaves as", (BY_ADDRESS, *sorted(PROFILES)), BY_ADDRESS),
+            ):
+                with Horizontal(classes="line"):
+                    yield field_name(words)
+                    value = before.get(name, first)
+                    yield Cycle(choices, value if value in choices else first, id=name)
+            yield from self._fields(ROWS[1:])
+            yield lines(KEYS, "live-note")
+            yield key_note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
+
+    def _fields(self, rows: Sequence[tuple[str, str, str]]) -> ComposeResult:
+        """Yields a typed field for each of these rows."""
+        for name, words, hint in rows:
+            with Horizontal(classes="line" if name in OF_BOTH else "line of-server"):
+                yield field_name(words)
+                yield line_input(self._before.get(name, ""), hint, name)
+
+    def on_mount(self) -> None:
+        """Focuses a field to type in: the prompt, or the model if a real server has none yet."""
+        self._show_fields()
+        self.query_one("#prompt" if self._scenario or self._before.get("model") else "#model").focus()
+        self._read()
+
+    @work(thread=True)
+    def _read(self) -> None:
+        """Reads the scenarios after the form is shown."""
+        from inspector.provider.reading import all_stories
+
+        self.app.call_from_thread(self._have, all_stories())
+
+    def _have(self, stories: Mapping[str, Story]) -> None:
+        self._stories = stories
+        if self.is_attached:
+            self._show_fields()
+
+    @property
+    def _scenario(self) -> str | None:
+        """The chosen scenario; None for a real server."""
+        value = self.query_one("#scenario", Cycle).value
+        return None if value == SERVER else value
+
+    @on(Cycle.Changed, "#api")
+    def _handle_format(self) -> None:
+        self._describe()
+
+    @on(Cycle.Changed, "#scenario")
+    def _show_fields(self) -> None:
+        """Shows the fields of a scenario or those of a server."""
+        self.set_class(self._scenario is not None, "-scripted")
+        story, api = self._stories.get(self._scenario or ""), self.query_one("#api", Cycle)
+        if api.value != self._shown_api:
+            self._api = api.value
+        formats = formats_of(story) if story is not None else tuple(FORMATS)
+        api.value = self._shown_api = self._api if self._api in formats else formats[0]
+        self._describe()
+
+    def _describe(self) -> None:
+        """Shows what the scenario does, and its prompt as the hint of the empty field."""
+        prompt, limits = self.query_one("#prompt", Input), self.query_one("#assignments", Input)
+        hints = {name: hint for name, _, hint in ROWS}
+        api = self.query_one("#api", Cycle).value
+        needed = self._scenario is None and self._settings.max_tokens is None and needs_cap(api)
+        told, prompt.placeholder = (f"{api} needs max_tokens: write it into limits · {KEYS}" if needed else KEYS,
+                                    hints["prompt"])
+        limits.placeholder = f"{hints['assignments']} {_in_force(self._settings)}"
+        story = self._stories.get(self._scenario or "")
+        if self._scenario is not None and story is None:
+            told = ""
+        if story is not None:
+            from inspector.provider.faults import stop_word_of  # loaded with the scenarios
+
+            cuts = [str(fault.value) for fault in story.faults if fault.name == "cut"]
+            cut = f" It cuts at {', then '.join(cuts)} tokens, whatever max_tokens is." if cuts else ""
+            told = (f"{story.story} {stop_word_of(story)}{cut} Played on a free port of this machine: no key; "
+                    "it ends with the turn.")
+            prompt.placeholder = story.prompt
+            limits.placeholder = f"max_tokens={story.max_tokens or PLENTY} {_in_force(self._settings)}"
+        self._say(told, Tone.WARN if needed else Tone.DIM)
+
+    def _say(self, text: str, role: Tone) -> None:
+        self.query_one("#live-note", WrappedLines).lines = [(safe(text, role),)]
+
+    @on(Input.Submitted)
+    def action_begin(self) -> None:
+        """Starts the turn, unless a field is invalid."""
+        try:
+            begun = self._make_turn()
+        except LoopError as why:
+            self._say(f"✖ {with_field_names(why, LABELS)}", Tone.ERROR)
+            return
+        keep_typed(self._values())
+        self.dismiss(begun)
+
+    def _values(self) -> dict[str, str]:
+        """The value of each field."""
+        words = {name: self.query_one(f"#{name}", Cycle).value for name in ("scenario", "api", "profile")}
+        return {**words, **{name: self.query_one(f"#{name}", Input).value.strip() for name, _, _ in ROWS}}
+
+    def _make_turn(self) -> LiveStart | ScriptedTurn:
+        values = self._values()
+        profile = None if values["profile"] == BY_ADDRESS else values["profile"]
+        try:
+            limits = shlex.split(values["assignments"])
+        except ValueError as why:
+            raise CallerError(f"limits: {why}") from None
+        if self._scenario is not None:
+            from inspector.provider.reading import all_stories
+
+            typed = LiveOptions(values["api"], "", "", profile, values["prompt"] or None, assignments=limits)
+            return scenario_turn(all_stories()[self._scenario], typed, self._settings)
+        if not values["model"]:
+            raise CallerError("the model is not named")
+        if bool(values["prompt"]) is bool(values["messages"]):
+            raise CallerError("expected either a prompt or a file of messages")
+        return start(LiveOptions(
+            values["api"], values["model"], values["base"], profile, values["prompt"] or None,
+            values["messages"] or None, values["tools"] or None, values["results"] or None, assignments=limits,
+            key_env=values["key_env"] or None,
+        ), self._settings)
+
+
+@cache
+def needs_cap(api: str) -> bool:
+    """Whether no request can be sent in a format without max_tokens, so that its encoder refuses one."""
+    try:
+        encode_request(api, Request(api, (Message(Role.USER, (TextPart("."),)),), "m"))
+    except EncodeError as why:
+        return why.what == INITIAL
+    return False
+
+
+def _in_force(settings: Settings) -> str:
+    """A limit with the value that applies if the field is empty."""
+    return f"continuation_max_attempts={settings.limits.continuation_max_attempts}"
+
+
+# -- The values typed last -------------------------------------------------------------------------------------------
+# They are saved in the state folder. A field that may hold a credential is not saved at all.
+
+
+def last_typed() -> dict[str, str]:
+    """The last typed values of the fields; empty if unknown."""
+    try:
+        value = json.loads(state_path("live-form.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {name: text for name, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
+
+
+def keep_typed(values: Mapping[str, str]) -> None:
+    """Saves the values of the fields, if the file can be written."""
+    kept = {name: value for name, value in values.items() if value and not _secret(name, value)}
+    keep_state("live-form.json", json.dumps(kept).encode())
+
+
+def _secret(name: str, value: str) -> bool:
+    """Whether a field may hold a credential, such as a key typed in place of its variable's name."""
+    if name == "key_env" and value not in os.environ:
+        return True
+    return redact.text(value) != value or any(secret in value for secret in secrets_of(os.environ))
+
 
 # -- The form for what waits: the budget of the request, and the limits of the turn from now on ----------------------
 # A value is checked by the engine's own rule. A limit under which the earlier steps of the turn would have been
@@ -118,108 +373,3 @@ def _empty(name: str) -> str:
     if name == INITIAL:
         return "not set"
     return _field_text(getattr(Limits(), name)) or f"{DEFAULT_TOKEN_FACTOR} x max_tokens"
-
-
-# -- The editor for a request's body ---------------------------------------------------------------------------------
-# The body is shown as the JSON that will be sent. Invalid JSON is refused with line and column of the error.
-
-
-class NotJSONError(ValueError):
-    """An error in a JSON text, with line and column counted from 1."""
-
-    def __init__(self, why: str, line: int, column: int) -> None:
-        super().__init__(f"line {line}, column {column}: {why}")
-        self.line, self.column = line, column
-
-
-class BodyEditor(TextEditor[str]):
-    """Asks for another body; returns the changes in words, or None if the operator leaves."""
-
-    DEFAULT_CSS = """
-    BodyEditor { align: center middle; background: $background 60%; }
-    #body-box { width: 100%; height: 100%; padding: 0 1; background: $surface; border: round $primary; }
-    #body-text { height: 1fr; border: none; padding: 0; background: $surface; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "leave", tooltip="Leave without changing anything", id="body.leave", priority=True),
-        Binding("ctrl+s,f2", "take", "take", tooltip="Take the body as it stands", id="body.take", priority=True),
-    ]
-
-    def __init__(self, driver: Driver) -> None:
-        asked = driver.stepper.request
-        super().__init__("" if asked is None or asked.body is None else json.dumps(asked.body, indent=2,
-                                                                                   ensure_ascii=False))
-        self._driver = driver
-
-    def compose(self) -> ComposeResult:
-        """A title, the text, its errors, the keys."""
-        with Vertical(id="body-box"):
-            yield note("The body of the request, as it will be sent", Tone.TITLE)
-            yield text_field(self._before, "body-text", show_line_numbers=True, tab_behavior="indent")
-            yield lines("", "body-note")
-            yield key_note("^s or F2 takes it · esc leaves")
-
-    def on_mount(self) -> None:
-        """Focuses the text."""
-        self.query_one(TextArea).focus()
-
-
-
-    def action_take(self) -> None:
-        """Applies the text, unless it cannot be sent."""
-        area = self.query_one(TextArea)
-        try:
-            self._driver.edit_body(body_of(area.text))
-        except NotJSONError as why:
-            area.move_cursor((why.line - 1, why.column - 1))
-            self._say(f"✖ {why}", Tone.ERROR)
-            return
-        except LoopError as why:
-            self._say(f"✖ {why}", Tone.ERROR)
-            return
-        self.dismiss("the body was edited" if area.text != self._before else None)
-
-
-def body_of(text: str) -> dict[str, Any]:
-    """The JSON object of a text.
-
-    Raises:
-        NotJSONError: the text is no JSON object; the error has its place.
-    """
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
-    except json.JSONDecodeError as why:
-        raise NotJSONError(why.msg, why.lineno, why.colno) from None
-    except RecursionError:
-        raise NotJSONError("nested too deeply", 1, 1) from None
-    except _MisplacedError as why:
-        line, column = _place(text, why.word)
-        raise NotJSONError(why.why, line, column) from None
-    if not isinstance(value, dict):
-        raise NotJSONError("expected an object", 1, 1)
-    return value
-
-
-class _MisplacedError(Exception):
-    def __init__(self, word: str, why: str) -> None:
-        super().__init__(why)
-        self.word, self.why = word, why
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise _MisplacedError(word, f"{word} is not JSON")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise _MisplacedError(json.dumps(name, ensure_ascii=False), f"the key {name!r} occurs twice")
-        found[name] = value
-    return found
-
-
-def _place(text: str, word: str) -> tuple[int, int]:
-    """Line and column of the last occurrence of a word."""
-    at = max(0, text.rfind(word))
-    return text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1

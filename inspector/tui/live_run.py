@@ -211,7 +211,6 @@ class LiveAttempt(SessionPart):
         super().__init__(stage)
         self._show_run = show_run
         self._asking: BranchRun | None = None
-        self._ticking: Timer | None = None
         self._progress = RunUnderWay()
         self._began = 0.0
 
@@ -305,8 +304,7 @@ class LiveAttempt(SessionPart):
 
     def _end(self, text: str) -> None:
         self._asking = None
-        if self._ticking is not None:
-            self._ticking.stop()
+        self._ticking.stop()
         self._progress.remove()
         self.stage.refresh_bindings()
         self.stage.note = text

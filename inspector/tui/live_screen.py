@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.reactive import reactive
-from textual.timer import Timer
 
 from inspector.live.driver import Driver
 from inspector.live.growing_views import FLOWING, Streams
@@ -71,7 +70,6 @@ class LiveScreen(SessionScreen):
         self.driver = Driver(start, self._renew_soon, line)
         self._titled = f"{start.request.model}, live"
         self._streams: Streams | None = None
-        self._frames: Timer | None = None
         self._due = False
         self._left_to_wait = ""
         self._silent = 0
@@ -177,8 +175,7 @@ class LiveScreen(SessionScreen):
         self._say_now()
         self.show()
         self.refresh_bindings()
-        if self._frames is not None:
-            (self._frames.resume if live.phase in BUSY else self._frames.pause)()
+        (self._frames.resume if live.phase in BUSY else self._frames.pause)()
 
     def _say_now(self) -> None:
         self.query_one(VerdictPanel).live = now(self.driver, self._key)
@@ -263,8 +260,7 @@ class LiveScreen(SessionScreen):
     def _open_recording(self) -> None:
         """Shows the recording in place of the run; if it cannot be read, the run stays."""
         self.controls.is_finished = True
-        if self._frames is not None:
-            self._frames.stop()
+        self._frames.stop()
         self.controls.work(self._end())
         path, problem = self.driver.path, ""
         recorder = self.driver.recorder

@@ -14,8 +14,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
 from textual.color import Color, ColorParseError
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.theme import BUILTIN_THEMES, Theme
+from textual.widget import Widget
 
 from inspector.report.lines.glyphs import ascii_line, ascii_text
 from inspector.report.lines.spans import Line, Measure, Tone, clip, one_line
@@ -88,6 +90,17 @@ class Paint:
         if used < width:
             segments.append(Segment(" " * (width - used), base))
         return Strip(segments, max(used, width))
+
+
+class RowsInOneStyle(Widget):
+    """A widget whose rows have one style, read once for all of them, since Textual computes it at every access."""
+
+    _base = Style()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draws rows."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
 
 
 def _ascii_cells(text: str) -> int:

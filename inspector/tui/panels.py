@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Click, Key
 from textual.geometry import Region, Size
@@ -28,12 +27,12 @@ from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, sp
 from inspector.report.lines.steps import Outline
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import ActionWanted
-from inspector.tui.paint import paint_of
+from inspector.tui.paint import RowsInOneStyle, paint_of
 
 # -- A widget of a few lines, computed again only when a value that they show has changed ----------------------------
 
 
-class Panel(Widget):
+class Panel(RowsInOneStyle):
     """A widget whose lines `make` computes, one per row."""
 
     SHOWS: ClassVar[tuple[str, ...]] = ()
@@ -43,7 +42,6 @@ class Panel(Widget):
         super().__init__(id=id)
         self._lines: Sequence[Line] | None = None
         self._laid = Size(0, 0)
-        self._base = Style()
 
     def on_mount(self) -> None:
         """Subscribes to the values that it shows."""
@@ -67,11 +65,6 @@ class Panel(Widget):
             # Slices, since either side may be shorter.
             if old[y : y + 1] != new[y : y + 1]:
                 self.refresh(Region(0, y, width, 1))
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Draws rows with a style that is read once, since Textual computes it at every access."""
-        self._base = self.rich_style
-        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """One row."""

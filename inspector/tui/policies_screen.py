@@ -24,7 +24,6 @@ from inspector.sessions import redact
 from inspector.tui.lists import CursorTable, TableScreen
 from inspector.tui.messages import NO_FILTER, RowOpened
 from inspector.whatif import policies_lines as lines
-from inspector.whatif import policies_report as report
 from inspector.whatif.policies import Matrix, matrix
 
 ROOMY = 100
@@ -216,8 +215,8 @@ class PoliciesScreen(TableScreen):
         made = self._cells.made
         if made is None:
             return {}
-        return {"policies.txt": redact.text(report.text(made)), "policies.csv": redact.text(report.as_csv(made)),
-                "policies.json": json.dumps(redact.texts(report.values(made)), indent=1) + "\n"}
+        return {"policies.txt": redact.text(lines.text(made)), "policies.csv": redact.text(lines.as_csv(made)),
+                "policies.json": json.dumps(redact.texts(lines.values(made)), indent=1) + "\n"}
 
     @on(RowOpened)
     def _open_row(self, message: RowOpened) -> None:

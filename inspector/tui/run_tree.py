@@ -19,9 +19,6 @@ from inspector.tui.stage import SessionRuns
 from inspector.whatif.branch_lines import run_line
 from inspector.whatif.tree import Node, tree_prefix
 
-MOST = 18
-"""The largest number of rows shown at once."""
-
 
 class Nodes(RowList):
     """A row per run, drawn as a tree."""
@@ -58,7 +55,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
     RunTree { align: center middle; background: $background 60%; }
     #tree { width: 130; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
     #tree { background: $surface; border: round $primary; }
-    #nodes { height: auto; background: $surface; scrollbar-size-vertical: 1; }
+    #nodes { height: auto; min-height: 1; max-height: 18; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,R", "dismiss", "leave", tooltip="Leave", id="tree.leave"),
@@ -81,20 +78,14 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
 
     def on_mount(self) -> None:
         """Focuses the list."""
-        self._fit()
         self._list.focus()
-
-    def _fit(self) -> None:
-        self._list.styles.height = max(1, min(MOST, self._list.count))
-        self._list.fit_rows()
 
     def list_again(self) -> None:
         """Lists the runs of another tree, such as that of the saved runs, which is read after the first frame."""
         here = self._list.laid[self._list.cursor][0].key
         self._list.lay()
         self._list.cursor = next((at for at, (node, _) in enumerate(self._list.laid) if node.key == here), 0)
-        self._fit()
-        self._list.refresh()
+        self._list.fit_rows()
 
     def _chosen_index(self) -> int:
         node = self._list.laid[self._list.cursor][0]
@@ -119,7 +110,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
         self.query(Note).last().line = (Span(said, Tone.WARN),)
         self._list.lay()
         self._list.cursor = min(self._list.cursor, self._list.count - 1)
-        self._fit()
+        self._list.fit_rows()
 
 
 class RunLines(Panel):

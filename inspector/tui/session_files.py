@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from inspector.config.files import FILE, private_folder, replace_all
+from inspector.config.files import FILE, private_folder, replace_all, state_folder
 from inspector.config.settings import Settings
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import View, view_of_case
@@ -71,6 +72,11 @@ class OpenSession:
     def errors(self) -> tuple[str, ...]:
         """The inputs that could not be read, one line each."""
         return tuple(given.error for given in self.case.recording.inputs if given.error)
+
+
+def runnable(before: str, command: str) -> str:
+    """A command for the paths of a session, behind the command that writes its files if there are none yet."""
+    return f"{before} && {command}" if before else command
 
 
 class ReadingOptions(NamedTuple):
@@ -167,8 +173,6 @@ def run_of(name: str, view: View, branch: Branch | None = None) -> Run:
 
 def state_file() -> Path:
     """The path of the list of recent files."""
-    from inspector.config.files import state_folder
-
     return state_folder() / "recent.json"
 
 
@@ -209,19 +213,27 @@ def _private(path: str, flags: int) -> int:
 def last_theme() -> str | None:
     """The theme chosen last in the app; None if none was."""
     try:
-        return (state_file().parent / "theme").read_text(encoding="utf-8").strip() or None
+        return state_path("theme").read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError):
         return None
 
 
 def keep_theme(name: str) -> None:
     """Saves the chosen theme, if the file can be written."""
-    try:
-        target = state_file().parent / "theme"
+    keep_state("theme", name.encode())
+
+
+def state_path(name: str) -> Path:
+    """The path of a file of the state folder."""
+    return state_file().parent / name
+
+
+def keep_state(name: str, data: bytes) -> None:
+    """Writes a file of the state folder, if it can be written."""
+    with suppress(OSError):
+        target = state_path(name)
         private_folder(target.parent)
-        replace_all({target: name.encode()}, FILE)
-    except OSError:
-        return
+        replace_all({target: data}, FILE)
 
 
 # -- The place in the app, as a value that a later process can read --------------------------------------------------

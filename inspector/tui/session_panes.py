@@ -22,6 +22,7 @@ from loop_core.turn.continuation import SeamRule
 
 if TYPE_CHECKING:
     from inspector.report.lines.wire import FactChoice
+    from inspector.sessions.provenance import Provenance
 
 FILTERS = " · f finds the steps whose messages, answers or calls hold it"
 """The hint after a search without a match: a search covers only the displayed view."""
@@ -266,10 +267,6 @@ class Panes(SessionPart):
 # -- Tracing: from a fact to the bytes that it was read from, and from bytes to the facts read from them -------------
 
 
-if TYPE_CHECKING:
-    from inspector.report.lines.wire import FactChoice
-    from inspector.sessions.provenance import Provenance
-
 LARGE = 300_000
 """The size in bytes from which decoding a body with provenance takes a noticeable time."""
 NOTHING = "no fact was read from these bytes"
@@ -332,17 +329,15 @@ class Tracing(SessionPart):
             act(found)
 
     def _look(self, provenance: Provenance, choice: FactChoice | None) -> None:
-        self.panes.pick(choice)
-        self._tell_fact(provenance)
-
-    def _tell_fact(self, provenance: Provenance) -> None:
-        """Shows the chosen fact in the note line, since the head of the view may be scrolled out of sight."""
+        """Shows the bytes of a fact, and names it in the note line: the head of the view may be scrolled out of sight.
+        """
         from inspector.report.lines.spans import text_of
         from inspector.report.lines.wire import fact_line
 
+        self.panes.pick(choice)
         facts = answer_at(self.stage.run.view, self.stage.step)
-        if self.panes.picked is not None and facts is not None:
-            self.stage.note = text_of(fact_line(provenance, self.panes.picked, facts.exchange.response))
+        if choice is not None and facts is not None:
+            self.stage.note = text_of(fact_line(provenance, choice, facts.exchange.response))
 
     def follow_lines(self, message: LinesPointed) -> None:
         """Handles a click on a line of the text, or enter over the visible lines."""

@@ -5,14 +5,12 @@ Each of them shows the run and step that the screen sets as reactive attributes.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from textual.events import Click
 from textual.reactive import reactive
 
 from inspector.report.lines import header, machine_drawing, steps
-from inspector.report.lines.blocks import Block
 from inspector.report.lines.header import fidelity
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, spread_ends, text_of, width_of
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
@@ -20,7 +18,6 @@ from inspector.tui.lists import RowList
 from inspector.tui.messages import ActionWanted, StepMoved, StepWanted, TabWanted
 from inspector.tui.panels import Panel
 from inspector.tui.tabs import TABS
-from loop_core.turn.state import State
 
 # -- The machine beside the text -------------------------------------------------------------------------------------
 # It shows the drawing with the path taken, the transition that led here, and the one that follows.
@@ -34,11 +31,6 @@ class MachinePanel(Panel):
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     step: reactive[int] = reactive(0, init=False, repaint=False)
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
-        self._counted: tuple[Outline, Block, int] | None = None
-        self._visits: Counter[State] = Counter()
-
     def make(self, width: int) -> Sequence[Line]:
         """The drawing and the transitions."""
         if self.outline is None or not self.outline.view.steps:
@@ -49,26 +41,13 @@ class MachinePanel(Panel):
             key = (Span("S ", Tone.PRESS), Span("machine  ", Tone.DIM))
             return [(*key, *machine_drawing.path_around(steps, block.first, self.step, block.end))]
         following = steps[self.step + 1] if self.step + 1 < block.end else None
-        drawing = machine_drawing.panel(step, self._visit_counts(block))
+        drawing = machine_drawing.panel(step, machine_drawing.visits(steps, block.first, self.step))
         return [(Span("MACHINE", Tone.TITLE),), *drawing, EMPTY, *machine_drawing.moves(step, following)]
 
     def on_click(self, event: Click) -> None:
         """Unfolds the panel if it is a single row."""
         if self.size.height == 1 and self.key_at(event) is None:
             self.post_message(ActionWanted("screen.machine", self.screen))
-
-    def _visit_counts(self, block: Block) -> Counter[State]:
-        """The number of times each state was entered; moving one step on adds only that step."""
-        assert self.outline is not None  # noqa: S101 - `make` has checked it
-        steps = self.outline.view.steps
-        known = self._counted
-        if known is not None and known[0] is self.outline and known[1] is block and abs(known[2] - self.step) == 1:
-            moved = max(known[2], self.step)
-            self._visits[steps[moved].state] += 1 if self.step > known[2] else -1
-        else:
-            self._visits = machine_drawing.visits(steps, block.first, self.step)
-        self._counted = (self.outline, block, self.step)
-        return self._visits
 
 
 # -- The gauges ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import ClassVar
 
-from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Click, Resize
 from textual.geometry import Region, Size
@@ -22,7 +21,7 @@ from inspector.report.lines.glyphs import key_at
 from inspector.report.lines.spans import Line, LineSheet, Measure, Sheet, Tone, mark_matches, width_of
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import LinesPointed, NoteWanted, TabbedScreen
-from inspector.tui.paint import paint_of
+from inspector.tui.paint import RowsInOneStyle, paint_of
 
 NOTHING: Sheet = LineSheet([])
 KEPT = 2_000
@@ -33,7 +32,7 @@ UNWRAPPED = 10_000
 """The width to scroll in when lines are not wrapped and there are too many of them to measure."""
 
 
-class TextView(ScrollView, can_focus=True):
+class TextView(ScrollView, RowsInOneStyle, can_focus=True):
     """The lines of one sheet."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,7 +62,6 @@ class TextView(ScrollView, can_focus=True):
         self._widest = 0
         self._rows: dict[int, Sequence[Line]] = {}
         self._match: int | None = None
-        self._base = Style()
 
     # -- what the screen calls -----------------------------------------------------------------------------------
 
@@ -308,8 +306,7 @@ class TextView(ScrollView, can_focus=True):
     # -- drawing -------------------------------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Draws rows with a style that is read once, since Textual computes it at every access."""
-        self._base = self.rich_style
+        """Draws the visible rows."""
         if self._laid is None:
             self._unsized = self._measure_rows()  # the first frame comes before the first resize
         return super().render_lines(crop)

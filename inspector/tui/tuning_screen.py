@@ -6,6 +6,7 @@ The grid runs in a thread; cells that have not been run are blank. The screen re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import ClassVar
 
@@ -17,7 +18,6 @@ from textual.events import Click
 from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.timer import Timer
 
 from inspector.report.lines.spans import EMPTY, LineSheet
 from inspector.tui.delivery import copy_text
@@ -30,7 +30,7 @@ from inspector.tui.questions import AxesPrompt, Prompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
 from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_of
-from inspector.whatif.grid import Grid, GridRequest, axes_text, parse_axes
+from inspector.whatif.grid import Grid, GridRequest, axis_text, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import SHOWS
 
@@ -103,7 +103,6 @@ class TuneScreen(Screen[int | None]):
         self.table = table
         self._stop = Event()
         self._done = (0, 0)
-        self._timer: Timer | None = None
         self._head, self._map, self._legend = WrappedLines(id="tune-head"), HeatMap(id="map"), WrappedLines(id="legend")
         self._answers, self._cell = TextView(id="answers"), TextView(id="cell")
         self._map.set_reactive(HeatMap.cell, table.cell)
@@ -155,8 +154,7 @@ class TuneScreen(Screen[int | None]):
         self._stop, self._done = Event(), (0, 0)
         self.table.begin()
         self._run(self.table.grid, self._stop)
-        if self._timer is not None:
-            self._timer.resume()
+        self._timer.resume()
 
     @work(thread=True)
     def _run(self, grid: Grid, stop: Event) -> None:
@@ -172,8 +170,7 @@ class TuneScreen(Screen[int | None]):
         # A stopped thread may still deliver its result after a new run has begun.
         if message.grid is not self.table.grid or not self.running:
             return  # another grid was requested meanwhile
-        if self._timer is not None:
-            self._timer.pause()
+        self._timer.pause()
         self.table.end(message.result)
         self._map.cell = self.table.cell
         self.refresh_bindings()
@@ -279,7 +276,7 @@ class TuneScreen(Screen[int | None]):
 
     def action_axes(self) -> None:
         """Asks for other axes."""
-        self.app.push_screen(AxesPrompt(axes_text(self.table.grid.axes)), self._axes)
+        self.app.push_screen(AxesPrompt(" ".join(map(axis_text, self.table.grid.axes))), self._axes)
 
     def _axes(self, text: str | None) -> None:
         if text is not None:
@@ -321,11 +318,8 @@ class TuneScreen(Screen[int | None]):
     def _export_as(self, form: str | None) -> None:
         from inspector.tui.delivery import deliver
 
-        def say(text: str) -> None:
-            self.note = text
-
         if form is not None:
-            deliver(self.app, lambda: self.table.files(form), say, f"the {form} export")
+            deliver(self.app, lambda: self.table.files(form), partial(setattr, self, "note"), f"the {form} export")
 
     # -- panes ---------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from inspector.report.lines.header import FULL
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, wrap_line
 from inspector.sessions import redact
 from inspector.tui.messages import NO_FILTER
+from inspector.tui.session_files import runnable
 from inspector.whatif import heat
 from inspector.whatif.cell_lines import GUESS, cell_name, cell_sheet
 from inspector.whatif.grid import GridRequest
@@ -140,7 +141,7 @@ class TuningTable:
     @property
     def single(self) -> int | None:
         """The single turn that is shown: the chosen one, or the only one."""
-        return 0 if self.turn is None and len(self.tuning.turns) == 1 else self.turn
+        return self.tuning.alone(self.turn)
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
@@ -299,14 +300,11 @@ class TuningTable:
 
     def command(self, api: str | None, profile: str | None) -> str:
         """The command line that gives the same grid."""
-        return self._runnable(self.request.command(self.grid, self.paths, self.show, api, profile))
+        return runnable(self.before, self.request.command(self.grid, self.paths, self.show, api, profile))
 
     def cell_command(self, api: str | None, profile: str | None) -> str:
         """The command line that runs the session under the settings of the current cell."""
-        return self._runnable(command(self.paths, self.settings(), api, profile))
-
-    def _runnable(self, text: str) -> str:
-        return f"{self.before} && {text}" if self.before else text
+        return runnable(self.before, command(self.paths, self.settings(), api, profile))
 
     def files(self, form: str) -> Mapping[str, str]:
         """The grid in one of `FORMS`: name -> content."""

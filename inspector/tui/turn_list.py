@@ -299,16 +299,13 @@ SHOWN_WHOLE: Line = (Span(" · ", Tone.DIM), Span("enter", Tone.PRESS), Span(", 
 class TurnAbout(Panel):
     """The details of the current row, or advice if the filter leaves no row."""
 
+    SHOWS = ("row",)
     DEFAULT_CSS = "TurnAbout { border-title-align: right; border-title-color: $text-muted; }"
     row: reactive[TurnRow | None] = reactive(None, init=False, repaint=False)
 
     def __init__(self, turn_list: TurnList) -> None:
         super().__init__(id="turns-about")
         self._listed = turn_list
-
-    def watch_row(self) -> None:
-        """Shows another row."""
-        self.redraw_changes()
 
     def follow(self) -> None:
         """Shows the current row; its file is shown in the border, where a long verdict cannot push it out of sight."""

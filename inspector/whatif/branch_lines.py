@@ -13,12 +13,12 @@ from inspector.replay import Replay
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import change_line
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, join_groups, more, safe, text_of
-from inspector.report.lines.steps import detail, end_words, role_of
+from inspector.report.lines.steps import detail, end_words, ending_role, role_of
 from inspector.report.run_answers import fidelity_of
 from inspector.whatif.branch_report import live_sources, stand_in_remark
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, preview
-from inspector.whatif.turn_contents import content_lines, contents_of, text_diff
+from inspector.whatif.turn_pair import content_lines, contents_of, text_diff
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
@@ -127,13 +127,6 @@ def _why(step: Step | None) -> str:
 def ending(turn: TurnFacts) -> Line:
     """The end of a turn, in one or two words."""
     return (Span(end_words(turn.final_turn), ending_role(turn)),)
-
-
-def ending_role(turn: TurnFacts) -> Tone:
-    """The role of a turn's end, for colouring."""
-    if turn.terminal == "completed":
-        return Tone.OK
-    return Tone.WARN if turn.final_state is State.UNRECORDED else Tone.ERROR
 
 
 def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:

@@ -19,11 +19,6 @@ GUESS = "a guess"
 """The words about an end that rests on an answer which no model gave."""
 
 
-def is_guess(end: End) -> bool:
-    """Whether the end of a turn rests on simulated answers."""
-    return end.fidelity == Fidelity.SIMULATED
-
-
 def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
     """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
     shown = {INITIAL: budget} if budget is not None else {}
@@ -61,8 +56,9 @@ def spent_line(end: End) -> Line:
 def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
     """All details of a cell; at most `most` turns."""
     title: Line = (Span(cell_name(tuning, cell), Tone.TITLE),)
-    if turn is not None or len(tuning.turns) == 1:
-        return [title, *_cell_of_one(tuning, cell, turn or 0)]
+    single = tuning.alone(turn)
+    if single is not None:
+        return [title, *_cell_of_one(tuning, cell, single)]
     if not tuning.looked_at[cell]:
         return [title, (Span("not run", Tone.WARN),)]
     return [title, *_cell_of_all(tuning, cell), (), *cell_lines(tuning, cell, most)]
@@ -118,4 +114,4 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
                 Span(f"  {count_of(spent.continuations, 'continuation')}, "
                      f"{count_of(spent.repairs, 'repair')}", Tone.DIM))
     made = Span(f": {GUESS}, made up from the recorded text", Tone.DIM)
-    yield field("fidelity", Span(end.fidelity), *((made,) if is_guess(end) else ()))
+    yield field("fidelity", Span(end.fidelity), *((made,) if end.simulated else ()))

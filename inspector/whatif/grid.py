@@ -27,7 +27,7 @@ from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, MOST, Limits, Spend
 from loop_core.turn.state import State, Turn
-from loop_core.turn.trace import limit_usage
+from loop_core.turn.trace import Fidelity, limit_usage
 from loop_core.values import Request
 
 Value = int | None
@@ -229,6 +229,11 @@ class End:
     unseen."""
 
     @property
+    def simulated(self) -> bool:
+        """Whether it rests on simulated answers."""
+        return self.fidelity == Fidelity.SIMULATED
+
+    @property
     def looks(self) -> State:
         """The state whose glyph represents this end."""
         if self.complete:
@@ -371,20 +376,15 @@ class GridRequest:
                        max_tokens=cap, simulate=cap is not None)
         simulate = {None: [], True: ["--simulate"], False: ["--recorded"]}[self.simulate]
         return " ".join([command(paths, same, api, profile, verb="tune"),
-                         *(f"--grid {axis.short}={spec_of(axis)}" for axis in self.axes), *simulate,
+                         *(f"--grid {axis_text(axis)}" for axis in self.axes), *simulate,
                          *([f"--show {show}"] if show != "outcome" else [])])
 
 
-def axes_text(axes: Sequence[Axis]) -> str:
-    """The axes on one line, as they can be typed."""
-    return " ".join(f"{axis.short}={spec_of(axis)}" for axis in axes)
-
-
-def spec_of(axis: Axis) -> str:
-    """The values of an axis as they can be typed: as a range if possible, else as a list."""
+def axis_text(axis: Axis) -> str:
+    """An axis as it can be typed: its values as a range if possible, else as a list."""
     numbers = [value for value in axis.values if value is not None]
     parts = [_range(numbers)] if numbers else []
-    return ",".join([*parts, axis.value_text(None)] if None in axis.values else parts)
+    return f"{axis.short}=" + ",".join([*parts, axis.value_text(None)] if None in axis.values else parts)
 
 
 def _range(numbers: Sequence[int]) -> str:

@@ -13,7 +13,7 @@ from inspector.config.settings import INITIAL, REPLAYED
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
-from inspector.whatif.cell_lines import GUESS, cell_name, completes, is_guess, spent_line, turn_counts, turn_name
+from inspector.whatif.cell_lines import GUESS, cell_name, completes, spent_line, turn_counts, turn_name
 from inspector.whatif.grid import SHORT, End, Value
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import heat, key, mark_of
@@ -85,16 +85,17 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
         word = "NONE COMPLETES"
         if any(ends_unknown(tuning, turn) for turn in range(len(tuning.turns))):
             word = "NONE IS KNOWN TO COMPLETE"
-        whole = _whole_call(tuning, 0) if len(tuning.turns) == 1 else ()
+        single = tuning.alone(None)
+        whole = () if single is None else _whole_call(tuning, single)
         return (Span(word, Tone.WARN), Span(f"  {why}{of}"), *whole)
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
     cap = smallest_cap_of_all(tuning, bend.enough.completed)
     best = fewest_tokens_of_all(tuning, bend)
-    made = bool(tuning.simulated[best.cell]) or any(map(is_guess, best.ends))
+    made = bool(tuning.simulated[best.cell]) or any(end.simulated for end in best.ends)
     unknown = tuning.unrecorded[bend.enough.cell]
     most = f", {unknown:,} unknown  " if unknown else " at most  "
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
-            *least_cap(tuning, cap, 0 if every == 1 and len(tuning.turns) == 1 else None),
+            *least_cap(tuning, cap, tuning.alone(None) if every == 1 else None),
             *fewest(tuning, best, None, f"{best.tokens:,}", made))
 
 
@@ -107,7 +108,7 @@ def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
     end = best.ends[0]
     spent = " ".join([f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))])
     return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap(tuning, smallest_cap(tuning, turn), turn),
-            *fewest(tuning, best, turn, spent, is_guess(end)))
+            *fewest(tuning, best, turn, spent, end.simulated))
 
 
 def _whole_call(tuning: TunedGrid, turn: int) -> Line:
@@ -116,7 +117,7 @@ def _whole_call(tuning: TunedGrid, turn: int) -> Line:
     whole = whole_cap(tuning, turn)
     if whole is None:
         return ()
-    guess = f": {GUESS}" if is_guess(whole.ends[0]) else ""
+    guess = f": {GUESS}" if whole.ends[0].simulated else ""
     return (Span("; its call comes whole with max_tokens "), *cap_name(tuning, whole.values),
             *between(tuning, whole.cell, tuning.grid.by_limit(whole.values)[INITIAL]), Span(guess))
 
@@ -127,7 +128,7 @@ def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> L
     if cap is None:
         return ()
     spent = f"{count_of(cap.ends[0].spend.requests, 'answer')}, " if len(cap.ends) == 1 else ""
-    guess = any(end.complete and is_guess(end) for end in cap.ends)
+    guess = any(end.complete and end.simulated for end in cap.ends)
     recorded = recorded_cap(tuning, turn) if guess and turn is not None else None
     proved = (() if recorded is None else
               (Span(f" ({FROM_RECORDING} "), *cap_name(tuning, tuning.grid.values(recorded[0])), Span(")")))
@@ -145,7 +146,7 @@ def fewest(tuning: TunedGrid, best: Fewest, turn: int | None, spent: str, guess:
 def _spent_and_belief(end: End) -> Line:
     """The spend of a turn, and on which answers its end rests, or that the end is a guess."""
     spent = Span(f"{spent_words(end)}; ")
-    if is_guess(end):
+    if end.simulated:
         return (spent, Span(f"{GUESS} (SIMULATED): made up from the recorded text, no model answered so", Tone.WARN))
     recorded = end.fidelity == Fidelity.RECORDED
     return (spent, Span("each of these answers was recorded" if recorded else end.fidelity, Tone.OK))
@@ -267,12 +268,12 @@ def _cap_lines(tuning: TunedGrid, turn: int) -> Iterator[Line]:
     yield _spent_and_belief(end)
     for below in cap.below:
         yield (Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values), Span(f", {fails(below)}", Tone.DIM))
-    recorded = recorded_cap(tuning, turn) if is_guess(end) else None
+    recorded = recorded_cap(tuning, turn) if end.simulated else None
     if recorded is not None:
         cell, own = recorded
         yield (Span(f"{FROM_RECORDING}, the smallest tried is ", Tone.DIM),
                *cap_name(tuning, tuning.grid.values(cell)), Span(f": {spent_words(own)}"))
-    elif is_guess(end):
+    elif end.simulated:
         yield (Span(f"{FROM_RECORDING} alone, none completes it", Tone.DIM),)
 
 
@@ -332,7 +333,7 @@ def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
     if cap is not None:
         yield (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values), Span("  "),
                *_point_words(tuning, completed, cost(cap.ends)[0]))
-        made = sum(end.complete and is_guess(end) for end in cap.ends)
+        made = sum(end.complete and end.simulated for end in cap.ends)
         yield more(Span(f"{GUESS} (SIMULATED) in {count_of(made, 'turn')}" if made else
                         "each of these answers was recorded", Tone.DIM))
         if cap.below:

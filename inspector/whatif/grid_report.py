@@ -29,7 +29,6 @@ from inspector.whatif.smallest_cap import (
     smallest_cap_of_all,
 )
 from loop_core.errors import CallerError
-from loop_core.turn.trace import Fidelity
 
 SCHEMA = "loop-inspector/tune/2"
 
@@ -243,7 +242,7 @@ def _cap(tuning: TunedGrid, cap: SmallestCap | None) -> dict[str, Any] | None:
     return None if cap is None else {
         "cell": cap.cell, "values": list(cap.values), **_sums(cap.ends),
         "continuations": sum(end.spend.continuations for end in cap.ends),
-        "simulated": sum(end.fidelity == Fidelity.SIMULATED for end in cap.ends),
+        "simulated": sum(end.simulated for end in cap.ends),
         "below": {"values": list(cap.below_values), **_sums(cap.below)} if cap.below else None,
     }
 

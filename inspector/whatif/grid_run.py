@@ -7,37 +7,33 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
 import signal
+import threading
 import time
 import warnings
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import add
-from struct import Struct
 from typing import Any
 
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid, Value
-from inspector.whatif.sweep import Shapes, Sweep, SweptEnds
+from inspector.whatif.sweep import Sweep, SweptEnds
 from loop_core.turn.state import State
-from loop_core.turn.trace import Fidelity
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
-# The processes inherit their input, so that no large value is copied or sent. Each process does every n-th task and
-# writes each result to a pipe when it is done. If a process dies or meets an error, the caller does its remaining
-# tasks, and meets the error itself. A forked process computes, writes and exits by `_exit`; it takes no lock that
-# another thread of the program may have held.
+# The processes inherit their input, so that no large value is copied or sent. If a process dies or meets an error, the
+# caller does its remaining tasks, and meets the error itself.
 
 POLL = 0.05
 """The number of seconds after which a request to cancel is noticed."""
-_HEAD = Struct("<II")
-"""The form of the head before each result in a pipe: the number of the task, and the size of the result."""
+CHUNKS = 32
+"""The number of chunks into which the tasks of each process are divided. A process that has finished its own takes over
+those of another."""
 
 
 def cores() -> int:
@@ -52,7 +48,7 @@ def run_tasks(
     jobs = min(jobs, len(tasks))
     left = set(tasks)
     if jobs > 1 and hasattr(os, "fork"):
-        for task, result in _fork(tasks, work, jobs, cancelled):
+        for task, result in _share(tasks, work, jobs, cancelled):
             left.discard(task)
             yield task, result
     for task in tasks:
@@ -62,71 +58,65 @@ def run_tasks(
             yield task, work(task)
 
 
-def _fork(
+def _share(
     tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
-    import selectors
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait  # most grids are done before
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
 
-    with ExitStack() as stack, selectors.DefaultSelector() as selector:
-        for number in range(jobs):
-            pid, source = _start(tasks[number::jobs], work)
-            stack.callback(_end_worker, pid, source)
-            selector.register(source, selectors.EVENT_READ, bytearray())
-        while selector.get_map() and not cancelled():
-            for ready, _ in selector.select(POLL):
-                data = os.read(ready.fd, 1 << 16)
-                if not data:
-                    selector.unregister(ready.fd)
-                ready.data.extend(data)
-                yield from _whole(ready.data)
+    size = -(-len(tasks) // (jobs * CHUNKS))
+    chunks = [tasks[start : start + size] for start in range(0, len(tasks), size)]
+    context = get_context("fork")
+    stop = context.RawValue("b", 0)  # shared memory without a lock, which a worker could die with
 
+    def run_chunk(tasks: Sequence[int]) -> Chunk:
+        return [(task, work(task)) for task in tasks if not stop.value]
 
-def _whole(buffer: bytearray) -> Iterator[tuple[int, Any]]:
-    """Removes the completely received results from a buffer and returns them."""
-    at = 0
-    while len(buffer) >= at + _HEAD.size:
-        task, size = _HEAD.unpack_from(buffer, at)
-        end = at + _HEAD.size + size
-        if len(buffer) < end:
-            break
-        yield task, pickle.loads(buffer[at + _HEAD.size : end])  # noqa: S301 - written by our own process
-        at = end
-    del buffer[:at]
-
-
-def _start(tasks: Sequence[int], work: Callable[[int], Any]) -> tuple[int, int]:
-    source, sink = os.pipe()
-    with warnings.catch_warnings():
-        # Python warns if a program with several threads forks. The comment above says why it is safe here.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid:
-        os.close(sink)
-        return pid, source
-    status = 1
+    pool = ProcessPoolExecutor(jobs, context, _begin_worker, (run_chunk,))
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the caller decides
-        gc.disable()
-        os.close(source)
-        for task in tasks:
-            told = pickle.dumps(work(task))
-            _write(sink, _HEAD.pack(task, len(told)) + told)
-        status = 0
+        with warnings.catch_warnings():
+            # Python warns of forking beside other threads; a worker only computes, and shares no lock with them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            waiting = {pool.submit(_run_chunk, chunk) for chunk in chunks}
+        while waiting and not cancelled():
+            done, waiting = wait(waiting, POLL, FIRST_COMPLETED)
+            for future in done:
+                if future.exception() is None:
+                    yield from future.result()
+    except BrokenProcessPool:
+        pass  # a worker died while it was given its tasks
     finally:
-        os._exit(status)
+        stop.value = 1
+        pool.shutdown(cancel_futures=True)
 
 
-def _write(sink: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(sink, data) :]
+Chunk = list[tuple[int, Any]]
+"""Tasks with their results."""
+_work_here: Callable[[Sequence[int]], Chunk]
+"""In a worker: what it does with a chunk of tasks. A function cannot be sent to it, only inherited."""
 
 
-def _end_worker(pid: int, source: int) -> None:
-    os.close(source)
-    try:
-        os.kill(pid, signal.SIGKILL)  # has no effect on a process that has ended
-    finally:
-        os.waitpid(pid, 0)
+def _begin_worker(work: Callable[[Sequence[int]], Chunk]) -> None:
+    global _work_here
+    _work_here = work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the caller decides
+    gc.disable()
+    threading.Thread(target=_end_with_caller, daemon=True).start()
+
+
+def _end_with_caller() -> None:
+    """Ends a worker whose caller was killed; it would wait for further tasks forever."""
+    from multiprocessing import parent_process
+
+    caller = parent_process()
+    if caller is not None:
+        caller.join()
+    os._exit(1)
+
+
+def _run_chunk(tasks: Sequence[int]) -> Chunk:
+    return _work_here(tasks)
 
 
 Progress = Callable[[int, int], None]
@@ -230,7 +220,7 @@ class TunedGrid:
     """The number of turns that are not complete, although the recording reaches their end."""
     unrecorded = _sum_of(lambda end: end.state is State.UNRECORDED)
     """The number of turns before whose end the recording ended."""
-    simulated = _sum_of(lambda end: end.fidelity == Fidelity.SIMULATED)
+    simulated = _sum_of(lambda end: end.simulated)
     """The number of turns that ended with a simulated answer."""
     tokens = _sum_of(lambda end: end.spend.output_tokens)
     """The number of output tokens."""
@@ -248,6 +238,10 @@ class TunedGrid:
     def every(self) -> int:
         """The largest number of turns run in any cell: all of them, unless the run was cancelled."""
         return max(self.looked_at)
+
+    def alone(self, turn: int | None) -> int | None:
+        """The turn that is shown alone: the given one, or the only one; None if all are shown together."""
+        return 0 if turn is None and len(self.turns) == 1 else turn
 
     def whole(self, cell: int) -> bool:
         """Whether a cell was run in as many turns as any other; only such cells can be compared."""
@@ -275,42 +269,35 @@ def tune(
     """
     stop = cancelled or (lambda: False)
     records = case.recording.turns
-    groups = grid.groups
     # Simulated cells with another max_tokens share no run, so each group is a part of the work; otherwise a whole turn
     # is one part.
-    each = [range(number, number + 1) for number in range(len(groups))] if grid.base.simulate else [range(len(groups))]
+    each = [(group,) for group in grid.groups] if grid.base.simulate else [grid.groups]
     parts = len(records) * len(each)
-    shapes: Shapes = {}
     noted = recorded_findings(case)
-    sweeps = [Sweep(case, record, grid, of_turn, shapes) for record, of_turn in zip(records, noted, strict=True)]
-    cells = [array("I", chain.from_iterable(groups[number].cells for number in numbers)) for numbers in each]
+    sweeps = [Sweep(case, record, grid, of_turn) for record, of_turn in zip(records, noted, strict=True)]
     places: list[dict[End, int]] = [{} for _ in records]
-    undone = [(array("I", [UNDONE]) * len(part)).tobytes() for part in cells]
-    codes = [list(undone) for _ in records]
-    known: dict[bytes, bytes] = {}  # turns with equal runs share their codes
+    codes = [array("I", [UNDONE]) * grid.size for _ in records]
 
     def work(part: int) -> SweptEnds:
         which, turn = divmod(part, len(records))
-        return sweeps[turn].sweep([groups[number] for number in each[which]])
+        return sweeps[turn].sweep(each[which])
 
     done = 0
-    for part, (ends, packed) in _work(range(parts), work, jobs or cores(), stop):
+    for part, (ends, swept) in _work(range(parts), work, jobs or cores(), stop):
         which, turn = divmod(part, len(records))
         own = [places[turn].setdefault(end, len(places[turn])) for end in ends]
-        if own != list(range(len(own))):
-            packed = array("I", map(own.__getitem__, array("I", packed))).tobytes()
-        codes[turn][which] = known.setdefault(packed, packed)
+        cells = chain.from_iterable(group.cells for group in each[which])
+        for cell, code in zip(cells, swept, strict=True):
+            codes[turn][cell] = own[code]
         done += 1
         if progress is not None:
             progress(done, parts)
-    order = {cell: at for at, cell in enumerate(chain.from_iterable(cells))}
-    alike: dict[bytes, tuple[list[int], array[int]]] = {}
+    alike: dict[bytes, tuple[list[int], array[int]]] = {}  # turns that go alike share their codes
     found: list[TurnGrid] = []
     for record, ended, kept in zip(records, places, codes, strict=True):
-        key = b"".join(kept)
+        key = kept.tobytes()
         if key not in alike:
-            unordered = array("I", key)
-            alike[key] = _in_order([unordered[order[cell]] for cell in range(grid.size)])
+            alike[key] = _in_order(kept)
         path, ends, (first, cells_ends) = case.recording.exchanges[record.links[0].index].path, tuple(ended), alike[key]
         found.append(TurnGrid(record.id, path, tuple([ends[code] for code in first]), cells_ends))
     return TunedGrid(grid, tuple(found), done, parts, case, noted)

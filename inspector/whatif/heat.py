@@ -18,7 +18,6 @@ from inspector.report.verdict import ROWS
 from inspector.whatif.grid import SHORT, UNDONE, Axis, End, Grid, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from loop_core.turn.state import State
-from loop_core.turn.trace import Fidelity
 
 # -- The position of each cell of a map ------------------------------------------------------------------------------
 # Rows and columns are the last two axes, one block for each choice of the others. In text, columns that do not fit
@@ -274,8 +273,9 @@ SHOWS: Mapping[str, _Shown] = {
 
 def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
     """The mark of each cell: for all turns together, or for one; `short` leaves out how many turns there are."""
-    if turn is not None or len(tuning.turns) == 1:
-        return _one(show, tuning.turns[turn or 0])
+    single = tuning.alone(turn)
+    if single is not None:
+        return _one(show, tuning.turns[single])
     values = SHOWS[show].total(tuning)
     most = max(values, default=0)
 
@@ -292,7 +292,7 @@ def _one(show: str, seen: TurnGrid) -> list[Span]:
     for code, (end, value) in enumerate(zip(seen.ends, values, strict=True)):
         glyph, role = mark_of(end)
         told = Span(f"{glyph} {word(end)}", role) if show == "outcome" else _shade(value, most)
-        by_code[code] = _with_sign(told, end.fidelity == Fidelity.SIMULATED)
+        by_code[code] = _with_sign(told, end.simulated)
     return [by_code[code] for code in seen.codes]
 
 
@@ -305,10 +305,10 @@ def key(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
     if show != "outcome":
         return f"{SHADES[0]} little to {SHADES[-1]} most: {SHOWS[show].title}"
     glyphs = {state: STATE[state][0] for state in (State.COMPLETE, State.ABORT_PARTIAL, State.UNRECORDED)}
-    single = turn is not None or len(tuning.turns) == 1
-    waiting = single and any(end.verdict in WHOLE_SO_FAR for end in tuning.turns[turn or 0].ends)
+    single = tuning.alone(turn)
+    waiting = single is not None and any(end.verdict in WHOLE_SO_FAR for end in tuning.turns[single].ends)
     waits = f"{_GLYPHS['AWAITS RESULT']} whole, awaits a result  " if waiting else ""
-    told = "the word is the limit or reason" if single else "the number counts the turns that complete"
+    told = "the word is the limit or reason" if single is not None else "the number counts the turns that complete"
     return (f"{glyphs[State.COMPLETE]} complete  {glyphs[State.ABORT_PARTIAL]} incomplete  {waits}"
             f"{glyphs[State.UNRECORDED]} the recording ends first; {told}")
 

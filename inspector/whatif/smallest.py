@@ -35,7 +35,6 @@ from inspector.whatif.grid import APART, SHORT, TOKENS, UNDONE, Axis, End, Grid,
 from inspector.whatif.grid_run import Edge, TunedGrid, as_good, cost
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State
-from loop_core.turn.trace import Fidelity
 
 # -- Between two values of a grid ------------------------------------------------------------------------------------
 # The smallest max_tokens with which turns still do as well as in their best cell. For one turn or several the condition
@@ -139,7 +138,7 @@ class Runs:
             return UNCOUNTED
         if any(self._may_count_thinking(place) for place, _ in done):
             return THINKING
-        doubt = any(end.fidelity == Fidelity.SIMULATED and self._has_estimate(place, budget) for place, end in done)
+        doubt = any(end.simulated and self._has_estimate(place, budget) for place, end in done)
         return ESTIMATED if doubt else EXACT
 
     def _exchanges(self, place: int) -> list[Exchange]:

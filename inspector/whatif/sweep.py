@@ -207,13 +207,8 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
     return End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken), steps
 
 
-SweptEnds: TypeAlias = tuple[tuple[End, ...], bytes]
-"""The distinct ends, and for each cell, group after group, the index of its end, as the bytes of an array of unsigned
-ints."""
-Shape: TypeAlias = "tuple[tuple[int, ...], array[int]]"
-"""The distinct ranks at which cells leave a stem, and for each cell the index of its rank."""
-Shapes: TypeAlias = dict[tuple[tuple[int, ...], ...], Shape]
-"""Ranks along each axis -> the shape."""
+SweptEnds: TypeAlias = "tuple[tuple[End, ...], array[int]]"
+"""The distinct ends, and for each cell, group after group, the index of its end."""
 DERIVED = Limits()
 """The limits with a total of tokens that is derived from the initial max_tokens."""
 
@@ -227,8 +222,6 @@ class Sweep:
     grid: Grid
     findings: Sequence[ReportedFinding] = ()
     """The findings of the recording about the turn."""
-    shapes: Shapes = field(default_factory=dict)
-    """The shapes found so far, which the turns of one grid may share."""
     enough: list[tuple[int, Stem]] = field(default_factory=list)
     """Budgets that cut no answer, each with its stem."""
 
@@ -239,7 +232,7 @@ class Sweep:
             CallerError: the session file holds a limit that does not exist or is out of range.
         """
         ends: dict[End, int] = {}
-        codes: list[bytes] = []
+        codes = array("I")
         along: dict[int, list[Sequence[int]]] = {}
         met: dict[tuple[int, int], int] = {}
         stems = self._stems(groups)
@@ -247,14 +240,11 @@ class Sweep:
             if id(made) not in along:
                 along[id(made)] = [stops(made, axis.name, axis.values) for axis in self.grid.axes
                                    if axis.name not in APART]
-            ranks, own = self._shape(group, made, along[id(made)])
-            for rank in ranks:
+            for rank in self._ranks(group, made, along[id(made)]):
                 if (id(made), rank) not in met:
                     met[id(made), rank] = ends.setdefault(self._end(made, rank), len(ends))
-            places = [met[id(made), rank] for rank in ranks]
-            straight = places == list(range(len(places)))
-            codes.append(own.tobytes() if straight else array("I", map(places.__getitem__, own)).tobytes())
-        return tuple(ends), b"".join(codes)
+                codes.append(met[id(made), rank])
+        return tuple(ends), codes
 
     def _end(self, stem: Stem, rank: int) -> End:
         """An end with its verdict, taken from a run that ends there."""
@@ -336,9 +326,9 @@ class Sweep:
     def _simulated_stem(self, group: Group) -> Stem:
         """The stem under one budget.
 
-        An answer that a budget does not cut is the same under every larger budget and needs no further run. An answer
-        that was recorded cut is used unchanged under the budget of its recording; results for other budgets do not
-        apply there.
+        An answer that a budget does not cut is the same under every larger budget and needs no further run, unless a
+        larger one has room for all that was counted: then it is used as it was recorded. An answer that was recorded
+        cut is used unchanged under the budget of its recording; results for other budgets do not apply there.
         """
         initial, total = self._initial(group), self._total(group)
         bounded = total is not None and (initial is None or total < initial)
@@ -350,7 +340,8 @@ class Sweep:
             if size_of(initial) >= least:
                 return made
         made = self._run([group])
-        if made.uncut and initial is not None:
+        if made.uncut and initial is not None and (
+                made.end.fidelity == Fidelity.RECORDED or initial >= self._largest_count):
             self.enough.append((initial, made))
         return made
 
@@ -364,6 +355,12 @@ class Sweep:
                           *(usage.visible_tokens for usage in usages)})
 
     @cached_property
+    def _largest_count(self) -> float:
+        """The most output tokens that were counted for a recorded answer; no bound if one was not counted."""
+        return max(size_of(None if each.response.usage is None else each.response.usage.output_tokens)
+                   for each in (self.case.recording.exchanges[link.index] for link in self.record.links))
+
+    @cached_property
     def _uncut(self) -> tuple[int, Stem] | None:
         """The turn as it was recorded, and its largest answer, if no budget cut any answer."""
         made = self._run([Group({INITIAL: None}, array("I"))])
@@ -372,22 +369,12 @@ class Sweep:
 
     # -- cells -------------------------------------------------------------------------------------------------------
 
-    def _shape(self, group: Group, stem: Stem, along: list[Sequence[int]]) -> Shape:
-        """The places at which the cells of a group leave a stem; equal turns share them."""
+    def _ranks(self, group: Group, stem: Stem, along: Sequence[Sequence[int]]) -> Sequence[int]:
+        """The rank at which each cell of a group leaves a stem; `along` has those along each axis."""
         initial = self._initial(group)
         request = self._request if initial is None else replace(self._request, max_tokens=initial)
-        cap = token_stop(self._cap(self._total(group), initial), request, stem.lacks)
-        rows = [stops(stem, TOKENS, [cap]), *along]
-        key = tuple(map(tuple, rows))
-        if key not in self.shapes:
-            self.shapes[key] = _shape(rows)
-        return self.shapes[key]
-
-
-def _shape(rows: Sequence[Sequence[int]]) -> Shape:
-    ranks: Sequence[int] = rows[0]
-    for row in rows[1:]:
-        ranks = [rank if rank < other else other for rank in ranks for other in row]
-    distinct = sorted(set(ranks))
-    place = {rank: number for number, rank in enumerate(distinct)}
-    return tuple(distinct), array("I", map(place.__getitem__, ranks))
+        ranks: Sequence[int] = stops(stem, TOKENS, [token_stop(self._cap(self._total(group), initial), request,
+                                                               stem.lacks)])
+        for row in along:
+            ranks = [rank if rank < other else other for rank in ranks for other in row]
+        return ranks

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from inspector.report.lines.spans import Span, text_of
 from inspector.report.table import Column, Table, attributes, side_by_side
 from inspector.whatif.grid_report import ENDS, as_csv, csv_table, document
-from inspector.whatif.policies_report import CELLS, values
+from inspector.whatif.policies_lines import CELLS, values
 from tests.whatif.test_tune_report import FIRST, tuned
 
 

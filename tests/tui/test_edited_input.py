@@ -12,11 +12,11 @@ from textual.widgets import TextArea
 
 from inspector.tui import live_run
 from inspector.tui.app import LoopInspector
-from inspector.tui.input_editor import InputEditor
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import AskLive
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.text_editors import InputEditor
 from loop_core.values import Stop
 from tests.scenes.app import HOSTILE, assistant, body, continued, entry, hostile, page, result, told, until, user
 from tests.scenes.live import answer, streams

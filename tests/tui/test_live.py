@@ -27,12 +27,12 @@ from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
 from inspector.tui.lists import Choose
 from inspector.tui.live_controls import CallsForm, ResultEditor
-from inspector.tui.live_forms import BodyEditor, BudgetForm, NotJSONError, body_of
+from inspector.tui.live_forms import BudgetForm, LiveForm
 from inspector.tui.live_screen import LiveScreen
 from inspector.tui.panels import Cycle
 from inspector.tui.session_screen import SessionScreen
+from inspector.tui.text_editors import BodyEditor, NotJSONError, body_of
 from inspector.tui.text_view import TextView
-from inspector.tui.turn_form import LiveForm
 from inspector.tui.turns_screen import TurnsScreen
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
@@ -754,7 +754,7 @@ def test_how_what_comes_looks(
         await until(pilot, waits(pilot, Send))
         await pilot.press("d")
         await until(pilot, lambda: "four" in told(pilot.app))
-        screen(pilot)._frames.pause()  # type: ignore[union-attr]
+        screen(pilot)._frames.pause()
         screen(pilot).coming = "+31 chars 1.5 s"
         await pilot.pause()
 

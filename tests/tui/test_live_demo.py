@@ -16,13 +16,13 @@ from inspector.live.scripted import row_turn
 from inspector.provider.dialect_rows import DialectRow
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
+from inspector.tui.live_forms import LiveForm, keep_typed, last_typed
 from inspector.tui.live_screen import BLIND, LiveScreen
 from inspector.tui.messages import LiveWanted
 from inspector.tui.panels import Cycle
 from inspector.tui.providers_screen import ProvidersScreen
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
-from inspector.tui.turn_form import LiveForm, keep_typed, last_typed
 from tests.scenes.app import page, told, until
 from tests.scenes.provider import table_rows
 

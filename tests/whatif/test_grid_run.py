@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -121,6 +123,23 @@ def test_a_cancel_ends_the_processes(monkeypatch):
     for process in started:
         with pytest.raises(ChildProcessError):
             os.waitpid(process, os.WNOHANG)
+
+
+SHARES = """
+import time
+from inspector.whatif.grid_run import run_tasks
+
+for task, _ in run_tasks(range(6_400), lambda task: time.sleep(0.01), 2, lambda: False):
+    print(task, flush=True)
+"""
+
+
+@forks
+def test_the_processes_end_with_a_caller_that_is_killed():
+    caller = subprocess.Popen([sys.executable, "-c", SHARES], stdout=subprocess.PIPE, text=True)
+    assert caller.stdout.readline()
+    caller.kill()
+    caller.communicate(timeout=20)  # its output ends when the last process is gone
 
 
 def test_progress_is_told_for_every_part_and_a_cancel_keeps_what_was_done(case):

@@ -21,7 +21,7 @@ from inspector.report.facts import view
 from inspector.report.lines.calls import Fate, Opinion, opinions_of, stances
 from inspector.report.lines.spans import Tone, cells, plain, text_of
 from inspector.sessions import open_paths
-from inspector.whatif import policies_lines, policies_report
+from inspector.whatif import policies_lines
 from inspector.whatif.grid import Grid, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import DECISIONS, Decision, Matrix, matrix
@@ -95,7 +95,7 @@ EXPECTED: dict[str, tuple[str, str, str, str, str, str, str]] = {
 def test_programs_read_the_words_that_they_know() -> None:
     assert {row.word: row.id for row in DECISIONS if row.word != row.id} == {
         ENDED: "ended with a notice", MISSED: "missed the reason"}
-    made = policies_report.values(matrix(sample("12")))
+    made = policies_lines.values(matrix(sample("12")))
     assert {each["decision"] for each in made["turns"][0]["decisions"]} == {"ended with a notice", "missed the reason"}
 
 
@@ -323,9 +323,9 @@ def test_the_report_of_a_held_call_names_the_policies() -> None:
 
 def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
     for path in sorted(SAMPLES.glob("*.jsonl")):
-        shown = policies_report.text(matrix(open_case(open_paths([str(path)]))))
+        shown = policies_lines.text(matrix(open_case(open_paths([str(path)]))))
         assert max(len(line) for line in shown.splitlines()) <= 80
-    shown = policies_report.text(matrix(sample("01")))
+    shown = policies_lines.text(matrix(sample("01")))
     rows = [line for line in shown.splitlines() if line.startswith(("1 ", "2 "))][1:]
     assert rows == [
         "1      limit     limit     limit     lost text lost text lost text lost text",
@@ -349,14 +349,14 @@ def test_what_a_policy_follows_has_a_name_that_others_know(policy: str, source: 
 
 
 def test_the_text_says_whose_the_policies_are() -> None:
-    shown = " ".join(policies_report.text(matrix(sample("08"))).split())
+    shown = " ".join(policies_lines.text(matrix(sample("08"))).split())
     assert "1 turn under 7 policies, RECORDED" in shown
     assert "whose policies these are strict: This engine's own: nothing unfinished counts as finished" in shown
     assert "zeroclaw-merged: ZeroClaw as it was merged: whole calls of a cut answer run" in shown
 
 
 def test_the_document() -> None:
-    made = policies_report.values(matrix(sample("07")))
+    made = policies_lines.values(matrix(sample("07")))
     assert made["schema"] == "loop-inspector/policies/1"
     assert [policy["name"] for policy in made["policies"]] == list(NAMES)
     assert made["policies"][3]["decisions"] == {"stuck": 1}
@@ -461,18 +461,18 @@ def several(tmp_path: Path, *names: str) -> Matrix:
 
 
 def test_the_text_names_the_file_of_each_turn_where_there_are_several(tmp_path: Path) -> None:
-    shown = policies_report.text(several(tmp_path, "first.jsonl", "second.jsonl"))
+    shown = policies_lines.text(several(tmp_path, "first.jsonl", "second.jsonl"))
     rows = shown.splitlines()[shown.splitlines().index("first.jsonl") :]
     assert [row.split()[0] for row in rows[:6]] == ["first.jsonl", "1", "2", "second.jsonl", "3", "4"]
     assert "turn 4 (second.jsonl, t4)" in rows
-    assert "first.jsonl" not in policies_report.text(matrix(sample("01")))
+    assert "first.jsonl" not in policies_lines.text(matrix(sample("01")))
 
 
 def test_turns_of_several_files_in_which_all_agree_say_how_many_files(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_bytes(lines(asked([user(name)], chat("done"))))
     made = matrix(open_case(open_paths([str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")])))
-    assert "2 turns of 2 files in which all policies agree" in policies_report.text(made)
+    assert "2 turns of 2 files in which all policies agree" in policies_lines.text(made)
 
 
 def test_a_row_has_the_file_between_its_number_and_the_policies(tmp_path: Path) -> None:
@@ -501,7 +501,7 @@ def test_the_matrix_opens_at_the_turn_one_comes_from_or_the_next_in_which_polici
 def test_names_from_a_transcript_are_inert_everywhere() -> None:
     made = matrix(case_of(asked([user("x")], chat(None, "length", call(CUT, name="a\x1b[31mb")))))
     assert any("\x1b" in cell.why for cell in made.rows[0])
-    assert "\x1b" not in policies_report.text(made)
+    assert "\x1b" not in policies_lines.text(made)
     sheet = policies_lines.sheet(made, (0, 3))
     assert not any("\x1b" in text_of(sheet.line(index)) for index in range(len(sheet)))
     row = policies_lines.row(made, 0, (0, 0), policies_lines.layout(made, 80, 0))
@@ -510,8 +510,8 @@ def test_names_from_a_transcript_are_inert_everywhere() -> None:
 
 def test_nothing_read_is_said() -> None:
     made = matrix(open_case(open_paths(["-"], stdin=b"{}\n")))
-    assert policies_report.text(made).startswith("NOTHING READ")
-    assert policies_report.values(made)["turns"] == []
+    assert policies_lines.text(made).startswith("NOTHING READ")
+    assert policies_lines.values(made)["turns"] == []
     assert [text_of(line) for line in policies_lines.sheet(made, (0, 0)).lines] == ["no turns"]
 
 
@@ -538,11 +538,11 @@ def test_the_session_the_grid_and_the_policies_count_the_same_complete_turns() -
     assert tuned.completed == [seen.complete]
     made = matrix(case)
     assert made.complete(0) == seen.complete
-    told = policies_report.values(made)
+    told = policies_lines.values(made)
     assert told["policies"][0]["complete"] == seen.complete
     assert [turn["decisions"][0]["complete"] for turn in told["turns"]] == [
         turn.verdict.complete for turn in seen.turns]
-    assert f"by the verdict of each turn, of {len(seen.turns)}: strict {seen.complete}," in policies_report.text(made)
+    assert f"by the verdict of each turn, of {len(seen.turns)}: strict {seen.complete}," in policies_lines.text(made)
     assert f"complete       {seen.complete} of {len(seen.turns)} turns, by the verdict" in plain(
         [policies_lines.sheet(made, (0, 0)).line(at) for at in range(len(policies_lines.sheet(made, (0, 0))))])
 
@@ -552,7 +552,7 @@ def test_csv_has_a_row_for_each_turn_under_each_policy_and_says_what_json_says(t
     shown = CliRunner().invoke(main, ["policies", path, "--csv", "-"])
     assert shown.exit_code == 0
     rows = list(csv.DictReader(io.StringIO(shown.output)))
-    told = policies_report.values(matrix(sample("01")))
+    told = policies_lines.values(matrix(sample("01")))
     every = [{"turn": number, "turn_id": turn["id"], "path": path, **each}
              for number, turn in enumerate(told["turns"], 1) for each in turn["decisions"]]
     assert rows == [{key: "" if value is None else str(value) for key, value in each.items()} for each in every]

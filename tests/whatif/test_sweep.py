@@ -282,6 +282,15 @@ def test_what_an_end_needs_is_just_enough_and_one_less_is_not(exchanges, base):
                 assert ((now.terminal, now.spend) == (end.terminal, end.spend)) is (value == least), name
 
 
+@pytest.mark.parametrize("tokens", [30, None])
+def test_a_larger_budget_that_holds_the_whole_count_leaves_an_answer_as_it_was_recorded(tokens):
+    """Its thinking may not count under the cap, so that a smaller budget cuts nothing, and yet makes another answer."""
+    body = chat(None, "tool_calls", call('{"at": "it"}'), tokens=tokens)
+    body["choices"][0]["message"]["reasoning_content"] = "Let me think about that, word by word. " * 3
+    grid = Grid((Axis("max_tokens", (2, 20, 50, 200)),), Settings(simulate=True, profile="xai"))
+    same_everywhere(case_of(asked([user("Look.")], body)), grid)
+
+
 def test_few_runs_serve_many_cells(monkeypatch):
     """Twelve hundred cells over a recording whose responses report their tokens: one run of each turn."""
     from inspector.whatif import sweep

@@ -167,6 +167,13 @@ def role_of(verdict: TurnVerdict) -> Tone:
     return SEVERITY[verdict.severity] if verdict.sure or verdict.severity is not Severity.INFO else Tone.PLAIN
 
 
+def ending_role(turn: TurnFacts) -> Tone:
+    """The role of the end of a turn."""
+    if turn.terminal == "completed":
+        return Tone.OK
+    return Tone.WARN if turn.final_state is State.UNRECORDED else Tone.ERROR
+
+
 STATE_COLUMNS = max(len(state.value) for state in State)
 
 
