@@ -209,6 +209,23 @@ def test_a_call_whose_cut_arguments_a_translator_wrapped_is_held(name):
         assert reading.stop_reason == "max_tokens"
 
 
+def test_a_call_whose_cut_arguments_a_translator_wrapped_is_held_in_a_stream_too():
+    block = {"type": "tool_use", "id": "t1", "name": "write", "input": {}}
+    wrapped = json.dumps({"raw_arguments": '{"path": "a.txt", "content": "half'})
+    events = [
+        {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": wrapped}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ]
+    stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    reading = loop_core.read("anthropic_messages", [stream.encode()])
+    assert [verdict.admission for verdict in reading.calls] == ["held"]
+    assert reading.stop_reason == "max_tokens"
+
+
 @pytest.mark.parametrize(("port", "spent", "admitted"), [
     (9997, 100, "held"), (5000, 100, "held"), (9997, 99, "ready"), (8000, 100, "ready"),
 ])

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @commands.INSECURE
 @click.option("--tools", metavar="FILE|MODULE:ATTR", help="Live: tools that answer calls; else recorded results do.")
 @click.option("--yes", is_flag=True, help="Live: send without asking for confirmation.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/1).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/2).")
 def replay(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, assignments: Sequence[str],
     from_step: int | None, simulate: bool, base: str | None, against: str | None, save: bool, as_json: bool,

@@ -26,7 +26,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.state import ProviderResponse, Recut, Turn
 from loop_core.turn.trace import Fidelity, limit_usage
 
-SCHEMA = "loop-inspector/replay/1"
+SCHEMA = "loop-inspector/replay/2"
 
 
 def text(branch: Branch) -> str:

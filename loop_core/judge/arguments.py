@@ -235,22 +235,25 @@ def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
 
     Cut arguments show that by themselves. Invalid ones count if the tool has no parameter of that name. If the
     parameters of the tool are not known, they count only if they begin like an object, or if the name is in
-    `ONLY_WRAPPINGS`.
+    `ONLY_WRAPPINGS`. Arguments that came as a text are mostly the model's own: there the name has to be in
+    `ONLY_WRAPPINGS`, or the tool must be known to have no such parameter and the text must begin like an object.
     """
     reading = parse_call(call)
-    if call.form is not ArgsForm.OBJECT or not reading.value or len(reading.value) != 1:
+    if not reading.value or len(reading.value) != 1:
         return reading
     ((name, inner),) = reading.value.items()
     if name not in WRAPPINGS or type(inner) is not str:
         return reading
     within = parse(inner)
-    if within.shape is ArgumentShape.COMPLETE or (within.shape is ArgumentShape.CUT and _BRACE.match(inner) is None):
+    begins, takes, only = _BRACE.match(inner) is not None, _takes(tool, name), name in ONLY_WRAPPINGS
+    if call.form is not ArgsForm.OBJECT:
+        shown = not takes and (only or (takes is False and begins))
+    elif within.shape is ArgumentShape.CUT:
+        shown = begins
+    else:
+        shown = not takes and (takes is False or only or begins)
+    if within.shape is ArgumentShape.COMPLETE or not shown:
         return reading
-    if within.shape is not ArgumentShape.CUT:
-        takes = _takes(tool, name)
-        shown = name in ONLY_WRAPPINGS or _BRACE.match(inner) is not None
-        if takes or (takes is None and not shown):
-            return reading
     shape = within.shape if within.shape is ArgumentShape.CUT else ArgumentShape.INVALID
     problem = f"a translator put them under {name!r}, as they could not be parsed: {within.problem}"
     return Arguments(shape, None, len(call.arguments or ""), problem)

@@ -125,7 +125,7 @@ def test_replay_with_more_attempts(inspector, tmp_path):
     assert (said.code, said.err) == (0, "")
     assert said.out.splitlines()[0] == "attempts=5: turn 1 ends in Complete"
     made = json.loads(inspector("replay", path, "--set", "continuation_max_attempts=5", "--json").out)
-    assert (made["schema"], made["name"]) == ("loop-inspector/replay/1", "attempts=5")
+    assert (made["schema"], made["name"]) == ("loop-inspector/replay/2", "attempts=5")
     assert made["turns"][0]["after"]["terminal_reason"] == "completed"
 
 

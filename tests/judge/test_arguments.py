@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loop_core.judge.arguments import ArgumentShape, parse, parse_call, parse_input, parse_leniently
+from loop_core.judge.arguments import WRAPPINGS, ArgumentShape, parse, parse_call, parse_input, parse_leniently
 from loop_core.values import ArgsForm, Tool, ToolCall
 
 texts = st.text(st.sampled_from('ab:,{}[]"\\\n\t\x00/ é\u2028\U0001f600'), max_size=8)
@@ -179,3 +179,22 @@ def test_a_wrapping_that_a_schema_names_is_a_parameter() -> None:
 def test_a_text_that_the_model_wrote_itself_is_no_translators() -> None:
     raw = json.dumps({"text": '{"path": "a'})
     assert parse_input(given_input(raw, ArgsForm.STRING)).value == json.loads(raw)
+    without = Tool("write", {"type": "object", "properties": {"path": {}}})
+    words = json.dumps({"text": "a parameter that the model made up"})
+    assert parse_input(given_input(words, ArgsForm.STRING), without).value == json.loads(words)
+    named = Tool("parse", {"type": "object", "properties": {"raw_arguments": {}}})
+    own = json.dumps({"raw_arguments": '{"path": "a'})
+    assert parse_input(given_input(own, ArgsForm.STRING), named).value == json.loads(own)
+
+
+@pytest.mark.parametrize(("name", "tool"), [
+    *(("raw_arguments", tool) for tool in UNKNOWN),
+    *((name, Tool("write", {"type": "object", "properties": {"path": {}}})) for name in WRAPPINGS),
+])
+@pytest.mark.parametrize(
+    ("inner", "shape"), [('{"path": "a', ArgumentShape.CUT), ('{"path": a}', ArgumentShape.INVALID)])
+def test_a_wrapping_that_is_streamed_as_a_text_shows_where_no_tool_has_such_a_parameter(
+    name: str, tool: Tool | None, inner: str, shape: ArgumentShape,
+) -> None:
+    """A gateway that streams a whole answer sends the translator's object as the text of a delta."""
+    assert parse_input(given_input(json.dumps({name: inner}), ArgsForm.STRING), tool).shape is shape

@@ -132,7 +132,7 @@ def test_another_first_cap_is_answered_by_the_simulation():
 
 def test_the_document_holds_the_branchs_own_explanation():
     made = values(changed(shown(*continued(*PARTS)), continuation_max_attempts=5))
-    assert (made["schema"], made["name"], made["fidelity"]) == ("loop-inspector/replay/1", "attempts=5", "RECORDED")
+    assert (made["schema"], made["name"], made["fidelity"]) == ("loop-inspector/replay/2", "attempts=5", "RECORDED")
     assert made["explain"]["schema"] == "loop-inspector/explain/2"
     assert made["explain"]["turns"][0]["final_state"] == "Complete"
     assert json.loads(json.dumps(made)) == made
