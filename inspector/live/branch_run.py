@@ -315,6 +315,7 @@ def _ability_before(exchange: Exchange) -> tuple[Ability, str]:
 
 def _by_address(exchange: Exchange, request: Request) -> ProfileChoice:
     try:
-        return expected_speaker(Server(exchange.api, base_of(exchange.url, exchange.api, request)), request.model)
+        return expected_speaker(
+            Server(exchange.api, base_of(exchange.url, exchange.api, request), version=""), request.model)
     except CallerError:
         return choose(exchange.api, exchange.url, model=request.model)

@@ -95,8 +95,8 @@ def target_of(
     headers = tuple((name.lower(), value) for name, value in exchange.request_headers
                     if name.lower() in KEPT_HEADERS and REDACTED not in value)
     place = base.strip() or base_of(exchange.url, exchange.api, exchange.request)
-    server = Server(exchange.api, place, headers=headers, hidden_words=secrets_of(environment),
-                    insecure_http=tuple(insecure_http))
+    server = Server(exchange.api, place, version=None if base.strip() else "", headers=headers,
+                    hidden_words=secrets_of(environment), insecure_http=tuple(insecure_http))
     owner = expected_speaker(server, request.model)
     by = owner.evidence[0].rule if owner.evidence else ""
     named = exchange.profile_evidence[0].rule == "profile.named" if exchange.profile_evidence else False
@@ -120,10 +120,11 @@ def target_of(
 
 
 def base_of(url: str, api: str, request: Request) -> str:
-    """The base URL of a recorded address, without its masked parts.
+    """The part of a recorded address before the format's own path: with the version, if there is one, and without the
+    masked parts.
 
     Raises:
-        CallerError: there is no address, or no base URL gives it.
+        CallerError: there is no address, or it does not end in a path of the format.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -133,19 +134,10 @@ def base_of(url: str, api: str, request: Request) -> str:
     end = next((end for end in (own, f"{own}/", unquote(own)) if parts.path.endswith(end)), None)
     if end is None:
         raise CallerError(f"the recorded address {public_url(url)} is not one of {api}; --base-url sets the one to use")
-    path = parts.path.removesuffix(end)
     query = "&".join(pair for pair in parts.query.split("&")
                      if pair and REDACTED not in pair and pair not in own_query.split("&"))
     host = parts.netloc.rpartition("@")[2]  # without user and password
-    version = wire(api).home.version
-    wanted_url = urlunsplit((parts.scheme, host, path + own, "", ""))
-    # Base URLs of SDKs contain the version (OpenAI) or not (Anthropic): the one that leads to the recorded address is
-    # taken.
-    for base in (path, path.removesuffix(version) if version else path):
-        found = urlunsplit((parts.scheme, host, base, query, ""))
-        if url_of(Server(api, found), own).partition("?")[0] == wanted_url:
-            return found
-    raise CallerError(f"the recorded address {public_url(url)} has no version; --base-url sets the address to use")
+    return urlunsplit((parts.scheme, host, parts.path.removesuffix(end), query, ""))
 
 
 # -- The greatest possible cost of a live run in tokens, before it is asked for --------------------------------------

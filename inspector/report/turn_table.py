@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from inspector.report.advice import LIVE, TRIED
-from inspector.report.lines.glyphs import SIMULATED
+from inspector.report.advice import TRIED
+from inspector.report.lines.glyphs import SIMULATED, hint
 from inspector.report.lines.spans import (
     Line,
     Measure,
@@ -245,7 +245,7 @@ def table(now: float) -> Table[TurnRow]:
 FILE = TurnColumn("file", _text("file", lambda row: row.file, lambda row: row.file.rpartition("/")[2]),
                   lambda row: row.file, (16, 30, 40))
 """The column with the file's name, for reports, whose reader has to type the name. The app opens the row instead."""
-RUN_BY_F = (LIVE, *TRIED.values())  # the ends of advice that a key carries out
+RUN_BY_F = tuple(TRIED.values())  # the ends of advice that a key carries out, without its name in them
 
 
 def about(row: TurnRow) -> list[Line]:
@@ -255,15 +255,16 @@ def about(row: TurnRow) -> list[Line]:
         return [(safe(row.unread, Tone.WARN), Span("  "), safe(row.why)), (safe(row.file, Tone.DIM),)]
     lines: list[Line] = [(*_verdict(row), Span("  "), safe(seen.sentence))]
     if row.advice:
-        keys = " · enter, then F" if row.advice.endswith(RUN_BY_F) else ""
-        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), Span(keys, Tone.DIM)))
+        keys = (Span(" · ", Tone.DIM), *hint("F makes this run")) if row.advice.endswith(RUN_BY_F) else ()
+        lines.append((Span("change   ", Tone.KEY), safe(row.advice, Tone.STRONG), *keys))
     if row.turns:
         counted = " · ".join(f"{count:,} {word}" for word, count in row.turns)
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))
     folder, _, name = row.file.rpartition("/")  # the name is shown even if the folder is long
-    known = [f"turn {row.number:,}{f' of {row.of:,}' if row.of else ''}", row.model, row.agent, folder and f"{folder}/"]
-    lines.append((Span("file     ", Tone.KEY), safe(name), Span(" · ", Tone.DIM),
-                  safe(" · ".join(each for each in known if each), Tone.DIM)))
+    known = " · ".join(each for each in (row.model, row.agent, folder and f"{folder}/") if each)
+    # First the number: the line may be cut, and the name of the file stands in the border too.
+    lines.append((Span("turn     ", Tone.KEY), Span(f"{row.number:,}{f' of {row.of:,}' if row.of else ''}"),
+                  Span(" · ", Tone.DIM), safe(name), safe(f" · {known}" if known else "", Tone.DIM)))
     if row.title:
         lines.append((Span("message  ", Tone.KEY), safe(row.title)))
     return lines

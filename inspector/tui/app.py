@@ -218,7 +218,7 @@ class LoopInspector(KeysInOrderApp):
     @on(TurnWanted)
     def _turn_wanted(self, message: TurnWanted) -> None:
         row = message.row
-        place = ScreenPlace(row.paths, row.step, message.tab) if row.verdict is not None else None
+        place = ScreenPlace(row.paths, row.step, message.tab, message.action) if row.verdict is not None else None
         if message.session is not None:
             self._begins = place
             self._show(message.session, first=False, keep=message.remember)

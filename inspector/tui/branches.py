@@ -42,7 +42,7 @@ class Branches(SessionPart):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "limits", "limits", id="limits",
-                tooltip="Edit limits, policy, profile, seam rule or method and run again"),
+                tooltip="Run again with other limits, rules (policy), joins (seam rule) or reading (server profile)"),
         Binding("F", "advice", "try", id="advice",
                 tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried, "
                         "or ask live"),

@@ -127,8 +127,9 @@ def problem_of(name: str, value: str) -> str | None:
     return None
 
 
-KEYS = tuple(f"enter {does} · esc leaves · ↑ ↓ fields · ← → words" for does in ("runs", "shows where and the cost"))
-"""The keys of the form, first for a run that this program answers, then for a run that the provider is to answer."""
+KEYS = tuple(f"enter {does} · esc leaves · ↑ ↓ fields · ← → words" for does in ("runs", "shows costs"))
+"""The keys of the form, first for a run that this program answers, then for a run that the provider is to answer; 60
+columns have room for all of them."""
 PAUSE = 0.15
 """The time in seconds without a key after which the effect of the change is shown."""
 

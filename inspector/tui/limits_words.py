@@ -23,10 +23,10 @@ MEANS: Mapping[str, str] = {
     "continuation_max_output_chars": "cont_chars: characters",
     "continuation_tool_repair_attempts": "repairs: of cut calls",
     INITIAL: "max_tokens: first request",
-    "policy": "policy",
-    "seam": "seam rule",
+    "policy": "policy: whose rules",
+    "seam": "seam rule: how joined",
     "method": "continue by",
-    "profile": "server profile",
+    "profile": "server profile: who answered",
     "source": "answers from",
     OTHERS: "other limits, NAME=VALUE",
 }

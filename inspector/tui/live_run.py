@@ -149,8 +149,11 @@ class AskLive(ModalScreen["BranchRequest | None"]):
             said = with_field_names(why, {name: name for name in FIELDS})
             self._wanted, lines = None, [field("cannot", safe(said, Tone.ERROR))]
         self.query_one(CostLines).lines = lines
-        self.query_one("#ask-keys", Note).line = hint(KEYS, Tone.WARN) if self._wanted else (
-            Span("nothing can be sent · ", Tone.WARN), *hint(KEYS_OF_NONE))
+        keys = self.query_one("#ask-keys", Note)
+        if self._wanted is None:
+            keys.line = (Span("nothing can be sent · ", Tone.WARN), *hint(KEYS_OF_NONE))
+        else:
+            keys.line = hint(KEYS_WITHOUT if self._wanted.target.missing else KEYS, Tone.WARN)
 
 
 FIELDS = ("base-url", "model")

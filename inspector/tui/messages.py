@@ -148,6 +148,8 @@ class TurnWanted(Message):
     remember: bool
     tab: str = ""
     """The tab to open; empty for the first one."""
+    action: str = ""
+    """The action to carry out on the turn; empty for none."""
 
 
 @dataclass(eq=False, repr=False)

@@ -129,7 +129,8 @@ class RemarkBook(SessionPart):
         if store.lost or notices:
             self.stage.note = store.failure or notices[0]
         elif counts and self.stage.note in ("", self.stage.greeting):
-            self.stage.note = f"kept from before: {', '.join(counts)}" + (" · R shows the runs" if branches else "")
+            self.stage.note = f"saved earlier for this session: {', '.join(counts)}" + (
+                " · R lists the branches: runs under other settings" if branches else "")
 
     def _keep(self, act: Callable[[Store], None]) -> str:
         """Saves a change; returns why that failed, or an empty text."""

@@ -248,6 +248,8 @@ class ScreenPlace(NamedTuple):
     paths: tuple[str, ...]
     step: int = 0
     tab: str = ""
+    action: str = ""
+    """The action of the session's screen to carry out there, such as `verdict`; empty for none."""
 
     def as_json(self) -> dict[str, object]:
         """The place as JSON, for the server of a browser tab."""

@@ -36,7 +36,7 @@ class Panes(SessionPart):
         Binding("v", "mode", "view", id="mode",
                 tooltip="Another form of this view: merged, side by side; bytes, request; step, request, run"),
         Binding("s", "seam", "seam", id="seam",
-                tooltip="Try the next seam rule on the merged text, beside the rule in force"),
+                tooltip="Join the segments of a cut answer by the next seam rule, beside the rule in force"),
         Binding("y", "copy", "copy", tooltip="Copy what this view shows", id="copy"),
         Binding("n", "again(1)", "match", tooltip="The next match of the search", id="search.next"),
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
@@ -71,8 +71,8 @@ class Panes(SessionPart):
     def viewpoint(self) -> Viewpoint:
         """The current tab, step and form."""
         run = self.stage.run
-        return Viewpoint(self.tab, run.outline, self.stage.step, self.wire_mode, self.against, run.branch,
-                         self.merged_form, self.seam, self.picked)
+        return Viewpoint(self.tab, run.outline, self.stage.step, self.wire_mode, self.against,
+                         self.stage.runs.compared, self.merged_form, self.seam, self.picked)
 
     def sheet(self) -> Sheet:
         """The current sheet. The chosen fact belongs to one response, and is dropped at any other."""

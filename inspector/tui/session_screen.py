@@ -256,6 +256,8 @@ class SessionScreen(SessionStage):
             turns = count_of(len(self.run.view.turns), "turn")
             self.note = f"only the first {turns} of this file are read yet: q, and enter again when the table has all"
         self.call_after_refresh(self.restore)
+        if self._begins is not None and self._begins.action:
+            self.call_after_refresh(getattr(self, f"action_{self._begins.action}"))
 
     def restore(self) -> None:
         """Loads the saved remarks and runs of this session."""

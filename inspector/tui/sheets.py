@@ -45,6 +45,7 @@ class Viewpoint(NamedTuple):
     """What the Diff tab compares: the step with the one before, the request with the one before, or the run with the
     original."""
     branch: Branch | None = None
+    """The branch that the Diff tab compares with the run that it was made from; one of the two is shown."""
     form: str = "merged"
     """How the Merged tab shows the answers: as one text, or side by side around each seam."""
     seam: SeamRule | None = None
@@ -212,9 +213,10 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.against == "run":
         if viewpoint.branch is None:
-            how = "this is the original run; e runs it with other limits, o goes to another run"
+            how = "this is the only run; e runs it again with other limits, and compares both here"
             return LineSheet([hint(how, sentence=True), diff.forms_line("run")])
-        return whatif.against_original(viewpoint.branch, viewpoint.step)
+        shown, compared = viewpoint.outline.view.replay, viewpoint.branch.view.replay
+        return whatif.against_original(viewpoint.branch, shown.place_in(compared, viewpoint.step))
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 
 
@@ -235,7 +237,7 @@ def _comparison(viewpoint: Viewpoint) -> Key:
     """The cache key of the Diff tab, for each of its forms."""
     if viewpoint.against == "request":
         return (*at_hand(viewpoint), _sending_step(viewpoint))
-    return (viewpoint.step if viewpoint.against == "step" else _block(viewpoint).turn,)
+    return (viewpoint.step,) if viewpoint.against == "step" else (_block(viewpoint).turn, viewpoint.branch)
 
 
 _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {

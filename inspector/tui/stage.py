@@ -19,7 +19,7 @@ from inspector.report.lines.spans import Line, Sheet
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.session_files import OpenSession, Run, run_of
 from inspector.tui.text_view import NOTHING
-from inspector.whatif.tree import Node, Tree, key_of
+from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, key_of
 from loop_core.errors import CallerError
 
 if TYPE_CHECKING:
@@ -55,6 +55,15 @@ class SessionRuns:
     def node(self) -> Node:
         """The node of the current run."""
         return self.tree.every[self.index]
+
+    @property
+    def compared(self) -> Branch | None:
+        """The branch that is compared with the run that it was made from: the current run, or while the original is
+        shown its latest branch; None if it has none."""
+        if self.current.branch is not None:
+            return self.current.branch
+        made = (run.branch for run in reversed(self.every) if run.branch is not None)
+        return next((branch for branch in made if branch.beside == ORIGINAL), None)
 
     def under(
         self, assignments: Mapping[str, str], since: int | None = None, before: int | None = None

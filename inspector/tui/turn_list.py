@@ -17,7 +17,7 @@ from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
 from inspector.report import filters, turn_rows, turn_table
-from inspector.report.lines.glyphs import ascii_text
+from inspector.report.lines.glyphs import ascii_text, hint
 from inspector.report.lines.spans import (
     Line,
     Span,
@@ -293,7 +293,7 @@ class TurnHeading(Panel):
 NONE_PASSES = "no turn passes the filter: f changes it, esc removes it"
 
 
-SHOWN_WHOLE: Line = (Span(" · ", Tone.DIM), Span("enter", Tone.PRESS), Span(", then V shows all", Tone.DIM))
+SHOWN_WHOLE: Line = (Span(" · ", Tone.DIM), *hint("V shows all"))
 
 
 class TurnAbout(Panel):

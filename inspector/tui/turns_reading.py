@@ -19,6 +19,7 @@ from textual.worker import get_current_worker
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow, name_of
 from inspector.sessions import intake
+from inspector.tui.delivery import copy_text
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
 from inspector.tui.turn_list import Section, TurnList, rows_of_session
 from loop_core.errors import LoopError
@@ -64,6 +65,18 @@ class ReadingScreen(Screen[None]):
     """Whether the operator named the paths; they are then read whole, and sorted worst first."""
     reading: bool
     listed: TurnList
+
+    def action_over_all(self, view: str) -> None:
+        """Opens all files as one session, with a view over it."""
+        open_over_all(self, view)
+
+    def action_copy(self) -> None:
+        """Copies the command line that prints the same table."""
+        self.say(copy_text(self.app, command_of(self)))
+
+    def say(self, text: str) -> None:
+        """Shows a note."""
+        self.note = text
 
     def take(self, batch: Sequence[MeasuredRows], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""

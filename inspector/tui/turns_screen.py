@@ -22,7 +22,7 @@ from inspector.report.lines.spans import count_of
 from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.tui import turns_reading
-from inspector.tui.delivery import copy_text, deliver
+from inspector.tui.delivery import deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
@@ -75,6 +75,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 tooltip="All files, as one session, under every policy"),
         *(Binding(tab.key, f"open_at('{tab.name}')", tab.title, show=False, tooltip=f"Open the turn at {tab.title}",
                   id=f"tab.{tab.name}") for tab in TABS),
+        Binding("F", "open_at('', 'advice')", "try", show=False, tooltip="Open the turn, and follow its advice",
+                id="advice"),
+        Binding("V", "open_at('', 'verdict')", "verdict", show=False, tooltip="Open the turn, and its whole verdict",
+                id="verdict"),
         Binding("x", "export", "export", tooltip="Write the table as CSV", id="turns.export"),
         Binding("y", "copy", "Command", show=False, tooltip="Copy the command line that shows the same",
                 id="turns.copy"),
@@ -230,7 +234,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
             progress = turns_reading.progress_within(self.opened.paths[0])
         elif self.reading:
             within = f" {turns_reading.share_of(self._large[0])}" if self._searching and self._large else ""
-            progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files…{within}"
+            order = ", then worst first" if self.named and not self.listed.sort else ""
+            progress = f"reading {self.read:,}{f' of {self.total:,}' if self.total else ''} files{order}…{within}"
         counts = self.counts if self.listed.filter is None else count_rows(self.listed.passed)
         self.query_one(TurnCounts).groups = count_groups(
             counts, progress, self.counts.turns + self.counts.simulated, self.listed)
@@ -250,11 +255,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def _open_row(self) -> None:
         self.action_open_at("")
 
-    def action_open_at(self, tab: str) -> None:
-        """Opens the turn of the current row, at a tab if one is named."""
+    def action_open_at(self, tab: str, action: str = "") -> None:
+        """Opens the turn of the current row, at a tab if one is named, and carries out an action of its screen."""
         row = self.listed.current_row
         if row is None:
-            self.note = "nothing is listed" if self.listed.filter is None else NONE_PASSES
+            self.note = NONE_PASSES if self.listed.filter is not None else (
+                "nothing is read yet: the rows come as the files are read" if self.reading else "nothing is listed")
             return
         if row.verdict is None and row.why not in (PENDING, LARGE):
             self.note = f"not read: {row.why}"
@@ -263,11 +269,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             row = self._match
         section = self.listed.section_of.get(row.paths[0])
         remember = self.sections[section].remember if section is not None else self.named and bool(self.sections)
-        self.post_message(TurnWanted(row, self.opened, remember, tab))
-
-    def action_over_all(self, view: str) -> None:
-        """Opens all files as one session, with a view over it."""
-        turns_reading.open_over_all(self, view)
+        self.post_message(TurnWanted(row, self.opened, remember, tab, action))
 
     def action_sort(self) -> None:
         """Asks for a column."""
@@ -390,11 +392,4 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def action_export(self) -> None:
         """Exports the listed rows."""
         rows = [row for row in self.listed.shown if isinstance(row, TurnRow)]
-        deliver(self.app, lambda: {"turns.csv": turn_table.table(time.time()).csv(rows)}, self._say, "turns.csv")
-
-    def action_copy(self) -> None:
-        """Copies the command line that prints the same table."""
-        self._say(copy_text(self.app, turns_reading.command_of(self)))
-
-    def _say(self, text: str) -> None:
-        self.note = text
+        deliver(self.app, lambda: {"turns.csv": turn_table.table(time.time()).csv(rows)}, self.say, "turns.csv")

@@ -63,6 +63,9 @@ class Server:
     key: str = field(default="", repr=False)
     profile: str | None = None
     """The name of the server's profile; None if it is to be found by the address and the answers."""
+    version: str | None = None
+    """The version part of the path, which follows the path of `base` as it is; None for the format's own version,
+    unless `base` names one."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Further headers of every request, as names and values."""
     sign: Signer | None = field(default=None, repr=False)
@@ -170,9 +173,11 @@ def url_of(server: Server, path: str) -> str:
     """The whole URL as it is sent, secrets included."""
     home = wire(server.api).home
     parts = urlsplit(server.base or home.base)
-    base = parts.path.rstrip("/")
-    # The SDKs differ: OpenAI's take a base with the version, the others' one without it.
-    version = "" if home.versioned.search(base) else home.version
+    base, version = parts.path, server.version
+    if version is None:
+        base = base.rstrip("/")
+        # The SDKs differ: OpenAI's take a base with the version, the others' one without it.
+        version = "" if home.versioned.search(base) else home.version
     own, _, query = path.partition("?")
     joined = "&".join(piece for piece in (parts.query, query) if piece)
     return f"{parts.scheme}://{parts.netloc}{base}{version}{own}" + (f"?{joined}" if joined else "")

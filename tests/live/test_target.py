@@ -35,9 +35,12 @@ def exchange(url: str, api: str = "openai_chat", model: str = "m", **more: Any) 
     ("openai_chat", "https://x.openai.azure.com/openai/deployments/m/chat/completions?api-version=2024-10-21", None),
     ("openai_chat", "http://u:REDACTED@127.0.0.1:8000/v1/chat/completions", "http://127.0.0.1:8000/v1/chat/completions"),
     ("openai_chat", "https://api.deepseek.com/beta/chat/completions", None),
+    ("openai_chat", "https://api.deepseek.com/chat/completions", None),
+    ("openai_chat", "https://gateway.example//v1//chat/completions", None),
     ("openai_responses", "https://api.openai.com/v1/responses", None),
     ("anthropic_messages", "https://api.anthropic.com/v1/messages", None),
     ("anthropic_messages", "https://gateway.example/anthropic/v1/messages", None),
+    ("anthropic_messages", "https://gateway.example/messages", None),
     ("gemini_generate", "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
      None),
     ("gemini_generate", "https://generativelanguage.googleapis.com/v1/models/m:streamGenerateContent?key=REDACTED",
@@ -91,7 +94,6 @@ def test_a_model_that_a_url_spells_otherwise() -> None:
 @pytest.mark.parametrize(("url", "why"), [
     ("", "does not hold the address of the server; --base-url sets it"),
     ("https://x.example/elsewhere", "is not one of openai_chat; --base-url sets the one to use"),
-    ("https://x.example/chat/completions", "has no version; --base-url sets the address to use"),
 ])
 def test_an_address_that_leads_nowhere_is_told(url: str, why: str) -> None:
     with pytest.raises(CallerError, match=why):

@@ -546,7 +546,10 @@ def test_gauges_fill_with_what_is_spent(seen: View) -> None:
     assert shown[1] == "attempts    ▰▰▰  3 of 3"
     assert shown[2] == "cont_tokens ▰▱▱▱ 256 of 1,024"
     assert shown[4] == "repairs     ▱    0 of 1"
-    assert text_of(header.short(seen.steps[11].turn)) == "att 3/3 tok 25% chr 0% rep 0/1"
+    assert text_of(header.limits_line(seen.steps[11].turn)) == (
+        "continuations 3/3 tokens 25% characters 0% repairs 0/1")
+    assert [text_of(each) for each in header.limits_in_use(seen.steps[11].turn)] == ["continuations 3/3", "tokens 25%"]
+    assert header.limits_in_use(seen.steps[0].turn) == []
     assert text_of(header.gauges(seen.steps[11].turn, 20)[2]) == "cont_tokens ▰▱▱▱ 256/1,024"
 
 
@@ -570,7 +573,12 @@ def test_the_status_line_never_loses_the_stop_reason(tmp_path: Path, width: int)
 
 
 def test_the_status_line_tells_all_output_where_there_is_room(seen: View) -> None:
-    assert "out 256 · att 3/3 tok 25%" in text_of(header.status(Outline(seen), 11, 120))
+    assert text_of(header.status(Outline(seen), 11, 120)).endswith("out 256 · continuations 3/3 tokens 25%")
+
+
+def test_a_narrow_status_line_names_the_limit_that_is_nearest_to_its_end(seen: View) -> None:
+    assert text_of(header.status(Outline(seen), 11, 80)).endswith(' "length" → max_tokens continuations 3/3')
+    assert text_of(header.status(Outline(seen), 0, 80)).endswith("no answer yet · out 0"), "nothing is spent yet"
 
 
 def test_the_header_leads_with_the_worst_turn(seen: View) -> None:

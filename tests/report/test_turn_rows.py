@@ -443,8 +443,8 @@ def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem
 
 
 @pytest.mark.parametrize(("sample", "keys"), [
-    ("10-agent-ran-a-cut-call.session.jsonl", " · enter, then F"),
-    ("01-cut-call-and-long-answer.session.jsonl", " · enter, then F"),
+    ("01-cut-call-and-long-answer.session.jsonl", " · F makes this run"),
+    ("10-agent-ran-a-cut-call.session.jsonl", ""),
     ("18-claude-code-cut-writes.jsonl", ""),
 ])
 def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, keys: str) -> None:
@@ -459,7 +459,7 @@ def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:
     assert row.verdict is not None
     advice = Advice("raise max_tokens to 90: a simulation then completes the turn, which is a guess", Basis.SIMULATED)
     simulated = row._replace(verdict=row.verdict._replace(advice=advice))
-    assert any(text_of(line).endswith("which is a guess · enter, then F") for line in turn_table.about(simulated))
+    assert any(text_of(line).endswith("which is a guess · F makes this run") for line in turn_table.about(simulated))
 
 
 @pytest.mark.parametrize("path", [SAMPLES[0], SAMPLES[2], SAMPLES[4]], ids=lambda path: Path(path).name[:2])

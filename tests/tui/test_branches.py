@@ -17,7 +17,7 @@ from inspector.tui.panels import Cycle
 from inspector.tui.run_tree import Nodes, RunTree
 from inspector.tui.session_screen import SessionScreen
 from loop_core.turn.presets import POLICIES
-from tests.scenes.app import PARTS, continued, page, ran_a_cut_call, store_open, until
+from tests.scenes.app import PARTS, continued, page, ran_a_cut_call, store_open, told, until
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
@@ -188,6 +188,31 @@ async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) ->
         assert "this is the last turn" in page(pilot.app)
 
 
+async def test_diff_compares_the_original_run_with_its_latest_branch(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=THREE) as pilot:
+        await settled(pilot)
+        await pilot.press("5", "v", "v")
+        assert "this is the only run; e runs it again with other limits, and compares both here" in told(pilot.app)
+        for cap in "05":
+            await pilot.press("e", cap, "enter")
+            await settled(pilot)
+            beside = told(pilot.app)
+            await pilot.press("R", "g", "enter")  # back to the original
+            await settled(pilot)
+            assert session(pilot).run.name == "original"
+            assert f"Run attempts={cap} beside the original" in told(pilot.app)
+            assert told(pilot.app) == beside, "the same comparison, whichever of the two is shown"
+
+
+async def test_every_key_of_the_form_is_shown_at_60_columns(app_on: AppOn) -> None:
+    async with app_on(continued(cap=64)[:-1]).run_test(size=(60, 20)) as pilot:
+        for opens, does in (("e", "runs"), ("F", "shows costs")):
+            await pilot.press(opens)
+            await pilot.pause()
+            assert f"enter {does} · esc leaves · ↑ ↓ fields · ← → words" in page(pilot.app)
+            await pilot.press("escape")
+
+
 async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, tmp_path: Path) -> None:
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await settled(pilot)
@@ -198,7 +223,7 @@ async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, 
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await settled(pilot)
         screen = session(pilot)
-        assert "kept from before: 1 branch, 2 marks, 1 note, 1 breakpoint" in page(pilot.app)
+        assert "saved earlier for this session: 1 branch, 2 marks, 1 note, 1 breakpoint" in page(pilot.app)
         assert screen.remarks.marks == {0}
         assert screen.remarks.notes == {1: "look"}
         assert [each.enabled for each in screen.remarks.breakpoints] == [True]

@@ -130,7 +130,7 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         assert "One, two, " in told(pilot.app)
         assert "NEXT REQUEST" in told(pilot.app)
         assert "continuation 1" in page(pilot.app)
-        assert "RequestContinuation LIVE \"length\" → max_tokens a1/3 t25%" in page(pilot.app)
+        assert "RequestContinuation LIVE \"length\" → max_tokens continuations 1/3" in page(pilot.app)
         await pilot.press("d")
         await until(pilot, waits(pilot, Finish))
         assert "the turn ended: completed" in page(pilot.app)
@@ -238,7 +238,6 @@ async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake
         await pilot.pause()
         assert '"max_tokens": 33' in told(pilot.app)
         assert "max_tokens edited" in page(pilot.app)
-        assert "att 0/7" in page(pilot.app)
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
         await pilot.press("i")
@@ -248,7 +247,7 @@ async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake
         assert "cannot be changed before this step" in page(pilot.app)
         await pilot.press("escape", "D")
         await until(pilot, over(pilot))
-        assert "att 1/7 tok 18%" in page(pilot.app), "24 tokens of four times 33"
+        assert "tokens 18%" in page(pilot.app), "24 tokens of four times 33: nearer to its end than 1 of 7"
     assert [got.json["max_tokens"] for got in fake.got] == [33, 33]
     assert again(tmp_path).turns[0].final_turn.limits.continuation_max_attempts == 7
 

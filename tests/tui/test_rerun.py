@@ -112,7 +112,8 @@ async def test_the_form_shows_what_is_in_force_and_the_defaults(app_on: AppOn) -
             "attempts: continuations": "now 3", "cont_tokens: continuations": "now 1,024",
             "cont_chars: characters": "now 120,000",
             "repairs: of cut calls": "now 1", "max_tokens: first request": "now 256", "policy": "< strict >",
-            "seam rule": "< default >", "continue by": "< default >", "server profile": "< default >",
+            "seam rule: how joined": "< default >", "continue by": "< default >",
+            "server profile: who answered": "< default >",
             "answers from": "< recording >",
         }
         for name, said in rows.items():
@@ -247,7 +248,7 @@ async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_run
         shown = page(pilot.app)
         assert "answers from                 < live >" in shown
         assert "max_tokens 1,024 is a guess · asks the provider: enter sends nothing yet" in shown
-        assert "enter shows where and the cost · esc leaves" in shown
+        assert "enter shows costs · esc leaves · ↑ ↓ fields · ← → words" in shown
         assert form.query_one("#continuation_max_total_completion_tokens", Input).placeholder == "4096"
         assert isinstance(form.focused, Input)
         assert (form.focused.id, form.focused.value) == (INITIAL, "1024")

@@ -17,6 +17,8 @@ from inspector.sessions import intake
 from inspector.sessions.open import open_each
 from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import UNREADABLE, LoopInspector
+from inspector.tui.attention import VerdictSheet
+from inspector.tui.live_run import AskLive
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tabs import TABS, SheetTab
@@ -121,6 +123,56 @@ async def test_the_key_of_a_tab_opens_the_turn_of_the_row_at_it(tab: SheetTab, f
         await pilot.press("q")
         assert isinstance(app.screen, TurnsScreen)
         assert listed.current_row is row
+
+
+async def test_the_keys_of_the_verdict_and_of_the_advice_work_on_a_row() -> None:
+    app = LoopInspector(
+        [f"sample_sessions/{name}.session.jsonl" for name in ("01-cut-call-and-long-answer", "02-text-cut-twice")])
+    async with app.run_test(size=(120, 30)) as pilot:
+        listed = await read(app, pilot)
+        listed.cursor = next(at for at, row in enumerate(listed.shown) if row.verdict.word == "LIMIT REACHED")
+        row = listed.current_row
+        await pilot.pause()
+        assert "completes the turn · F makes this run" in page(app)
+        await pilot.press("V")
+        await pilot.pause()
+        assert isinstance(app.screen, VerdictSheet)
+        await pilot.press("escape", "q", "F")
+        await pilot.pause()
+        assert isinstance(app.screen, SessionScreen)
+        assert app.screen.opened.paths == row.paths
+        assert app.screen.runs.current.name == "attempts=5"
+        assert "Run attempts=5 beside the original" in page(app)
+
+
+async def test_enter_before_the_first_row_says_what_is_awaited(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = threading.Event()
+
+    def slowly(paths, **options):
+        go.wait(60)
+        return open_each(paths, **options)
+
+    monkeypatch.setattr("inspector.report.turn_index.open_each", slowly)
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        assert app.screen.note == "nothing is read yet: the rows come as the files are read"
+        assert ", then worst first…" in page(app), "why rows will move"
+        go.set()
+        await read(app, pilot)
+        assert "worst first…" not in page(app)
+
+
+async def test_an_advice_that_only_a_live_run_shows_opens_its_form_from_a_row() -> None:
+    app = LoopInspector(
+        [f"sample_sessions/{name}.session.jsonl" for name in ("08-router-says-tool-calls", "02-text-cut-twice")])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await read(app, pilot)
+        await pilot.press("F", "enter")  # the second key waits for the form
+        await pilot.pause()
+        assert isinstance(app.screen, AskLive)
 
 
 async def test_a_broken_file_shows_its_error_and_hides_no_other() -> None:
@@ -575,7 +627,7 @@ async def test_search_goes_through_messages_and_answers_and_says_where_there_is_
         await pilot.press("/", *"HELLO", "enter")
         assert listed.current_row.name == "a"
         assert "'HELLO' is in this turn" in app.screen.note, "also where the cursor had not to move"
-        assert f"file     {Path(listed.current_row.file).name} ·" in page(app), "the name before its folder"
+        assert f"turn     1 of 1 · {Path(listed.current_row.file).name} ·" in page(app), "before its folder"
         await pilot.press("/", *["backspace"] * 5, *"write", "enter")
         first = listed.current_row.name
         await pilot.press("n")
@@ -855,6 +907,6 @@ async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> Non
     app = LoopInspector(["sample_sessions"])
     async with app.run_test(size=(60, 20)) as pilot:
         await read(app, pilot)
-        assert "enter, then V shows all" in page(app)
-        await pilot.press("enter", "V")
+        assert " · V shows all" in page(app)
+        await pilot.press("V")
         assert "only a live run (F) can show" in " ".join(told(app).split())

@@ -5,7 +5,7 @@ The later parts show what a turn has spent, and the status line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.merged import reason
@@ -139,9 +139,8 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
 
 FULL, EMPTY = "▰", "▱"
 GAUGE, NAME = 4, 12
-SHORT = {"attempts": "att", "cont_tokens": "tok", "cont_chars": "chr", "repairs": "rep"}
-LONG = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars": "characters", "repairs": "repairs"}
-"""Short name of a limit -> its name in the status line, if there is room; `SHORT` has the names for less room."""
+WORDS = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars": "characters", "repairs": "repairs"}
+"""Short name of a limit -> its name in the status line."""
 
 
 def gauges(turn: Turn, width: int = 80) -> list[Line]:
@@ -201,23 +200,31 @@ def _role(amount: int, limit: int | None) -> Tone:
     return Tone.ERROR if amount >= limit else Tone.WARN if amount * 4 >= limit * 3 else Tone.PLAIN
 
 
-def short(turn: Turn, tight: bool = False, names: Mapping[str, str] = SHORT) -> Line:
-    """All four limits on one line: `att 2/3 tok 60% chr 3% rep 0/1`, or tight: `a2/3 t60% c3% r0/1`."""
-    spans: list[Span] = []
-    for _, name, used, limit in limit_usage(turn):
-        if limit is None:
-            shown = f"{used:,}"
-        elif name in ("attempts", "repairs"):
-            shown = f"{used}/{limit}"
-        else:
-            shown = f"{min(999, used * 100 // limit)}%"
-        label = names[name][0] if tight else f"{names[name]} "
-        spans += [Span(f"{' ' if spans else ''}{label}", Tone.DIM), Span(shown, _role(used, limit))]
-    return tuple(spans)
+def limits_line(turn: Turn) -> Line:
+    """All four limits: `continuations 2/3 tokens 60% characters 3% repairs 0/1`."""
+    return join_groups([_limit_words(name, used, limit) for _, name, used, limit in limit_usage(turn)], " ")
+
+
+def limits_in_use(turn: Turn) -> list[Line]:
+    """The limits of which at least a hundredth is spent, the one nearest to its end first."""
+    spent = [(used / limit, _limit_words(name, used, limit)) for _, name, used, limit in limit_usage(turn) if limit]
+    return [words for share, words in sorted(spent, key=lambda each: each[0], reverse=True) if share >= 1 / 100]
+
+
+def _limit_words(name: str, used: int, limit: int | None) -> Line:
+    """A limit by its name, with the number that is spent of it, or with the share of a large one."""
+    if limit is None:
+        shown = f"{used:,}"
+    elif name in ("attempts", "repairs"):
+        shown = f"{used}/{limit}"
+    else:
+        shown = f"{min(999, used * 100 // limit)}%"
+    return Span(f"{WORDS[name]} ", Tone.DIM), Span(shown, _role(used, limit))
 
 
 # -- The status line -------------------------------------------------------------------------------------------------
-# It shows the cursor's place, the state, the current answer's stop reason and fidelity, and what was spent.
+# It shows the cursor's place, the state, the current answer's stop reason and fidelity, and what was spent of the
+# limits: of all four if there is room, else of those in use, since letters ("a0/3 t25%") would tell a newcomer nothing.
 
 ESTIMATED = "ESTIMATED"
 """The word after SIMULATED if a budget cut an answer at a place that is not known exactly."""
@@ -242,16 +249,17 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
         place.append((safe(filtered, Tone.MARK),))
     if coming:
         place.append((Span(coming, Tone.WARN),))
-    gauge, word = short(step.turn), _word(step)
+    used, word = limits_in_use(step.turn), _word(step)
+    in_use, nearest = [join_groups(used, " ")] if used else [], used[:1]
     out: Line = (Span("out ", Tone.DIM), Span(f"{step.turn.spend.output_tokens:,}"))
     cost = [trust] if step.fidelity is Fidelity.LIVE else []  # a live answer costs money, so LIVE is shown at any width
-    short_place = [part[-1:] for part in place]
+    short_place, no_turn = [part[-1:] for part in place], [place[0], *place[2:]]
     for separator, parts in (
-        (" · ", [*place, trust, word, out, short(step.turn, names=LONG)]),
-        (" · ", [*place, trust, word, out, gauge]), (" · ", [*place, *cost, word, out, gauge]),
-        (" · ", [*place, *cost, word, gauge]), (" ", [*place, *cost, word, gauge]),
-        (" ", [place[0], *place[2:], *cost, word, gauge]), (" ", [*place, *cost, word, short(step.turn, tight=True)]),
-        (" ", [*short_place, *cost, word, short(step.turn, tight=True)]), (" ", [*short_place, *cost, word]),
+        (" · ", [*place, trust, word, out, limits_line(step.turn)]), (" · ", [*place, trust, word, out, *in_use]),
+        (" · ", [*place, trust, word, out, *nearest]), (" · ", [*place, *cost, word, out, *nearest]),
+        (" · ", [*place, *cost, word, *nearest]), (" ", [*place, *cost, word, *nearest]),
+        (" ", [*no_turn, *cost, word, *nearest]), (" ", [*short_place, *cost, word, *nearest]),
+        (" ", [*short_place, *cost, word]),
     ):
         line = join_groups(parts, separator)
         if width_of(line) <= width:
