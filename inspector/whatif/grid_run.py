@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import threading
 import time
 import warnings
 from array import array
@@ -21,6 +20,7 @@ from typing import Any
 
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
+from inspector.sessions.workers import cores, end_with_caller
 from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid, Value
 from inspector.whatif.sweep import Sweep, SweptEnds
 from loop_core.turn.state import State
@@ -34,11 +34,6 @@ POLL = 0.05
 CHUNKS = 32
 """The number of chunks into which the tasks of each process are divided. A process that has finished its own takes over
 those of another."""
-
-
-def cores() -> int:
-    """The number of processors available to this program."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_tasks(
@@ -102,17 +97,7 @@ def _begin_worker(work: Callable[[Sequence[int]], Chunk]) -> None:
     _work_here = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the caller decides
     gc.disable()
-    threading.Thread(target=_end_with_caller, daemon=True).start()
-
-
-def _end_with_caller() -> None:
-    """Ends a worker whose caller was killed; it would wait for further tasks forever."""
-    from multiprocessing import parent_process
-
-    caller = parent_process()
-    if caller is not None:
-        caller.join()
-    os._exit(1)
+    end_with_caller()
 
 
 def _run_chunk(tasks: Sequence[int]) -> Chunk:
