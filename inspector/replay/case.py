@@ -20,7 +20,7 @@ from loop_core.judge.gate import Admission, Verdict, admit_response
 from loop_core.turn.continuation import EMPTY, HINT_POINTS, Method, repeats_request
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import WENT_ON, RecordedSource
+from loop_core.turn.loop import NO_RECORDED_ANSWER, RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace, Turn
 from loop_core.turn.trace import Step
 from loop_core.values import (
@@ -312,7 +312,7 @@ LIVE = "asked live"
 def _after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
     """The event after the last exchange of a run, with the reason why the recording has no further answer."""
     if link.index < record.links[-1].index:
-        return NotRecorded(WENT_ON)
+        return NotRecorded(NO_RECORDED_ANSWER)
     if link.index in case.may_follow:
         return NotRecorded(UNCLEAR)
     last = case.recording.exchanges[link.index]

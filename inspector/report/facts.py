@@ -354,7 +354,7 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
 NEVER = "never saw this answer: we asked for it afterwards"
 ENDS = "the recording ends"
 """The text about an answer after which no request of the agent was recorded."""
-WENT_ON: Mapping[TurnPlace, str] = {
+NEXT_ACTS: Mapping[TurnPlace, str] = {
     TurnPlace.CONTINUATION: "asked to continue",
     TurnPlace.REPAIR: "asked for the call again",
     TurnPlace.TOOL_RESULT: "answered the calls",
@@ -379,7 +379,7 @@ def next_act(
     went_on = unclear if last else "went on to a new turn"
     if position + 1 < len(links):
         place = links[position + 1].place
-        went_on = WENT_ON[place] if verdicts or place is not TurnPlace.TOOL_RESULT else "sent results of tools"
+        went_on = NEXT_ACTS[place] if verdicts or place is not TurnPlace.TOOL_RESULT else "sent results of tools"
     refused = sum(verdict.rule == REFUSED for verdict in verdicts)
     if not refused:
         return went_on
