@@ -75,9 +75,9 @@ class ScriptedTurn:
 
 def formats_of(story: Story) -> tuple[str, ...]:
     """The wire formats that can express a scenario completely."""
-    from inspector.provider.faults import meaningless
+    from inspector.provider.faults import why_unplayable
 
-    return tuple(api for api in FORMATS if not meaningless(story, api, True))
+    return tuple(api for api in FORMATS if not why_unplayable(story, api, True))
 
 
 def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> ScriptedTurn:
