@@ -25,7 +25,7 @@ from inspector.live.target import (
     with_text,
 )
 from inspector.replay import Replay, plan_of
-from inspector.replay.case import LIVE
+from inspector.replay.case import ASKED_LIVE
 from inspector.replay.edits import TurnInput, edited_request, pending_edits
 from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
 from inspector.report.lines.spans import count_of, one_line
@@ -125,7 +125,7 @@ def _ahead(step: Step) -> Step:
 def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, target: Target, can: Ability) -> Step:
     case = case_since(parent, settings.profile, since)
     request, plan = plan_of(case, start.turn.record, start.opening, settings, start.number, live=True)
-    provider = plan.provider if start.prefix and start.opening.why != LIVE else target.profile.name
+    provider = plan.provider if start.prefix and start.opening.why != ASKED_LIVE else target.profile.name
     plan = plan._replace(limits=live_limits(settings, plan.limits), ability=can, provider=provider)
     return start.step(replace(request, model=target.model), plan, cap_of(parent, settings))
 

@@ -114,7 +114,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
             self._plane = laid
             self.styles.height = max(1, min(laid.height, self.room))
             self.virtual_size = Size(width + laid.whole_columns(max(0, laid.width - width)), laid.height)
-            if laid.place(self.cell)[0] + laid.wide <= width:  # narrower columns hide none on the left
+            if laid.place(self.cell)[0] + laid.cell_width <= width:  # narrower columns hide none on the left
                 self.scroll_to(x=0, animate=False, force=True, immediate=True)
             self.show_cursor()
         self.refresh()
@@ -135,8 +135,8 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
         left, seen = x - self._plane.margin, self._plane.shown_columns(self.scrollable_content_region.width)
         aside = int(self.scroll_offset.x)
         moved = aside != self._plane.whole_columns(aside)  # the columns have changed their width
-        if moved or left < aside or left + self._plane.wide > aside + seen:
-            x = left if left < aside else self._plane.whole_columns(max(0, left + self._plane.wide - seen))
+        if moved or left < aside or left + self._plane.cell_width > aside + seen:
+            x = left if left < aside else self._plane.whole_columns(max(0, left + self._plane.cell_width - seen))
             self.scroll_to(x=x, animate=False, force=True, immediate=True)
             self.refresh()
         top, height = int(self.scroll_offset.y), self.size.height
@@ -174,7 +174,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
         if row != line:
             return strip
         left -= aside
-        right = min(left + made.wide - 1, width)
+        right = min(left + made.cell_width - 1, width)
         look = paint.cursor + Style(bold=self.has_focus)
         cell = Strip(Segment.apply_style(strip.crop(left, right), post_style=look), right - left)
         return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])

@@ -214,7 +214,7 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
         if viewpoint.branch is None:
             how = "this is the original run; e runs it with other limits, o goes to another run"
             return LineSheet([hint(how, sentence=True), diff.forms_line("run")])
-        return whatif.against_original(viewpoint.branch, viewpoint.step)
+        return whatif.branch_sheet(viewpoint.branch, viewpoint.step)
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 
 

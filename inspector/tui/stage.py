@@ -182,9 +182,9 @@ class SessionRuns:
 
 
 def _keep(store: Store, node: Node) -> None:
-    from inspector.whatif.branch_report import keep
+    from inspector.whatif.branch_report import save_branch
 
-    keep(store, node)
+    save_branch(store, node)
 
 
 # -- What the parts of the session screen share: the session, the current run and step, and the note line ------------

@@ -32,7 +32,7 @@ from inspector.tui.text_view import TextView
 from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_of
 from inspector.whatif.grid import Grid, GridRequest, axis_text, parse_axes
 from inspector.whatif.grid_run import tune
-from inspector.whatif.heat import SHOWS
+from inspector.whatif.heat import MEASURES
 
 BESIDE = 110
 """The width in columns from which the details of the cell are shown beside the map."""
@@ -207,7 +207,7 @@ class TuneScreen(Screen[int | None]):
 
     def action_show(self) -> None:
         """Shows another measure."""
-        shows = list(SHOWS)
+        shows = list(MEASURES)
         self.table.show = shows[(shows.index(self.table.show) + 1) % len(shows)]
         self._show()
 
@@ -217,7 +217,7 @@ class TuneScreen(Screen[int | None]):
         if not names.contains_point(event.screen_offset) or event.screen_y != names.bottom - 1:
             return
         at = names.x
-        for name in SHOWS:
+        for name in MEASURES:
             end = at + len(name) + 2  # its brackets, or blanks in their place
             if at <= event.screen_x < end:
                 self.table.show = name

@@ -23,15 +23,15 @@ from inspector.whatif.grid_lines import (
     BEST_VALUE_MEANS,
     FEWEST,
     LEAST_CAP,
-    about,
-    answers,
+    answer_lines,
     headline,
-    headline_of,
+    parameter_lines,
+    turn_headline,
 )
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import SmallestCap, TunedGrid, cost, tune
-from inspector.whatif.heat import HERE, SHOWS, key, marks
-from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest
+from inspector.whatif.heat import CURSOR, MEASURES, cell_marks, legend
+from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest_limits
 from inspector.whatif.smallest_cap import (
     Fewest,
     best_value,
@@ -72,11 +72,11 @@ class GridOutcome:
 def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
     bend = knee(tuning)
-    for shown in SHOWS.values():
+    for shown in MEASURES.values():
         shown.total(tuning)  # sums are cached: added up here, so that no key waits for them later
     simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.looked_at))
     trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
-    return GridOutcome(tuning, bend, answers(tuning, bend, most=MOST), trust)
+    return GridOutcome(tuning, bend, answer_lines(tuning, bend, most=MOST), trust)
 
 
 class TuningTable:
@@ -98,7 +98,7 @@ class TuningTable:
         """The command line that writes the session to its path, if it is not a file yet."""
         self.name = "session"
         """The name of the session in the names of exported files."""
-        self.show = next(iter(SHOWS))
+        self.show = next(iter(MEASURES))
         self.cell = 0
         self.exact: int | None = None
         """The max_tokens of the best cell that the cursor was sent to, if that lies between two values of the grid."""
@@ -179,17 +179,17 @@ class TuningTable:
     def _headline(self, turn: int) -> Line:
         """The line with the smallest sufficient limits of one turn."""
         found = self._answers_for(turn)[0]
-        return (Span("NOT RUN", Tone.WARN),) if found is None else headline_of(self.tuning, found)
+        return (Span("NOT RUN", Tone.WARN),) if found is None else turn_headline(self.tuning, found)
 
     def _answers_for(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
         """The smallest sufficient limits of one turn with their lines; computed once."""
         if turn not in self._answers:
             bend = self.result.bend if self.result is not None else None
-            self._answers[turn] = smallest(self.tuning, turn), answers(self.tuning, bend, turn)
+            self._answers[turn] = smallest_limits(self.tuning, turn), answer_lines(self.tuning, bend, turn)
         return self._answers[turn]
 
     def _looked_at(self, width: int) -> Line:
-        shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
+        shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in MEASURES]
         turns, single = self.tuning.turns, self.single
         if single is None:
             past = f", {NO_FILTER}" if self.past_filter else ""
@@ -202,13 +202,13 @@ class TuningTable:
 
     def marks(self, short: bool) -> list[Span]:
         """The mark of each cell."""
-        return marks(self.tuning, self.show, self.turn, short=short)
+        return cell_marks(self.tuning, self.show, self.turn, short=short)
 
     def legend(self) -> list[Line]:
         """The meaning of the marks."""
         more = f"  {SIMULATED} {Fidelity.SIMULATED}: {GUESS}" if any(self.tuning.simulated) else ""
         best = "".join(f"  {mark} {MEANINGS.get(name, name)}" for _, mark, name in self._named_cells())
-        return [(Span(f"{key(self.show, self.tuning, self.turn)}{more}{best}  {HERE} here", Tone.DIM),)]
+        return [(Span(f"{legend(self.show, self.tuning, self.turn)}{more}{best}  {CURSOR} here", Tone.DIM),)]
 
     def answers(self) -> list[Line]:
         """The smallest sufficient limits; the parameters of the run."""
@@ -217,7 +217,7 @@ class TuningTable:
         tuned, bend = self.tuning, self.result.bend
         told = self.result.answers if self.turn is None else self._answers_for(self.turn)[1]
         first = [headline(tuned, bend), EMPTY] if tuned.cancelled else []
-        return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *about(tuned)]
+        return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned)]
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
