@@ -363,12 +363,12 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
     Raises:
         CallerError: an earlier answer of the turn was simulated.
     """
-    from inspector.live.target import why_not
+    from inspector.live.target import why_unsendable
     from inspector.replay.rerun import start_of
 
     replay = run.view.replay
     since = replay.turns[replay.turn_at(step)].first if whole else step
-    return why_not(replay.case.recording.exchanges[start_of(replay, since).opening.index])
+    return why_unsendable(replay.case.recording.exchanges[start_of(replay, since).opening.index])
 
 
 def would_ask(refused: str | None, guesses: Mapping[str, str]) -> Line:

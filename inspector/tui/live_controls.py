@@ -15,9 +15,9 @@ from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
-from inspector.live.answers import Answers, CallDecision, How
+from inspector.live.answers import Answers, CallDecision, Source
+from inspector.live.live_lines import waiting_call_lines
 from inspector.live.stepper import BUSY, Phase
-from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.keys import KeyBar, key_in_force
@@ -31,8 +31,8 @@ from loop_core.errors import CallerError, LoopError
 from loop_core.turn.state import Finish, RunTools, Send
 
 WORDS = {
-    How.RUN: "answered by its tool", How.TYPED: "answered by hand", How.RECORDED: "from the recording",
-    How.REFUSED: "refused",
+    Source.RUN: "answered by its tool", Source.TYPED: "answered by hand", Source.RECORDED: "from the recording",
+    Source.REFUSED: "refused",
 }
 
 
@@ -101,20 +101,20 @@ class CallsForm(ModalScreen[None]):
 
     def _show_call(self) -> None:
         listed = self.query_one(Calls)
-        self.query_one(TextView).sheet = LineSheet(call_of(self._effect, listed.cursor, self._answers))
+        self.query_one(TextView).sheet = LineSheet(waiting_call_lines(self._effect, listed.cursor, self._answers))
 
     def action_answer(self, how: str) -> None:
         """Decides the answer of the current call."""
-        self._decide(CallDecision(How(how)))
+        self._decide(CallDecision(Source(how)))
 
     def action_type(self) -> None:
         """Asks for a typed result."""
         place = self.query_one(Calls).cursor
-        if How.TYPED not in self._answers.ways(self._effect, place):
-            self._decide(CallDecision(How.TYPED))  # refused, with the reason shown
+        if Source.TYPED not in self._answers.ways(self._effect, place):
+            self._decide(CallDecision(Source.TYPED))  # refused, with the reason shown
             return
         planned = self._answers.plan(self._effect, place)
-        self.app.push_screen(ResultEditor(planned or CallDecision(How.TYPED)), self._take_decision)
+        self.app.push_screen(ResultEditor(planned or CallDecision(Source.TYPED)), self._take_decision)
 
     def _take_decision(self, decision: CallDecision | None) -> None:
         if decision is not None:
@@ -174,7 +174,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
     def action_take(self) -> None:
         """Returns the text as the result."""
         text = self.query_one(TextArea).text
-        self.dismiss(CallDecision(How.TYPED, text, self.query_one(Cycle).value == "yes"))
+        self.dismiss(CallDecision(Source.TYPED, text, self.query_one(Cycle).value == "yes"))
 
 
 # -- The keys --------------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class TurnControls(SessionPart):
 
     def action_live_again(self) -> None:
         """Sends a request again."""
-        self.work(self.driver.again())
+        self.work(self.driver.send_again())
 
     def action_live_edit(self) -> None:
         """Opens the form for the effect that waits."""

@@ -25,7 +25,7 @@ from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignme
 from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.live.inputs import secrets_of
-from inspector.live.scripted import PLENTY, ScriptedTurn, formats_of, scenario_turn
+from inspector.live.scripted import ENOUGH_TOKENS, ScriptedTurn, formats_of, scenario_turn
 from inspector.provider.scenarios import scenario_names
 from inspector.report.lines.spans import Tone, safe
 from inspector.sessions import redact
@@ -190,7 +190,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             told = (f"{story.story} {stop_word_of(story)}{cut} Played on a free port of this machine: no key; "
                     "it ends with the turn.")
             prompt.placeholder = story.prompt
-            limits.placeholder = f"max_tokens={story.max_tokens or PLENTY} {_in_force(self._settings)}"
+            limits.placeholder = f"max_tokens={story.max_tokens or ENOUGH_TOKENS} {_in_force(self._settings)}"
         self._say(told, Tone.WARN if needed else Tone.DIM)
 
     def _say(self, text: str, role: Tone) -> None:

@@ -12,11 +12,18 @@ from textual.binding import BindingType
 from textual.reactive import reactive
 
 from inspector.live.driver import Driver
-from inspector.live.growing_views import FLOWING, Streams
+from inspector.live.growing_views import STREAM_TABS, Streams
 from inspector.live.headless import EXITS, LiveStart
+from inspector.live.live_lines import (
+    activity_line,
+    arrival_text,
+    exchange_lines,
+    live_view,
+    recorded_case,
+    waiting_lines,
+)
 from inspector.live.scripted import ScriptedTurn
 from inspector.live.stepper import BUSY, Phase
-from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Sheet, Span, Tone, field, more
 from inspector.tui.delivery import shown_path
 from inspector.tui.keys import key_in_force
@@ -106,7 +113,7 @@ class LiveScreen(SessionScreen):
     def verdict(self) -> VerdictPanel:
         """The verdict panel, which shows the waiting effect from the first frame on."""
         made = super().verdict()
-        made.set_reactive(VerdictPanel.live, now(self.driver, self._key))
+        made.set_reactive(VerdictPanel.live, activity_line(self.driver, self._key))
         made.set_reactive(VerdictPanel.run, "live")
         return made
 
@@ -178,7 +185,7 @@ class LiveScreen(SessionScreen):
         (self._frames.resume if live.phase in BUSY else self._frames.pause)()
 
     def _say_now(self) -> None:
-        self.query_one(VerdictPanel).live = now(self.driver, self._key)
+        self.query_one(VerdictPanel).live = activity_line(self.driver, self._key)
 
     def _key(self, name: str) -> str:
         """The key that a binding has in the present configuration."""
@@ -198,7 +205,7 @@ class LiveScreen(SessionScreen):
             return
         before = streams.sheets.get(self.panes.tab)
         fresh = streams.flow.read()
-        self.coming = coming(streams.flow)
+        self.coming = arrival_text(streams.flow)
         if not fresh or before is None or not self.at_end:
             return
         grown = streams.sheet(self.panes.tab)
@@ -221,7 +228,7 @@ class LiveScreen(SessionScreen):
 
     def show(self) -> None:
         """Shows the current sheet; at the end of a run, the waiting effect or the arriving answer."""
-        if self.is_finished or not self.at_end or self.panes.tab not in FLOWING:
+        if self.is_finished or not self.at_end or self.panes.tab not in STREAM_TABS:
             super().show()
             return
         made = self._at_the_end()
@@ -237,8 +244,8 @@ class LiveScreen(SessionScreen):
         live, step = self.driver.live, self.run.view.steps[-1]
         if self._streams is not None and live.phase is Phase.STREAMING:
             return self._streams.sheet(self.panes.tab)
-        waits = [*exchanges(self.driver), EMPTY] if live.phase in BUSY else []
-        waits += waiting(self.driver)
+        waits = [*exchange_lines(self.driver), EMPTY] if live.phase in BUSY else []
+        waits += waiting_lines(self.driver)
         if self.panes.tab == "merged":
             return self._below_the_text(waits)
         asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")

@@ -169,12 +169,12 @@ def test_the_edge_of_all_turns_keeps_what_the_cell_does_and_one_token_less_does_
         return brute(case, tuned.grid.settings_with({**chosen, INITIAL: budget}))
 
     cell = at(chosen[INITIAL])
-    assert edge.as_good(at(found.budget), cell)
+    assert edge.is_as_good(at(found.budget), cell)
     if found.budget > 1:
         below = at(found.budget - 1)
-        assert not edge.as_good(below, cell)
+        assert not edge.is_as_good(below, cell)
         for place, (less, kept) in enumerate(zip(below, at(found.budget), strict=True)):
-            assert (place in found.edge.worse) is not edge.as_good([less], [kept])
+            assert (place in found.edge.worse) is not edge.is_as_good([less], [kept])
 
 
 # -- every form that a grid is told in -------------------------------------------------------------------------------
