@@ -70,7 +70,7 @@ class PairList(RowList):
         return None
 
 
-class Beside(Screen[int | None]):
+class SideBySide(Screen[int | None]):
     """Shows two turns side by side; returns the step of the right turn that the operator chooses."""
 
     DEFAULT_CSS = """
@@ -107,7 +107,7 @@ class Beside(Screen[int | None]):
         yield Note(id="beside-head")
         yield self._pairs
         yield TextView(id="texts")
-        yield KeyBar(id="keys").data_bind(Beside.note)
+        yield KeyBar(id="keys").data_bind(SideBySide.note)
 
     def on_mount(self) -> None:
         """Moves the cursor to the first difference."""

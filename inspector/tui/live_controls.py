@@ -36,7 +36,7 @@ WORDS = {
 }
 
 
-class Calls(RowList):
+class CallList(RowList):
     """The list of a batch's calls."""
 
     def __init__(self, effect: RunTools, answers: Answers) -> None:
@@ -89,18 +89,18 @@ class CallsForm(ModalScreen[None]):
         """Yields the calls, the current one in full and the key bar."""
         with Vertical(id="calls-box"):
             yield note("How each call is answered", Tone.TITLE)
-            yield Calls(self._effect, self._answers)
+            yield CallList(self._effect, self._answers)
             yield TextView(id="call")
             yield KeyBar(id="calls-keys").data_bind(CallsForm.note)
 
     def on_mount(self) -> None:
         """Selects the first call."""
-        listed = self.query_one(Calls)
+        listed = self.query_one(CallList)
         listed.focus()
         self.watch(listed, "cursor", self._show_call)
 
     def _show_call(self) -> None:
-        listed = self.query_one(Calls)
+        listed = self.query_one(CallList)
         self.query_one(TextView).sheet = LineSheet(waiting_call_lines(self._effect, listed.cursor, self._answers))
 
     def action_answer(self, how: str) -> None:
@@ -109,7 +109,7 @@ class CallsForm(ModalScreen[None]):
 
     def action_type(self) -> None:
         """Asks for a typed result."""
-        place = self.query_one(Calls).cursor
+        place = self.query_one(CallList).cursor
         if Source.TYPED not in self._answers.ways(self._effect, place):
             self._decide(CallDecision(Source.TYPED))  # refused, with the reason shown
             return
@@ -121,7 +121,7 @@ class CallsForm(ModalScreen[None]):
             self._decide(decision)
 
     def _decide(self, decision: CallDecision) -> None:
-        listed = self.query_one(Calls)
+        listed = self.query_one(CallList)
         try:
             self._answers.decide(self._effect, listed.cursor, decision)
             self.note = ""
@@ -184,7 +184,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
 if TYPE_CHECKING:
     from inspector.live.driver import Driver
 
-LOCKED = frozenset({
+LOCKED_ACTIONS = frozenset({
     "limits", "limits_from_here", "advice", "run", "tree", "rerun", "copy_command", "tune", "policies", "export",
     "report", "filter", "breakpoints", "mark", "to_mark", "note", "proceed",
 })
@@ -220,12 +220,12 @@ class TurnControls(SessionPart):
     def allows(self, action: str) -> bool:
         """Whether an action is possible now."""
         if action.startswith("live_"):
-            return not self.is_finished and MEANS[action](self.driver)
-        return self.is_finished or action not in LOCKED
+            return not self.is_finished and ACTION_CONDITIONS[action](self.driver)
+        return self.is_finished or action not in LOCKED_ACTIONS
 
     def why_locked(self, action: str) -> str:
         """When the key of an action that needs the whole turn will work; empty for any other."""
-        if self.is_finished or action not in LOCKED:
+        if self.is_finished or action not in LOCKED_ACTIONS:
             return ""
         key = key_in_force(self.stage.app, (TurnControls,), RUN)
         return f"works when the turn is over ({key} runs it to its end)"
@@ -288,7 +288,7 @@ def _waits_for(*effects: type) -> Callable[[Driver], bool]:
     return lambda driver: driver.live.phase is Phase.WAITING and isinstance(driver.live.pending, effects)
 
 
-MEANS: dict[str, Callable[[Driver], bool]] = {
+ACTION_CONDITIONS: dict[str, Callable[[Driver], bool]] = {
     "live_do": lambda driver: driver.live.phase is Phase.WAITING,
     "live_run": lambda driver: not driver.live.running,
     "live_pause": lambda driver: driver.live.running,

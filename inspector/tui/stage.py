@@ -145,7 +145,7 @@ class SessionRuns:
             return str(why)
         return self.store.failure if len(self.store.lost) > before else ""
 
-    def why_unkept(self, node: Node) -> str:
+    def why_unsaved(self, node: Node) -> str:
         """Why a branch is not saved; empty if it is, or will be when the store opens."""
         if node.parent is None:
             return ""

@@ -14,7 +14,7 @@ from inspector.report.lines.header import FULL
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, wrap_line
 from inspector.sessions import redact
 from inspector.tui.messages import NO_FILTER
-from inspector.tui.session_files import runnable
+from inspector.tui.session_files import command_with_files
 from inspector.whatif import heat
 from inspector.whatif.cell_lines import GUESS, cell_name, cell_sheet
 from inspector.whatif.grid import GridRequest
@@ -111,7 +111,7 @@ class TuningTable:
         if here != self.here and len(self.case.recording.turns) > 1:
             self.turn, self.exact = here, None
             if self.best():
-                self.to_best(self.best()[0])
+                self.go_to_best(self.best()[0])
         self.here = here
 
     def ask(self, request: GridRequest) -> None:
@@ -131,7 +131,7 @@ class TuningTable:
         self.result = result
         self._answers.clear()
         if self.cell == 0 and self.best():
-            self.to_best(self.best()[0])
+            self.go_to_best(self.best()[0])
 
     @property
     def tuning(self) -> TunedGrid:
@@ -139,7 +139,7 @@ class TuningTable:
         return self.result.grid if self.result is not None else self._blank
 
     @property
-    def single(self) -> int | None:
+    def single_turn(self) -> int | None:
         """The single turn that is shown: the chosen one, or the only one."""
         return self.tuning.alone(self.turn)
 
@@ -172,8 +172,8 @@ class TuningTable:
                     Span(f"{self.tuning.done:,} of {self.tuning.parts:,} parts were run, the rest is blank"),
                     Span("  r runs it again", Tone.DIM))
         bend = self.result.bend
-        if self.single is not None:
-            return self._headline(self.single)
+        if self.single_turn is not None:
+            return self._headline(self.single_turn)
         return headline(self.tuning, bend)
 
     def _headline(self, turn: int) -> Line:
@@ -190,7 +190,7 @@ class TuningTable:
 
     def _looked_at(self, width: int) -> Line:
         shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in MEASURES]
-        turns, single = self.tuning.turns, self.single
+        turns, single = self.tuning.turns, self.single_turn
         if single is None:
             past = f", {NO_FILTER}" if self.past_filter else ""
             who: Line = (Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG), Span(past))
@@ -254,7 +254,7 @@ class TuningTable:
             found[cell] = found.get(cell, "") + mark
         return found
 
-    def to_best(self, cell: int) -> None:
+    def go_to_best(self, cell: int) -> None:
         """Moves the cursor to a best cell; its max_tokens may lie between two values of the grid."""
         self.cell = cell
         budget = self._budget(self._best_names())
@@ -264,7 +264,7 @@ class TuningTable:
     def _best_names(self) -> list[str]:
         return [name for cell, _, name in self._named_cells() if cell == self.cell]
 
-    def named_best(self) -> str:
+    def best_name(self) -> str:
         """The names that the current cell has as one of the best cells, and its limits."""
         return f"{' and '.join(self._best_names())}: {cell_name(self.tuning, self.cell, self.exact)}"
 
@@ -300,11 +300,11 @@ class TuningTable:
 
     def command(self, api: str | None, profile: str | None) -> str:
         """The command line that gives the same grid."""
-        return runnable(self.before, self.request.command(self.grid, self.paths, self.show, api, profile))
+        return command_with_files(self.before, self.request.command(self.grid, self.paths, self.show, api, profile))
 
     def cell_command(self, api: str | None, profile: str | None) -> str:
         """The command line that runs the session under the settings of the current cell."""
-        return runnable(self.before, command(self.paths, self.settings(), api, profile))
+        return command_with_files(self.before, command(self.paths, self.settings(), api, profile))
 
     def files(self, form: str) -> Mapping[str, str]:
         """The grid in one of `FORMS`: name -> content."""
