@@ -74,7 +74,7 @@ PLAIN_CSS = """
 .-plain #text, .-plain #steps, .-plain #turns, .-plain #help TextView { scrollbar-size: 0 0; }
 .-plain CursorTable, .-plain #detail { scrollbar-size: 0 0; }
 """
-"""Styles for `--ascii`: they replace what Textual itself draws with characters beyond ASCII."""
+"""Styles for `--ascii`. They replace borders that Textual would draw with characters beyond ASCII."""
 
 
 def _commands() -> type:

@@ -134,7 +134,7 @@ CLIPBOARD_REFUSALS: tuple[tuple[Callable[[Environment], bool], str], ...] = (
     (lambda given: "STY" in given, "GNU screen does not pass OSC 52 on"),
     (lambda given: 0 < _number(given.get("VTE_VERSION")) < 7600, "VTE ignores OSC 52 before its version 0.76"),
 )
-"""Tests for terminals that ignore OSC 52, with what to tell the operator about each."""
+"""A test for each kind of terminal that ignores OSC 52, and what the operator is told about that kind."""
 
 
 MOST = 1_000_000

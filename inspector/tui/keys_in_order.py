@@ -59,7 +59,7 @@ class KeysInOrderApp(LeavingApp):
     opening: tuple[str, ...] = ()
     """The paths that are being read, whose screen the keys wait for; empty if none are."""
     _sent_at = 0.0
-    """When the follower was sent, on the monotonic clock."""
+    """The time at which the follower was sent, on the monotonic clock."""
     _seen: tuple[Screen[object], float] | None = None
     """The visible screen, and the time from which it is visible, on the clock of messages; None until a screen is
     drawn."""

@@ -158,7 +158,7 @@ class PoliciesScreen(TableScreen):
         super().__init__(self._cells)
         self._case, self._settings, self._run, self._command = case, settings, run, command
         self._past_filter = past_filter
-        """Whether the table of turns that it was opened from has a filter."""
+        """Whether the table of turns from which the screen was opened has a filter."""
 
     def on_mount(self) -> None:
         """Runs the session under every policy in a thread, since a long session takes a moment."""

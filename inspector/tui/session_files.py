@@ -57,7 +57,7 @@ class OpenSession:
     before: str = ""
     """The command line that writes the session to its path, if it is not a file yet."""
     following: FollowedView | None = None
-    """The view that reads additions to its files; None if they are not followed."""
+    """The view that reads additions to the session's files; None if the files are not followed."""
     part: bool = False
     """Whether only the beginning of its file was read."""
 

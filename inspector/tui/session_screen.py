@@ -36,7 +36,7 @@ REPEAT_TIME = 0.09
 REPEATS_TO_DOUBLE = 8
 """The number of repeats after which a held key moves by twice as many steps."""
 SHARE = 50
-"""A held key moves by at most the session's length divided by this number at a time."""
+"""The session's length divided by this number is the largest number of steps by which a held key moves at a time."""
 
 
 class Stepping(SessionPart):

@@ -27,7 +27,7 @@ NOTHING: Sheet = LineSheet([])
 CACHED_LINES = 2_000
 """The number of lines whose wrapped rows are cached."""
 PINNED_SHARE = 3
-"""Rows are pinned only if the view is at least this many times as high as they are."""
+"""The least height of the view, as a multiple of the height of the pinned rows; in a lower view no rows are pinned."""
 UNWRAPPED_WIDTH = 10_000
 """The width to scroll in when lines are not wrapped and there are too many of them to measure."""
 

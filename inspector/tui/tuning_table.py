@@ -88,7 +88,7 @@ class TuningTable:
         self.here: int | None = None
         """The turn of the session from which the screen was opened last."""
         self.past_filter = past_filter
-        """Whether the table of turns that it was opened from has a filter."""
+        """Whether the table of turns from which the screen was opened has a filter."""
         self.base, self.run, self.title = base, run, title
         """The settings, the key and the name of the run that the grid varies."""
         self.opened: set[str] = set()
