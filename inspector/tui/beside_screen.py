@@ -74,12 +74,12 @@ class SideBySide(Screen[int | None]):
     """Shows two turns side by side; returns the step of the right turn that the operator chooses."""
 
     DEFAULT_CSS = """
-    Beside #beside-title { height: 1; padding: 0 1; background: $surface; }
-    Beside #beside-head { height: 1; padding: 0 0 0 1; }
-    Beside #pairs { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
-    Beside #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
-    Beside #texts { scrollbar-gutter: stable; }
-    Beside #keys { background: $surface; }
+    SideBySide #beside-title { height: 1; padding: 0 1; background: $surface; }
+    SideBySide #beside-head { height: 1; padding: 0 0 0 1; }
+    SideBySide #pairs { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+    SideBySide #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
+    SideBySide #texts { scrollbar-gutter: stable; }
+    SideBySide #keys { background: $surface; }
     .-plain #texts { border-top: ascii $border; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
