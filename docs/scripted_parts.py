@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.reading import all_stories
-from inspector.provider.server import pointing
+from inspector.provider.server import client_code
 from loop_core.formats import FORMATS
 from loop_core.wire import wire
 
@@ -33,7 +33,7 @@ def _row(fault: Fault) -> str:
 
 def clients() -> str:
     """The code that points each SDK at the scripted provider."""
-    rows = [f"| `{api}` | `{code}` |" for api, code in pointing("http://127.0.0.1:8765").items()]
+    rows = [f"| `{api}` | `{code}` |" for api, code in client_code("http://127.0.0.1:8765").items()]
     return "\n".join(["| wire format | client |", "| --- | --- |", *rows])
 
 

@@ -84,7 +84,7 @@ OF_NAME = {
     "FIELDS": ("tests/sessions/test_odd_members.py", "tests/sessions/test_seed_agents.py"),
     "NAMES": ("tests/wire/test_failures.py", "tests/whatif/test_axes.py"),
     **dict.fromkeys(("ASKING_LOSES", "PROMPT_LOSES"), ("tests/wire/test_asking.py",)),
-    **dict.fromkeys(("SHORT", "OLDER"), ("tests/whatif/test_axes.py",)),
+    "OLDER_NAMES": ("tests/whatif/test_axes.py",),
     **dict.fromkeys(("STREAM_ONLY", "WHOLE_ONLY"), ("tests/provider/test_reply.py",)),
     **dict.fromkeys(("NOVA_MEMBERS", "LLAMA_MEMBERS", "MISTRAL_MEMBERS", "CHAT_MEMBERS"),
                     ("tests/provider/test_makers.py",)),
@@ -109,12 +109,12 @@ LEFT_OUT: dict[str, str] = {
     r"inspector\.live\.(growing_views|stepper)\..*": LATER,
     r"inspector\.provider\.dialects\.DIALECTS(\..*)?": "made of the formats and of `OTHERS`, which are tried",
     r"inspector\.provider\.scenarios\.(COMPLETE|TOOLS)": LATER,
-    r"inspector\.report\.(judged_turn\..*|facts\.WENT_ON)": LATER,
+    r"inspector\.report\.(judged_turn\..*|facts\.NEXT_ACTS)": LATER,
     r"inspector\.sessions\.credentials\.FORMS": "the examples that tests plant are made of its rows",
     r"inspector\.replay\.((simulate|tokens)\..*|case\.TURN_PLACES)": LATER,
-    r"wire\..*\bserving\.(KNOWN.*|(.*_)?ERRORS|ROLES|OTHERS|ELSEWHERE|INCLUDES|SAMPLING|FORMATS|ONLY_TEXT|PEER_.*"
-    r"|(NOVA|LLAMA|MISTRAL|CHAT)_MEMBERS)": BY_NAME,
-    r".*\.((ASKING_|PROMPT_)?LOSES|STREAM_READS|SNAKE|BESIDE)": BY_NAME,
+    r"wire\..*\bserving\.((MEMBER|SETTING)_NAMES|(.*_)?ERRORS|ROLES|OTHERS|ELSEWHERE|INCLUDES|SAMPLING|FORMATS"
+    r"|ONLY_TEXT|PEER_.*|(NOVA|LLAMA|MISTRAL|CHAT)_MEMBERS)": BY_NAME,
+    r".*\.((ASKING_|PROMPT_)?LOSES|STREAM_READS|SNAKE|SIDE_FIELDS)": BY_NAME,
     r"inspector\.sessions\.importers\.(IMPORTERS|(pairs|copilot|langfuse|kimi_cli)\.(?!CAPS).*|.*\.NO_EXCHANGE"
     r"|(codex|qwen)\.FIELDS|inspect_ai\.KEPT|otlp\.NAMES|span_names\.FLAT_INPUTS|botnexus\.COLUMNS)": BY_NAME,
     r"inspector\.provider\.((app|frames|reading|dialect_lines|checks|dialect_rows)\..*|dialects\.(OTHERS|PEERS|PEER_VERSIONS)"

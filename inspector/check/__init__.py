@@ -27,6 +27,7 @@ from inspector.sessions.folders import files_of, is_session
 from inspector.sessions.importers import IMPORTERS
 from inspector.sessions.intake import STDIN
 from inspector.sessions.recording import ODD, Recording
+from inspector.sessions.workers import cores, end_with_caller
 from loop_core.values import At, Severity
 
 if TYPE_CHECKING:
@@ -331,7 +332,7 @@ def check_paths(
 def _jobs(tasks: Sequence[FileTask]) -> int:
     """The number of processes: one for each core, or only one for little work."""
     size = sum(os.path.getsize(path) for task in tasks for path in task.paths if os.path.isfile(path))
-    return os.cpu_count() or 1 if size >= SMALL else 1
+    return cores() if size >= SMALL else 1
 
 
 def examine(task: FileTask) -> Report:
@@ -357,7 +358,8 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, R
     done = {tasks[0]}
     try:
         # The processes are forked from one that only reads, so that they inherit its imported modules.
-        with ProcessPoolExecutor(jobs, get_context("fork" if hasattr(os, "fork") else "spawn")) as pool:
+        context = get_context("fork" if hasattr(os, "fork") else "spawn")
+        with ProcessPoolExecutor(jobs, context, end_with_caller) as pool:
             while left or running:
                 while left and len(running) < jobs * AHEAD:
                     task = left.pop()

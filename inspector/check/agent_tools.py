@@ -242,7 +242,7 @@ def _outcome(branch: Branch, at: int) -> dict[str, Any]:
         "state_before": old.final_state.value, "state_after": new.final_state.value,
         "what_happened": _line(new.verdict.sentence),
         "answer": "unrecorded" if new in branch.unrecorded else "simulated" if simulated else "recorded",
-        "estimated": cuts[:MOST_NOTES], "spent": branch_report.spend(branch.view.end_of(new)),
+        "estimated": cuts[:MOST_NOTES], "spent": branch_report.spend_text(branch.view.end_of(new)),
     }
 
 

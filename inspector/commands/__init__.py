@@ -124,13 +124,13 @@ def read_case(
     signed: bool = True,
 ) -> tuple[Recording, Case]:
     """The recording with every response judged."""
-    from inspector.replay.case import LONG, open_case
+    from inspector.replay.case import LONG_RECORDING, open_case
     from inspector.sessions import open_paths
 
     paths = located_all(paths)
     stdin = stdin_of(paths) if stdin is None else stdin
     loaded = open_paths(list(paths), api=api, profile=profile, stdin=stdin, signed=signed)
-    return loaded, open_case(loaded, long_from=LONG if keep_steps else 0)
+    return loaded, open_case(loaded, long_from=LONG_RECORDING if keep_steps else 0)
 
 
 POLL_SECONDS = 0.05

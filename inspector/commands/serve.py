@@ -101,7 +101,7 @@ def _serve(
 ) -> None:
     import asyncio
 
-    from inspector.provider.hosts import in_url
+    from inspector.provider.hosts import url_host
     from inspector.web.app_server import AppServer, run
     from inspector.web.browser import Entrance
     from inspector.web.tab import command
@@ -115,7 +115,7 @@ def _serve(
 
     def address(bound: int, token: str) -> None:
         # The address is the only line on standard output, so that programs can read it.
-        commands.write_address(f"http{'s' if certificate is not None else ''}://{in_url(host)}:{bound}/?token={token}")
+        commands.write_address(f"http{'s' if certificate is not None else ''}://{url_host(host)}:{bound}/?token={token}")
         sys.stdout.flush()
 
     def ready(bound: int) -> None:

@@ -91,10 +91,10 @@ def replay(
             commands.say(_recall(original, stretches, store))
         node = tree.try_settings(start, stretches)
     if store is not None and save:
-        from inspector.whatif.branch_report import keep
+        from inspector.whatif.branch_report import save_branch
 
         told = len(store.notices)
-        keep(store, node)
+        save_branch(store, node)
         commands.say(store.notices[told:])
         if node.parent is None:
             commands.say(["--save: nothing was saved, because this run is the original"])
@@ -280,10 +280,10 @@ def run_live_branch(
     settings = replace(settings, live=name)
     if save:
         from inspector.config.settings import record_of
-        from inspector.whatif.branch_report import keep
+        from inspector.whatif.branch_report import save_branch
         from inspector.whatif.tree import key_of
 
-        keep(store, start)
+        save_branch(store, start)
         store.branch(key_of(start.key, settings, since), start.key, record_of(settings), since)
     try:
         heard, failure = run_branch(look, name, store.folder)

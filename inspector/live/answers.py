@@ -43,7 +43,7 @@ class TurnResults:
     """The number of messages with which the turn began. Calls answered in them belong to earlier turns."""
 
     @property
-    def any(self) -> bool:
+    def has_any(self) -> bool:
         """Whether any call could be answered."""
         return bool(self.results) or bool(self.toolbox and self.toolbox.tools)
 
@@ -59,7 +59,7 @@ class TurnResults:
         before = turn.spend.result_chars
         found: list[ToolResultPart] = []
         for verdict in effect.released:
-            part = self._one(verdict, used)
+            part = self._answer_call(verdict, used)
             if part is None:
                 return NotRecorded(
                     f"The turn stops at a call of {verdict.call.name or 'a tool without a name'}: no result is "
@@ -69,7 +69,7 @@ class TurnResults:
             found.append(part)
         return ToolResults(effect.all_results(found))
 
-    def _one(self, verdict: Verdict, uses: Counter[CallKey]) -> ToolResultPart | None:
+    def _answer_call(self, verdict: Verdict, uses: Counter[CallKey]) -> ToolResultPart | None:
         call = verdict.call
         if self.toolbox is not None and call.name in self.toolbox.tools:
             return self.toolbox.run_call(verdict)
@@ -150,7 +150,7 @@ class RecordedResults:
             return None
         return own[place][1], f"call {place + 1} of {call.name}, with other arguments"
 
-    def took(self, call: ToolCall) -> None:
+    def count_use(self, call: ToolCall) -> None:
         """Counts an answered call, so that the tool's next call gets the next result."""
         self._call_key[call.name] += 1
         self._call_key[_key(call)] += 1
@@ -201,7 +201,7 @@ def _key(call: ToolCall) -> str:
 # -- The operator's decisions ----------------------------------------------------------------------------------------
 
 
-class How(StrEnum):
+class Source(StrEnum):
     """The source of a result."""
 
     RUN = "run"
@@ -212,11 +212,11 @@ class How(StrEnum):
 
 
 REFUSAL = "Not run: the operator refused this call."
-ABOUT: Mapping[How, str] = {
-    How.RUN: "run by its callable",
-    How.TYPED: "typed by the operator",
-    How.RECORDED: "taken from a recording",
-    How.REFUSED: "refused by the operator",
+SOURCE_WORDS: Mapping[Source, str] = {
+    Source.RUN: "run by its callable",
+    Source.TYPED: "typed by the operator",
+    Source.RECORDED: "taken from a recording",
+    Source.REFUSED: "refused by the operator",
 }
 
 
@@ -224,7 +224,7 @@ ABOUT: Mapping[How, str] = {
 class CallDecision:
     """The operator's decision about how one call is answered."""
 
-    how: How
+    how: Source
     text: str = ""
     """The result, if the operator types it."""
     is_error: bool = False
@@ -250,25 +250,25 @@ class Answers:
         for place, verdict in enumerate(effect.batch):
             whence = "not run"
             if verdict.admission is Admission.READY:
-                decision = self.decisions.get(place) or self._by_itself(verdict, ())
-                part, whence = self._one(decision, verdict)
+                decision = self.decisions.get(place) or self._default_decision(verdict, ())
+                part, whence = self._answer_call(decision, verdict)
                 made.append(bound_result(part, turn.limits, used))
                 used += len(made[-1].text)
             # Noted for held calls too, since the model requested them and the recording counts them.
             if self.results is not None:
-                self.results.took(verdict.call)
+                self.results.count_use(verdict.call)
             self.last_batch.append((verdict, whence))
         self.decisions = {}
         return ToolResults(effect.all_results(made))
 
-    def ways(self, effect: RunTools, place: int) -> tuple[How, ...]:
+    def ways(self, effect: RunTools, place: int) -> tuple[Source, ...]:
         """The possible sources of a call's result, the default first; none if the gate did not release the call."""
         return self._ways(effect.batch[place], [verdict.call for verdict in effect.batch[:place]])
 
     def plan(self, effect: RunTools, place: int) -> CallDecision | None:
         """The source that will be used for a call unless the operator changes it; None: the operator has to decide."""
         before = [verdict.call for verdict in effect.batch[:place]]
-        return self.decisions.get(place) or self._by_itself(effect.batch[place], before)
+        return self.decisions.get(place) or self._default_decision(effect.batch[place], before)
 
     def recorded_result(self, effect: RunTools, place: int) -> tuple[ToolResultPart, str] | None:
         """The recorded result for a call, and the reason for the choice."""
@@ -286,28 +286,28 @@ class Answers:
         if not ways:
             raise CallerError(f"{name} is {verdict.admission.value}: {verdict.why}")
         if decision.how not in ways:
-            raise CallerError(f"{name} cannot be {ABOUT[decision.how]}: choose another answer")
+            raise CallerError(f"{name} cannot be {SOURCE_WORDS[decision.how]}: choose another answer")
         self.decisions[place] = decision
 
-    def _ways(self, verdict: Verdict, before: Sequence[ToolCall]) -> tuple[How, ...]:
+    def _ways(self, verdict: Verdict, before: Sequence[ToolCall]) -> tuple[Source, ...]:
         if verdict.admission is not Admission.READY:
             return ()
         known = self.results is not None and self.results.result_for(verdict.call, before) is not None
         runs = verdict.call.name in self.toolbox.tools
-        return (*((How.RECORDED,) if known else ()), *((How.RUN,) if runs else ()), How.TYPED, How.REFUSED)
+        return (*((Source.RECORDED,) if known else ()), *((Source.RUN,) if runs else ()), Source.TYPED, Source.REFUSED)
 
-    def _by_itself(self, verdict: Verdict, before: Sequence[ToolCall]) -> CallDecision | None:
+    def _default_decision(self, verdict: Verdict, before: Sequence[ToolCall]) -> CallDecision | None:
         first = next(iter(self._ways(verdict, before)), None)
-        return CallDecision(first) if first in (How.RUN, How.RECORDED) else None
+        return CallDecision(first) if first in (Source.RUN, Source.RECORDED) else None
 
-    def _one(self, decision: CallDecision | None, verdict: Verdict) -> tuple[ToolResultPart, str]:
+    def _answer_call(self, decision: CallDecision | None, verdict: Verdict) -> tuple[ToolResultPart, str]:
         call = verdict.call
-        if decision is None or decision.how is How.RUN:  # the toolbox reports an unknown tool
-            return self.toolbox.run_call(verdict), "not run" if decision is None else ABOUT[How.RUN]
-        if decision.how is How.REFUSED:
-            return tool_result(call, REFUSAL, is_error=True), ABOUT[How.REFUSED]
-        text, is_error, whence = decision.text, decision.is_error, ABOUT[decision.how]
-        found = self.results.result_for(call) if decision.how is How.RECORDED and self.results is not None else None
+        if decision is None or decision.how is Source.RUN:  # the toolbox reports an unknown tool
+            return self.toolbox.run_call(verdict), "not run" if decision is None else SOURCE_WORDS[Source.RUN]
+        if decision.how is Source.REFUSED:
+            return tool_result(call, REFUSAL, is_error=True), SOURCE_WORDS[Source.REFUSED]
+        text, is_error, whence = decision.text, decision.is_error, SOURCE_WORDS[decision.how]
+        found = self.results.result_for(call) if decision.how is Source.RECORDED and self.results is not None else None
         if found is not None:
             text, is_error, whence = found[0].text, found[0].is_error, f"{whence}: {found[1]}"
         return tool_result(call, text, is_error=is_error), whence

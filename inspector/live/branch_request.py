@@ -25,7 +25,7 @@ from inspector.live.target import (
     with_text,
 )
 from inspector.replay import Replay, plan_of
-from inspector.replay.case import LIVE
+from inspector.replay.case import ASKED_LIVE
 from inspector.replay.edits import TurnInput, edited_request, pending_edits
 from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
 from inspector.report.lines.spans import count_of, one_line
@@ -86,8 +86,8 @@ def branch_request(
     target = target_of(opening, environment, base=base, model=model, variable=variable,
                        insecure_http=insecure_http, profile=profile)
     can = ability(target.profile, opening.api)
-    first = _first(parent, settings, since, start, target, can)
-    ahead = _ahead(first)
+    first = _first_step(parent, settings, since, start, target, can)
+    ahead = _next_effect_step(first)
     if ahead.turn.ended:
         raise CallerError(f"step {since + 1}: no request would be sent: the turn ends first ({ahead.turn.terminal})")
     send = next((effect for effect in ahead.effects if isinstance(effect, Send)), None)
@@ -102,7 +102,7 @@ def branch_request(
     opened = len(opening.request.messages) if opening.request else 0
     results = TurnResults(recorded_results(of_turn, opened), toolbox, opened)
     # Without any result the first call ends the turn, so no further round costs anything.
-    left = requests_left(first.turn, any(isinstance(each, Send) for each in first.effects), results.any)
+    left = requests_left(first.turn, any(isinstance(each, Send) for each in first.effects), results.has_any)
     counted = None if edits else _input_tokens(parent, start, target, model, base)
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
     limits = first.turn.limits
@@ -115,17 +115,19 @@ def branch_request(
     )
 
 
-def _ahead(step: Step) -> Step:
+def _next_effect_step(step: Step) -> Step:
     """The first step from `step` on with an effect: a request, calls to run, or the end of the turn."""
     while not step.effects and not step.turn.ended:
         step = next_step(step, Tick())
     return step
 
 
-def _first(parent: Replay, settings: Settings, since: int, start: BranchStart, target: Target, can: Ability) -> Step:
+def _first_step(
+    parent: Replay, settings: Settings, since: int, start: BranchStart, target: Target, can: Ability
+) -> Step:
     case = case_since(parent, settings.profile, since)
     request, plan = plan_of(case, start.turn.record, start.opening, settings, start.number, live=True)
-    provider = plan.provider if start.prefix and start.opening.why != LIVE else target.profile.name
+    provider = plan.provider if start.prefix and start.opening.why != ASKED_LIVE else target.profile.name
     plan = plan._replace(limits=live_limits(settings, plan.limits), ability=can, provider=provider)
     return start.step(replace(request, model=target.model), plan, cap_of(parent, settings))
 

@@ -127,12 +127,12 @@ class BranchRecorder(RunMemory, Recorder):
             replace(exchange_of(each, self.path, self.started.get(each.ask.number)), simulated=self.by_stand_in)
             for each in self.heard)
         places = tuple((each.ask.place, each.ask.ordinal) for each in self.heard)
-        silent = silent_of(exchanges, self.again, self._end)
-        return BranchAnswers(name, exchanges, places, self.results, silent, after_of(self._end, self._told),
+        silent = silent_exchanges(exchanges, self.again, self._end)
+        return BranchAnswers(name, exchanges, places, self.results, silent, event_after(self._end, self._told),
                              request.ability, request.target.profile.name)
 
 
-def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
+def silent_exchanges(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
     """The exchanges without an answer: repeated, or given up when the run was cancelled or killed."""
     last = len(exchanges) - 1
     broken = (TransportEnd.ABORTED, TransportEnd.CUT)
@@ -141,7 +141,7 @@ def silent_of(exchanges: Sequence[Exchange], again: set[int], end: str) -> froze
     return frozenset({*again, *([last] if given_up else [])})
 
 
-def after_of(end: str, text: str) -> Event:
+def event_after(end: str, text: str) -> Event:
     """The event after the last answer, by the recorded terminal reason, empty if the recording was cut."""
     if end == "cancelled":
         return Cancel(live=True)
@@ -153,7 +153,7 @@ def after_of(end: str, text: str) -> Event:
 
 
 @contextmanager
-def _listening(request: BranchRequest, path: Path) -> Iterator[BranchRecorder]:
+def _open_recorder(request: BranchRequest, path: Path) -> Iterator[BranchRecorder]:
     listening = BranchRecorder(path, request)
     try:
         listening.settings(request.settings)
@@ -178,7 +178,7 @@ def run_branch(
     from loop_core.client.transport import Live
 
     with ExitStack() as stack:
-        listening = stack.enter_context(_listening(request, file_of(folder, name)))
+        listening = stack.enter_context(_open_recorder(request, file_of(folder, name)))
         source = stack.enter_context(Live(
             request.target.server, listening, request.results, line, redact.body, request.spelling))
         with suppress(KeyboardInterrupt):  # the run ends as cancelled
@@ -216,7 +216,7 @@ class BranchRun:
         from loop_core.client.transport import AsyncLive
 
         wanted = self.wanted
-        with _listening(wanted, file_of(self._folder, self.name)) as listening:
+        with _open_recorder(wanted, file_of(self._folder, self.name)) as listening:
             self._listening = listening
             async with AsyncLive(wanted.target.server, listening, wanted.results, self._line, redact.body,
                                  wanted.spelling) as source:
@@ -256,7 +256,7 @@ def recall(name: str, folder: Path) -> BranchAnswers:
     results = tuple(answer.result for answer in reading.answers if answer.entry == len(exchanges) - 1)
     return BranchAnswers(
         name, exchanges, _places(data, len(exchanges)), results or None,
-        silent_of(exchanges, again, end), after_of(end, told), can, provider,
+        silent_exchanges(exchanges, again, end), event_after(end, told), can, provider,
         "" if end else f"its recording {FOLDER}/{path.name} is cut; the part before the cut was read",
     )
 
@@ -307,13 +307,13 @@ def _ability_before(exchange: Exchange) -> tuple[Ability, str]:
     """The abilities and the profile of the server, as they were known before it answered."""
     request = exchange.request or Request(exchange.api)
     by_name = any(seen.rule == "profile.named" for seen in exchange.profile_evidence)
-    chosen = _by_address(exchange, request)
+    chosen = _profile_by_address(exchange, request)
     if by_name and exchange.profile.name != chosen.profile.name:
         chosen = profile_named(exchange.profile.name, request.model)
     return ability(chosen.profile, exchange.api), chosen.profile.name
 
 
-def _by_address(exchange: Exchange, request: Request) -> ProfileChoice:
+def _profile_by_address(exchange: Exchange, request: Request) -> ProfileChoice:
     try:
         return expected_speaker(
             Server(exchange.api, base_of(exchange.url, exchange.api, request), version=""), request.model)

@@ -81,10 +81,10 @@ class Driver(Observer):
     async def act(self) -> None:
         """Runs the effect that waits, and the following ones if the turn runs freely."""
         if self.live.phase is Phase.WAITING:
-            await self._one()
+            await self._run_effect()
             await self._go_on()
 
-    async def again(self) -> None:
+    async def send_again(self) -> None:
         """Sends a request again that got no answer.
 
         Raises:
@@ -106,17 +106,17 @@ class Driver(Observer):
     async def _go_on(self) -> None:
         live = self.live
         while live.running and live.phase is Phase.WAITING and not live.problem:
-            await self._one()
+            await self._run_effect()
         live.running = False
         self._changed()
 
-    async def _one(self) -> None:
+    async def _run_effect(self) -> None:
         """Carries out one effect. A failed answer that waits is passed to the machine unchanged."""
         live = self.live
         live.problem = ""
         if live.failed_answer is not None:
             failed, live.failed_answer = live.failed_answer, None
-            self._to(Phase.WAITING, live.stepper.after_answer(failed, self._sent))
+            self._change(Phase.WAITING, live.stepper.after_answer(failed, self._sent))
         elif isinstance(live.pending, Send):
             await self._send(live.stepper.request)
         elif isinstance(live.pending, RunTools):
@@ -139,11 +139,11 @@ class Driver(Observer):
                 self._source.cancel()
         elif live.failed_answer is not None:
             failed, live.failed_answer = live.failed_answer, None
-            self._gave_up(failed)
+            self._end_cancelled(failed)
         elif live.phase is Phase.WAITING and not isinstance(live.pending, Finish):
             if self._sent:
                 self._recording().record_cancel(self._sent - 1, answered=True)
-            self._to(Phase.WAITING, live.stepper.after_event(Cancel(), self._sent))
+            self._change(Phase.WAITING, live.stepper.after_event(Cancel(), self._sent))
 
     def say(self, text: str) -> None:
         """Adds a message of the user after the end: the next turn begins with it.
@@ -154,9 +154,9 @@ class Driver(Observer):
         live = self.live
         if live.phase is not Phase.WAITING or not isinstance(live.pending, Finish):
             raise CallerError("a new message can be sent only after the turn has ended")
-        stepper = live.stepper.following(text, self._sent)
+        stepper = live.stepper.next_turn(text, self._sent)
         live.responses.append([])
-        self._to(Phase.WAITING, stepper)
+        self._change(Phase.WAITING, stepper)
 
     def edit(self, limits: Limits, names: Sequence[str], cap: int | None) -> None:
         """Sets other limits, and another budget for the request that waits.
@@ -169,7 +169,7 @@ class Driver(Observer):
             stepper = stepper.with_limits(limits)
         if isinstance(stepper.waiting, Send) and stepper.request is not None:
             stepper = stepper.with_cap(cap)
-        self._to(Phase.WAITING, stepper)
+        self._change(Phase.WAITING, stepper)
         if names:
             explicit = self._settings.explicit | set(names)
             self._settings = replace(self._settings, limits=limits, explicit=explicit)
@@ -183,7 +183,7 @@ class Driver(Observer):
             LoopError: it is not a request of this format, or holds the key.
         """
         refuse_secrets(body, self.start.server)
-        self._to(Phase.WAITING, self.stepper.with_body(body))
+        self._change(Phase.WAITING, self.stepper.with_body(body))
 
     async def wait_until_idle(self) -> None:
         """Waits until nothing is under way."""
@@ -211,37 +211,37 @@ class Driver(Observer):
             self._recording()  # only now: a request that cannot be sent leaves no empty file behind
             # more answers than before: the cancelled one was begun
             count, self._edited = len(heard), live.stepper.edits
-            self._to(Phase.ASKING)
+            self._change(Phase.ASKING)
             event = await source.respond(send, live.stepper.last.turn, request)
         except LoopError as why:  # a proxy that is not an address, credentials that are not there, a file that is
             live.problem = str(why)
-            self._to(Phase.WAITING)
+            self._change(Phase.WAITING)
             return
         self._sent = source.request_count
         live.flow = None
         if isinstance(event, Cancel):
             await self._disconnect()
             if len(heard) > count:
-                self._gave_up(heard[-1])
+                self._end_cancelled(heard[-1])
             else:
-                self._to(Phase.WAITING, live.stepper.after_event(Cancel(), self._sent))
+                self._change(Phase.WAITING, live.stepper.after_event(Cancel(), self._sent))
         # No answer or an error status: the operator may send it again.
         elif (heard[-1].status is None or heard[-1].status >= 400) and not live.running:
             live.failed_answer = heard[-1]
-            self._to(Phase.WAITING)
+            self._change(Phase.WAITING)
         else:
-            self._to(Phase.WAITING, live.stepper.after_answer(heard[-1], self._sent))
+            self._change(Phase.WAITING, live.stepper.after_answer(heard[-1], self._sent))
 
-    def _gave_up(self, answer: LiveResponse) -> None:
+    def _end_cancelled(self, answer: LiveResponse) -> None:
         """Ends the turn with an answer that the operator cancelled."""
         self._recording().record_cancel(answer.ask.number, answered=False)
         # Cut by the operator, so its end says nothing about the provider.
         self.live.responses[-1][-1] = replace(answer, judgement=cancelled_answer(answer.judgement))
-        self._to(Phase.WAITING, self.live.stepper.after_answer(answer, self._sent, cancelled=True))
+        self._change(Phase.WAITING, self.live.stepper.after_answer(answer, self._sent, cancelled=True))
 
     async def _run_tools(self, effect: RunTools) -> None:
         source = self._connect()
-        self._to(Phase.RUNNING)
+        self._change(Phase.RUNNING)
         event = await source.run_tools(effect, self.stepper.last.turn)
         if isinstance(event, ToolResults):
             for verdict, whence in self.answers.last_batch:
@@ -251,14 +251,14 @@ class Driver(Observer):
         else:
             await self._disconnect()
             self._recording().record_cancel(self._sent - 1, answered=True)
-        self._to(Phase.WAITING, self.stepper.after_event(event, self._sent))
+        self._change(Phase.WAITING, self.stepper.after_event(event, self._sent))
 
     def _finish(self) -> None:
         if self.recorder is not None:
             self.recorder.write_end(self.stepper.last.turn.terminal or "")
-        self._to(Phase.OVER)
+        self._change(Phase.OVER)
 
-    def _to(self, phase: Phase, stepper: Stepper | None = None) -> None:
+    def _change(self, phase: Phase, stepper: Stepper | None = None) -> None:
         self.live.phase = phase
         self._moved.set()
         if stepper is not None:
@@ -286,7 +286,7 @@ class Driver(Observer):
             self._recording().note(f"edited by the operator: {' and '.join(self._edited)}", ask.number)
         self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
         self.live.heard = monotonic()
-        self._to(Phase.ASKING)
+        self._change(Phase.ASKING)
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """The head of its answer arrived."""
@@ -294,14 +294,14 @@ class Driver(Observer):
         self.live.heard = monotonic()
         if self.live.flow is not None:
             self.live.flow.take_head(status, headers)
-        self._to(Phase.STREAMING)
+        self._change(Phase.STREAMING)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the answer arrived."""
         self._recording().on_data(number, data, ms)
         self.live.heard = monotonic()
         if self.live.flow is not None:
-            self.live.flow.came(data, ms)
+            self.live.flow.take_data(data, ms)
 
     def on_end(self, answer: LiveResponse) -> None:
         """The answer ended."""
@@ -312,7 +312,7 @@ class Driver(Observer):
         """The same request will be sent again after this time."""
         self._recording().on_wait(number, seconds)
         self.live.until = monotonic() + seconds
-        self._to(Phase.RETRYING)
+        self._change(Phase.RETRYING)
 
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """The calls were answered."""

@@ -1,7 +1,7 @@
 """The sheets of an answer that is still arriving: merged with the text before it, decoded, and as bytes.
 
 A sheet is made when it is first shown and grows from then on, so a frame costs only what has arrived since the last
-one. `Growing` is a sheet whose text grows at its end.
+one. `GrowingSheet` is a sheet whose text grows at its end.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 
+from inspector.live.live_lines import arrival_lines, head_lines
 from inspector.live.stepper import Flow
-from inspector.live.telling import head_of, under_way
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
@@ -30,7 +30,7 @@ from loop_core.turn.state import Send
 GUTTER = "┃ "
 
 
-class Growing(LineSheet):
+class GrowingSheet(LineSheet):
     """Fixed lines, a growing text, and a few changing lines about it."""
 
     def __init__(self, head: Sequence[Line], gutter: str = GUTTER) -> None:
@@ -96,9 +96,9 @@ class Streams:
         """Kind of output -> the number of its characters (or pieces) that its sheet already shows."""
         self._kind = ""
         self._text = getincrementaldecoder("utf-8")("replace")  # a piece may end inside a character
-        self.sheets: dict[str, Growing] = {}
+        self.sheets: dict[str, GrowingSheet] = {}
 
-    def sheet(self, tab: str) -> Growing:
+    def sheet(self, tab: str) -> GrowingSheet:
         """The sheet of a tab, as far as the answer has arrived."""
         self.flow.read()
         make, grow = _SHEETS[tab]
@@ -113,18 +113,18 @@ class Streams:
         self._shown[name] = len(whole)
         return fresh
 
-    def _merged_text(self) -> Growing:
+    def _merged_text(self) -> GrowingSheet:
         whole, _ = self._joining.at(self.flow.text)
         self._seam = whole.seams[-1] if self._segments and whole.seams else None
         self._shown.pop("merged", None)
-        return Growing(self._head(whole))
+        return GrowingSheet(self._head(whole))
 
     def _grow_merged(self) -> None:
         whole, added = self._joining.at(self.flow.text)
         seam = whole.seams[-1] if self._segments and whole.seams else None
         if seam != self._seam:  # text that was already shown turned out to be a quotation, an echo or a repetition
             self.sheets["merged"] = self._merged_text()
-        self.sheets["merged"].grow(self._take("merged", added), under_way(self.flow))
+        self.sheets["merged"].grow(self._take("merged", added), arrival_lines(self.flow))
 
     def _head(self, whole: JoinedText) -> list[Line]:
         """The lines before the segment that is arriving."""
@@ -147,9 +147,9 @@ class Streams:
             (Span(f"response {response_number(self.flow.number)}", Tone.DIM),)])))
         return lines
 
-    def _response(self) -> Growing:
+    def _response(self) -> GrowingSheet:
         self._kind = ""
-        return Growing(head_of(self.flow), "│ ")
+        return GrowingSheet(head_lines(self.flow), "│ ")
 
     def _grow_response(self) -> None:
         sheet, flow = self.sheets["response"], self.flow
@@ -162,13 +162,13 @@ class Streams:
             if fresh:
                 sheet.grow(fresh)
 
-    def _wire(self) -> Growing:
+    def _wire(self) -> GrowingSheet:
         self._text.reset()
         title = f"Response {response_number(self.flow.number)}, its bytes as they come"
         told: list[Line] = [(Span(title, Tone.STRONG),)]
         told += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM))
                  for name, value in redact.headers(list(self.flow.headers))]
-        return Growing([*told, EMPTY], "")
+        return GrowingSheet([*told, EMPTY], "")
 
     def _grow_wire(self) -> None:
         at = self._shown.get("bytes", 0)
@@ -178,9 +178,9 @@ class Streams:
             self.sheets["wire"].grow(self._text.decode(b"".join(fresh)))
 
 
-_SHEETS: Mapping[str, tuple[Callable[[Streams], Growing], Callable[[Streams], None]]] = {
+_SHEETS: Mapping[str, tuple[Callable[[Streams], GrowingSheet], Callable[[Streams], None]]] = {
     "merged": (Streams._merged_text, Streams._grow_merged),
     "response": (Streams._response, Streams._grow_response),
     "wire": (Streams._wire, Streams._grow_wire),
 }
-FLOWING = tuple(_SHEETS)
+STREAM_TABS = tuple(_SHEETS)

@@ -159,10 +159,10 @@ def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
     named = [value.strip() for name, value in environment.items() if VARIABLE.search(name)]
     passwords = [form for value in environment.values() for word in _IN_ADDRESS.findall(value)
                  for form in (word, unquote(word))]  # an error message may show it percent-encoded or not
-    return tuple(dict.fromkeys([*(value for value in named if _secret(value)), *filter(_secret, passwords)]))
+    return tuple(dict.fromkeys([*(value for value in named if _is_secret(value)), *filter(_is_secret, passwords)]))
 
 
-def _secret(value: str) -> bool:
+def _is_secret(value: str) -> bool:
     """Whether a value may be a secret: it is not a plain word, a number or the name of a file."""
     # Variables such as TOKENIZER_PATH or KEYBOARD match by name; hiding their values would mask ordinary words.
     return len(value) >= SHORTEST and not value.isalpha() and not value.isdigit() and value[0] not in "/~."
@@ -170,10 +170,10 @@ def _secret(value: str) -> bool:
 
 # -- Tools -----------------------------------------------------------------------------------------------------------
 
-Made = tuple[tuple[Tool, ...], Mapping[str, ToolFunction]]
+DeclaredTools = tuple[tuple[Tool, ...], Mapping[str, ToolFunction]]
 
 
-def tools_of(spec: str) -> Made:
+def tools_of(spec: str) -> DeclaredTools:
     """The declared tools, and the functions of those that can be run; `spec` is a file or MODULE:ATTR.
 
     Raises:
@@ -187,11 +187,11 @@ def tools_of(spec: str) -> Made:
     items = value.get("tools") if isinstance(value, Mapping) else value
     if not isinstance(items, list):
         raise CallerError(f"--tools {spec}: expected a JSON list of tools")
-    found = [_declaration(spec, item) for item in _flat(items)]
+    found = [_declaration(spec, item) for item in _flatten(items)]
     return tuple(tool for tool, _ in found), {tool.name: run for tool, run in found if run is not None}
 
 
-def _flat(items: Iterable[Any]) -> Iterable[Any]:
+def _flatten(items: Iterable[Any]) -> Iterable[Any]:
     """The single declarations of Gemini's lists of functions."""
     for item in items:
         inner = item.get("functionDeclarations") if isinstance(item, Mapping) else None
@@ -221,7 +221,7 @@ def _declaration(spec: str, item: Any) -> tuple[Tool, ToolFunction | None]:
     return tool, None if result is None else lambda arguments: result
 
 
-def _callables(spec: str, module: str, name: str) -> Made:
+def _callables(spec: str, module: str, name: str) -> DeclaredTools:
     files.check_tools(spec)
     sys.path.insert(0, "")  # like `python -m`: modules of the current folder are found
     try:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from inspector.provider.dialect_rows import DialectRow
     from inspector.provider.scenarios import DeclaredTool
 
-PLENTY = 1_024
+ENOUGH_TOKENS = 1_024
 """The max_tokens for a scenario that names none, because some formats (Anthropic Messages) refuse a request without
 it."""
 PACE = 0.1
@@ -75,9 +75,9 @@ class ScriptedTurn:
 
 def formats_of(story: Story) -> tuple[str, ...]:
     """The wire formats that can express a scenario completely."""
-    from inspector.provider.faults import meaningless
+    from inspector.provider.faults import why_unplayable
 
-    return tuple(api for api in FORMATS if not meaningless(story, api, True))
+    return tuple(api for api in FORMATS if not why_unplayable(story, api, True))
 
 
 def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> ScriptedTurn:
@@ -92,7 +92,7 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
     if options.api not in formats_of(story):
         raise CallerError(f"{options.api} cannot say what happens in {story.name}; {', '.join(formats_of(story))} can")
     own = parse_assignments(options.assignments)
-    cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or PLENTY}"]
+    cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or ENOUGH_TOKENS}"]
     server = ScriptedServer(story, options.profile if has_dialect(options.profile) else story.profile)
     try:
         asked = replace(options, model=story.name, base=server.bases[options.api],
@@ -150,9 +150,9 @@ def _tools(declared: Sequence[DeclaredTool]) -> tuple[tuple[Tool, ...], Answers]
 # It answers with the recorded output and a made-up rest: that shows, without a key, what a loop does with a cut answer
 # whose rest was not recorded. Its answers are marked as simulated, and their text says where the recording ends.
 
-MADE_UP = "[the recording ends here, the rest is made up]"
+MADE_UP_MARK = "[the recording ends here, the rest is made up]"
 """The text between the recorded part and the made-up rest, in texts and in arguments."""
-LEAST = 200
+LEAST_REST = 200
 """The least number of characters of a made-up rest. If more was recorded, the rest is as long as the recorded part."""
 VALUE_OF_TYPE: Mapping[str, Any] = {
     "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}, "null": None,
@@ -213,8 +213,8 @@ def _last_answer(turn: Turn) -> Intent:
 
 def _rest(text: str) -> str:
     """A rest as long as the text; each sentence has a number, so that no two pieces look like an overlap."""
-    rest, number = f" {MADE_UP}", 0
-    while len(rest) < max(len(text), LEAST):
+    rest, number = f" {MADE_UP_MARK}", 0
+    while len(rest) < max(len(text), LEAST_REST):
         number += 1
         rest += f" Made-up sentence {number}."
     return rest
@@ -230,16 +230,16 @@ def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
     tool = tools_by_name(tools).get(call.name)
     schema = (tool.schema if tool is not None else None) or {}
     known = _mark_end(begun) if isinstance(begun, dict) else {}
-    return call._replace(arguments=json.dumps({**_missing(schema), **known}, ensure_ascii=False), closed=True,
+    return call._replace(arguments=json.dumps({**_missing_values(schema), **known}, ensure_ascii=False), closed=True,
                          status=None, other_arguments=None, arguments_unsent=False)
 
 
-def _missing(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _missing_values(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A value for each required member of an object's schema."""
     members = mapping_of(schema.get("properties"))
     return {
         # Gemini's types are upper case: `STRING`
-        name: VALUE_OF_TYPE.get(str(mapping_of(members.get(name)).get("type")).lower(), MADE_UP)
+        name: VALUE_OF_TYPE.get(str(mapping_of(members.get(name)).get("type")).lower(), MADE_UP_MARK)
         for name in list_of(schema.get("required")) if isinstance(name, str)
     }
 
@@ -247,7 +247,7 @@ def _missing(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _mark_end(value: Any) -> Any:
     """The value with the mark after the string at its end; a number at its end, which may be cut, stays unchanged."""
     if isinstance(value, str):
-        return f"{value} {MADE_UP}"
+        return f"{value} {MADE_UP_MARK}"
     if isinstance(value, dict) and value:
         last = next(reversed(value))
         return {**value, last: _mark_end(value[last])}

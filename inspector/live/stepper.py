@@ -33,7 +33,8 @@ from loop_core.wire import wire
 
 
 class Flow:
-    """One answer while it streams: `came` appends a piece, and `read` decodes the new ones when a screen is drawn."""
+    """One answer while it streams: `take_data` appends a piece, and `read` decodes all new ones when a screen is
+    drawn."""
 
     def __init__(self, api: str, number: int, secrets: Sequence[str] = ()) -> None:
         """`secrets` are masked even if a server sends them in pieces."""
@@ -56,7 +57,7 @@ class Flow:
         # only the content type shows the framing of some servers
         self._decoder, self._found = stream_reader(self._api, headers)
 
-    def came(self, data: bytes, ms: float) -> None:
+    def take_data(self, data: bytes, ms: float) -> None:
         """Notes that a piece of the answer arrived."""
         self.bytes.append(data)
         self.size += len(data)
@@ -90,7 +91,7 @@ class Flow:
 
 # -- The turn --------------------------------------------------------------------------------------------------------
 
-ALONE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
+METHODS_WITHOUT_MESSAGE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
 """The methods whose requests add no message to the history, so that an edit of their messages affects only that
 request."""
 
@@ -137,7 +138,7 @@ class Stepper:
         verdicts = admit_response(answer.response, judged, answer.ask.request)
         return self.after_event(replace(answer.event, judgement=judged, verdicts=verdicts), count)
 
-    def following(self, text: str, count: int) -> Stepper:
+    def next_turn(self, text: str, count: int) -> Stepper:
         """The next turn: the history of the last one, and a message of the user.
 
         Raises:
@@ -161,7 +162,7 @@ class Stepper:
             CallerError: under them it would have gone another way before now.
         """
         plan = self.plan._replace(limits=limits)
-        at = self._parting(plan)
+        at = self._first_changed_step(plan)
         again = self.last.state is State.EXECUTE_TOOLS  # this state is entered again, and checks its guards then
         if at is not None and at < len(self.steps) - again:
             raise CallerError(f"step {at + 1} ({self.steps[at].state.value}) depends on the limits as they were: "
@@ -169,10 +170,10 @@ class Stepper:
         last = resume_step(self.last, self.opening, plan)
         return _advance(replace(self, plan=plan, steps=(*self.steps[:-1], last)), None, self.request)
 
-    def _parting(self, plan: Plan) -> int | None:
+    def _first_changed_step(self, plan: Plan) -> int | None:
         """The index of the first step that another plan would change; None if there is none."""
         for index, step in enumerate(self.steps):
-            one, other = (_made_under(each, step, self.opening) for each in (self.plan, plan))
+            one, other = (_remake_step(each, step, self.opening) for each in (self.plan, plan))
             # The notice too: it names limits, and the recording must give the same one.
             if (step_key(one), one.turn.notice) != (step_key(other), other.turn.notice):
                 return index
@@ -184,7 +185,7 @@ class Stepper:
         Raises:
             LoopError: the format needs one, or the body was edited into something that cannot be written again.
         """
-        asked, send = self._sending()
+        asked, send = self._waiting_request()
         if cap == asked.request.max_tokens:
             return self
         request = replace(asked.request, max_tokens=cap)
@@ -200,7 +201,7 @@ class Stepper:
         Raises:
             LoopError: it is not a request of this format.
         """
-        asked, send = self._sending()
+        asked, send = self._waiting_request()
         if asked.body is None:
             raise CallerError("this request has no body: it fetches an answer that is still being generated")
         if body == asked.body:
@@ -213,7 +214,7 @@ class Stepper:
         request = replace(read, model=read.model or asked.request.model, stream=streams)
         return self._with_request(send._replace(max_tokens=request.max_tokens), asked, request, body, "body")
 
-    def _sending(self) -> tuple[LiveRequest, Send]:
+    def _waiting_request(self) -> tuple[LiveRequest, Send]:
         send = self.waiting
         if self.request is None or not isinstance(send, Send):
             raise CallerError("no request waits to be sent")
@@ -231,7 +232,7 @@ class Stepper:
         if len(self.steps) == 1:
             opening = request
             step = first_step(turn.id, request, self.plan)
-        elif send.method in ALONE:
+        elif send.method in METHODS_WITHOUT_MESSAGE:
             step = step._replace(turn=turn._replace(last_send=send), effects=(send,))
         else:
             # only appended to: the history of the turn stays as it is
@@ -260,7 +261,7 @@ def begin_turn(turn_id: str, request: Request, server: Server, plan: Plan) -> St
     return made
 
 
-def _made_under(plan: Plan, step: Step, opening: Request) -> Step:
+def _remake_step(plan: Plan, step: Step, opening: Request) -> Step:
     """A step made again under the limits of a plan."""
     if step.before is None or step.event is None:
         return first_step(step.turn.id, opening, plan)

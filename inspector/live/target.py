@@ -42,7 +42,7 @@ class Target:
     """The address for display, without credentials."""
     variable: str | None
     """The environment variable with the key; None if there is none."""
-    looked_at: tuple[str, ...]
+    variables: tuple[str, ...]
     """The environment variables that were searched, in order."""
     missing: str = ""
     """The missing key's variable, since this provider refuses requests without a key; empty if nothing is missing."""
@@ -63,10 +63,10 @@ class Target:
         if self.variable is not None:
             also = ", which goes to any server" if self.variable == ANY else ""
             return f"key from {self.variable}{also}"
-        return f"no key: {' and '.join(self.looked_at)} {'are' if len(self.looked_at) > 1 else 'is'} not set"
+        return f"no key: {' and '.join(self.variables)} {'are' if len(self.variables) > 1 else 'is'} not set"
 
 
-def why_not(exchange: Exchange) -> str | None:
+def why_unsendable(exchange: Exchange) -> str | None:
     """Why a request cannot be sent again; None if it can."""
     if exchange.recorder is not None:
         return f"this is a transcript of {exchange.recorder}: it does not hold the request that the provider got"
@@ -88,7 +88,7 @@ def target_of(
         CallerError: it cannot be sent again, the recording does not say where to, or a key would go there as plain
             text.
     """
-    why = why_not(exchange)
+    why = why_unsendable(exchange)
     if why is not None or exchange.request is None:
         raise CallerError(f"it cannot be sent live: {why}")
     request = exchange.request if not model else replace(exchange.request, model=model)
@@ -153,7 +153,7 @@ def base_of(url: str, api: str, request: Request) -> str:
 CHARS_A_TOKEN = 3
 """The number of characters per token of a request's JSON, if its tokens were not counted. It is low, so that the
 estimate is an upper bound."""
-ASKED_TOKENS = 120
+MESSAGE_TOKENS = 120
 """The number of tokens that the message of a continuation or a repair adds to the history, besides the answer so
 far."""
 
@@ -225,14 +225,15 @@ def requests_left(turn: Turn, pending: bool, answered: bool) -> RequestsLeft:
         max(0, limits.continuation_tool_repair_attempts - spent.repairs),
         max(0, limits.max_resumes - spent.resumes) if pauses else 0,
         steps if answered else 0,
-        None if "thinking" in policy.lacks else max(0, limits.max_thinking_only - spent.thinking_only) + _due(turn),
+        None if "thinking" in policy.lacks
+        else max(0, limits.max_thinking_only - spent.thinking_only) + _is_retry_due(turn),
         turn.request.n,
         max(0, limits.max_empty_retries - spent.empty_retries) if policy.reads is ReasonSource.EFFECTIVE else 0,
         policy.settles,
     )
 
 
-def _due(turn: Turn) -> bool:
+def _is_retry_due(turn: Turn) -> bool:
     """Whether the spend already counts an answer of reasoning alone whose retry is not sent yet."""
     seen = turn.evaluation
     return turn.state is State.CONTINUE_PENDING and seen is not None and not seen.response.text
@@ -271,7 +272,7 @@ def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost
         chain = max(own * remaining.cap, min(chain, remaining.tokens + beyond if attempts else 0))
     output = rounds * remaining.cap + chain + others * most
     before = sum(min(number * most, output) for number in range(requests))
-    asked = ASKED_TOKENS * requests * (requests - 1) // 2
+    asked = MESSAGE_TOKENS * requests * (requests - 1) // 2
     sent = requests * first_input + max(0, requests - 1) * results + before + asked
     repairs, resumes, nudges, answers = remaining.repairs, remaining.resumes, remaining.nudges, remaining.answers
     after, free = (chain - own * remaining.cap) * answers, chain == whole
@@ -333,13 +334,13 @@ def with_text(original: Any, old: str, new: str) -> Any:
 def _count(value: Any, text: str) -> int:
     if isinstance(value, Mapping):
         return sum(_count(each, text) for each in value.values())
-    return sum(_count(each, text) for each in value) if _list(value) else int(value == text)
+    return sum(_count(each, text) for each in value) if _is_list(value) else int(value == text)
 
 
 def _replace(value: Any, old: str, new: str) -> Any:
     if isinstance(value, Mapping):
         return {name: _replace(each, old, new) for name, each in value.items()}
-    if _list(value):
+    if _is_list(value):
         return [_replace(each, old, new) for each in value]
     return new if value == old else value
 
@@ -355,7 +356,7 @@ def _places(name: str, original: Mapping[str, Any]) -> list[str]:
 def _value(original: Any, before: Any, after: Any) -> Any:
     if isinstance(original, Mapping) and isinstance(after, Mapping):
         return graft_changes(original, before if isinstance(before, Mapping) else {}, after)
-    if _list(original) and _list(before) and _list(after):
+    if _is_list(original) and _is_list(before) and _is_list(after):
         if len(original) == len(before) == len(after):
             return [own if one == other else _value(own, one, other)
                     for own, one, other in zip(original, before, after, strict=True)]
@@ -367,5 +368,5 @@ def _value(original: Any, before: Any, after: Any) -> Any:
     return after
 
 
-def _list(value: Any) -> bool:
+def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))

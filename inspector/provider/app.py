@@ -14,16 +14,16 @@ from typing import Any
 from aiohttp import web
 
 from inspector.provider import frames
-from inspector.provider.checks import check, match_json, names_model, stop_strings
+from inspector.provider.checks import check, match_json, members_in_path, stop_strings
 from inspector.provider.connection import (
     ANY,
-    DOUBLED,
+    DOUBLE_VERSION,
     AnsweredRequest,
     api_of,
-    arrays,
     count_request,
     counting_format,
     format_of,
+    is_array_path,
     polled_response,
     public_headers,
     public_path,
@@ -32,7 +32,7 @@ from inspector.provider.connection import (
     story_for,
     with_previous,
 )
-from inspector.provider.hosts import UNKNOWN_HOST, names_us
+from inspector.provider.hosts import UNKNOWN_HOST, is_own_host
 from inspector.provider.place import locate, read_mark
 from inspector.provider.reply import Reply, refusal, reply_at, request_tokens, stored_reply, with_request_id
 from inspector.provider.scenarios import Story
@@ -46,10 +46,10 @@ from loop_core.wire.serving import DATE, MADE
 
 MOST_BYTES = 64 * 1024 * 1024
 """The largest size of a request in bytes."""
-KEPT = 64
+CACHED_REPLIES = 64
 """The largest number of encoded replies that are cached for repeated requests."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-WAITING = 1024
+REMEMBERED_REFUSALS = 1024
 """The largest number of refused requests that are remembered until they are repeated."""
 
 
@@ -67,7 +67,7 @@ def application(
     may read the answers; without it none may.
     """
     served = _Handlers(tuple(stories), profile, pace, observer)
-    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_own_host_only])
+    app = web.Application(client_max_size=MOST_BYTES, middlewares=[_refuse_other_hosts])
     app.router.add_get("/", served.greet)
     app.router.add_get("/{version:v1|v1beta}/models", served.models)
     app.router.add_get("/{version:v1|v1beta}/models/{name}", served.model)
@@ -78,23 +78,23 @@ def application(
     app.router.add_options("/{path:.*}", served.options)
     app.router.add_get("/{path:.*}", served.poll)
     app.router.add_post("/{path:.*}", served.answer)
-    app.router.add_route("*", "/{path:.*}", served.nothing)
+    app.router.add_route("*", "/{path:.*}", served.refuse_path)
     if cors is not None:
-        app.on_response_prepare.append(_allowing(cors))
+        app.on_response_prepare.append(_allow_origin(cors))
     return app
 
 
 @web.middleware
-async def _own_host_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuses a request for another host. Otherwise a page whose name was rebound to this machine could read the
     answers."""
-    if names_us(request.headers.getall("host", ())):
+    if is_own_host(request.headers.getall("host", ())):
         return await handler(request)
     status, why = UNKNOWN_HOST
     return web.Response(status=status, text=f"{status}: {why}\n")
 
 
-def _allowing(origin: str) -> Callable[[web.Request, web.StreamResponse], Any]:
+def _allow_origin(origin: str) -> Callable[[web.Request, web.StreamResponse], Any]:
     """A middleware that lets the pages of one origin read the answers."""
 
     async def allow(http: web.Request, response: web.StreamResponse) -> None:
@@ -174,10 +174,10 @@ class _Handlers:
         """Answers OPTIONS; the headers of `--cors` say whether a page may send requests."""
         return web.Response(status=204, headers={"allow": METHODS})  # the answer to a CORS preflight as well
 
-    async def nothing(self, http: web.Request) -> web.StreamResponse:
+    async def refuse_path(self, http: web.Request) -> web.StreamResponse:
         """Answers requests to unknown paths, with any method."""
         path, api = http.raw_path, format_of(http.raw_path, http.headers)
-        shown, doubled = public_path(path), DOUBLED.search(path)
+        shown, doubled = public_path(path), DOUBLE_VERSION.search(path)
         why = f"nothing is served under {shown}"
         if doubled:
             why += f": /{doubled[1]} stands twice, so the base URL has one too many"
@@ -190,22 +190,22 @@ class _Handlers:
     async def answer(self, http: web.Request) -> web.StreamResponse:
         """The answer to one request of any format."""
         path = http.raw_path
-        counting_api = None if DOUBLED.search(path) else counting_format(path)
+        counting_api = None if DOUBLE_VERSION.search(path) else counting_format(path)
         # A request that counts tokens does not advance the scenario.
         if counting_api is not None:
             return await self._count_tokens(http, counting_api)
         api = api_of(path)
-        if api is None or polled_response(path) is not None or DOUBLED.search(path):
-            return await self.nothing(http)
+        if api is None or polled_response(path) is not None or DOUBLE_VERSION.search(path):
+            return await self.refuse_path(http)
         request, story, body = Request(api), "", None
         sent = await http.read()
         try:
             body = read_body(sent)
-            check(api, body, optional=names_model(path), path=path)
+            check(api, body, optional=members_in_path(path), path=path)
             request = with_previous(wire(api).read_request(body, path), body)
             found = story_for(self.stories, request)
             story = found.name
-            reply = self._reply(found, request, request.stream and arrays(api, path))
+            reply = self._reply(found, request, request.stream and is_array_path(api, path))
         except CallerError as why:
             reply = _error(api, why)
             self._note(http, api, body, request, story, reply, str(why))
@@ -229,10 +229,10 @@ class _Handlers:
     async def poll(self, http: web.Request) -> web.StreamResponse:
         """Answers with a stored response that was made before, in the background or not, always complete."""
         api, ident = polled_response(http.path) or (ANY, "")
-        mark = None if DOUBLED.search(http.raw_path) else read_mark(ident)
+        mark = None if DOUBLE_VERSION.search(http.raw_path) else read_mark(ident)
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
         if mark is None or story is None or mark.place.answer >= len(story.answers):
-            return await self.nothing(http)
+            return await self.refuse_path(http)
         ident = ident.removeprefix(wire(api).serving.answer_id.partition("{")[0])  # the format's prefix: `resp_`
         reply = stored_reply(api, story, mark, ident, self.profile)
         self._note(http, api, None, Request(api, model=story.name, max_tokens=mark.cap or None), story.name, reply)
@@ -245,7 +245,7 @@ class _Handlers:
         return await self._send(http, api, made, body)
 
     async def _send(self, http: web.Request, api: str, reply: Reply, body: bytes = b"") -> web.StreamResponse:
-        if reply.status >= 400 and arrays(api, http.raw_path):
+        if reply.status >= 400 and is_array_path(api, http.raw_path):
             reply = replace(reply, frames=(b"[" + b"".join(reply.frames) + b"]",))  # as where streams are arrays
         named = with_request_id(api, reply, *self._seeds, http.method, public_path(http.raw_path), body)
         return await send(http, named, self.pace)
@@ -265,7 +265,7 @@ class _Handlers:
             made = replace(made, frames=frames.as_array(made.frames), headers={**made.headers,
                                                                                "content-type": "application/json"})
         self._kept[key] = made
-        if len(self._kept) > KEPT:
+        if len(self._kept) > CACHED_REPLIES:
             self._kept.popitem(last=False)
         return made
 
@@ -275,7 +275,7 @@ class _Handlers:
         if count >= times:
             return False
         self._refused[key] = count + 1
-        if len(self._refused) > WAITING:
+        if len(self._refused) > REMEMBERED_REFUSALS:
             self._refused.popitem(last=False)
         return True
 

@@ -23,7 +23,7 @@ _NAMED = re.compile(r"/deployments/|/agents/|/publishers/")
 """Matches paths that name the model or the agent (Azure, Mistral, Vertex)."""
 
 
-def names_model(path: str) -> frozenset[str]:
+def members_in_path(path: str) -> frozenset[str]:
     """The members that the path of a request provides: the model, if it names one."""
     return frozenset({"model"}) if _NAMED.search(path) else frozenset()
 
@@ -197,7 +197,7 @@ def _short_repr(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def brackets(where: Where) -> str:
+def bracket_path(where: Where) -> str:
     """A path in a request with its indices in brackets: `messages[0].role`."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).lstrip(".")
 
@@ -226,7 +226,7 @@ def _code(member: BadMember) -> str | None:
 def _member_error(member: BadMember, telling: Telling) -> RequestError:
     if telling is Telling.DOTS:
         return RequestError(f"{dots(member.where)}: {flaw_in_words(member)}")
-    at = brackets(member.where)
+    at = bracket_path(member.where)
     if telling is Telling.BRACKETS:
         return RequestError(f"{at}: {flaw_in_words(member)}", param=at)
     return RequestError(f"'{at}': {flaw_in_words(member)}", code=_code(member), param=at)

@@ -104,7 +104,7 @@ def with_previous(request: Request, body: Mapping[str, Any]) -> Request:
     return request if last is None else replace(request, previous_id=last)
 
 
-def arrays(api: str, path: str) -> bool:
+def is_array_path(api: str, path: str) -> bool:
     """Whether the answers of this path are arrays: of stream elements, or of one error."""
     mark = wire(api).serving.array_unless
     return bool(mark) and mark not in path.partition("?")[2] and wire(api).read_request({}, path).stream
@@ -143,7 +143,7 @@ def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 # -- paths that are not served ---------------------------------------------------------------------------------------
 
-DOUBLED = re.compile(r"^[^?#]*?/(v1(?:beta)?)/(v1(?:beta)?)(?=[/?#]|$)")
+DOUBLE_VERSION = re.compile(r"^[^?#]*?/(v1(?:beta)?)/(v1(?:beta)?)(?=[/?#]|$)")
 """Matches a path with two versions, as when a client appends a version to a base URL that ends with one."""
 ANY = next(iter(FORMATS))
 """The format of errors under an unknown path."""
@@ -200,19 +200,19 @@ async def send(http: web.Request, reply: Reply, pace: float = 1.0) -> web.Stream
         # providers send whole bodies with a length, streams in chunks
         response.content_length = sum(map(len, reply.frames))
     await response.prepare(http)
-    if reply.sending == _PLAINLY:
+    if reply.sending == _SEND_PLAINLY:
         for frame in reply.frames:
             await response.write(frame)
-    elif await _misbehaving(http, response, reply, pace):
+    elif await _send_with_faults(http, response, reply, pace):
         return response
     await response.write_eof()
     return response
 
 
-_PLAINLY = Sending()
+_SEND_PLAINLY = Sending()
 
 
-async def _misbehaving(http: web.Request, response: web.StreamResponse, reply: Reply, pace: float) -> bool:
+async def _send_with_faults(http: web.Request, response: web.StreamResponse, reply: Reply, pace: float) -> bool:
     """Sends the frames with the network faults; returns True if the connection is closed."""
     how, last = reply.sending, len(reply.frames) - 1
     for number, frame in enumerate(reply.frames):

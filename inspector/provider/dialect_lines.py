@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from inspector.provider.dialect_rows import LOST, CallState, DialectRow, SilentRow, TableRow
+from inspector.provider.dialect_rows import LOSE_REST, CallState, DialectRow, SilentRow, TableRow
 from inspector.provider.dialects import PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, COMPLETE
 from inspector.report.lines.glyphs import STOP
@@ -38,14 +38,14 @@ class TableEntry(NamedTuple):
     """One line of the table: a row, and the rows with equal values."""
 
     row: TableRow
-    like: tuple[TableRow, ...] = ()
+    equal_rows: tuple[TableRow, ...] = ()
 
 
 def entries(rows: Sequence[TableRow], each: bool = False) -> list[TableEntry]:
     """The lines of the table; with `each`, one per row."""
     groups: dict[object, list[TableRow]] = {}
     for number, row in enumerate(rows):
-        key: object = number if each else (row.dialect.api, cells(row)[1:], _blind(row))
+        key: object = number if each else (row.dialect.api, cells(row)[1:], _blind_line(row))
         groups.setdefault(key, []).append(row)
     return [TableEntry(first, tuple(rest)) for first, *rest in groups.values()]
 
@@ -66,8 +66,8 @@ def cells(row: TableRow) -> tuple[Line, ...]:
         (Span(stop.value, role), cap, tightened),
         (Span(deciding_rules(row), Tone.DIM),),
         (Span(row.call.value, Tone.DIM if row.call is CallState.NONE else Tone.PLAIN),),
-        (Span(row.decision, Tone.ERROR if row.runs_cut or row.blind or row.decision == LOST else Tone.PLAIN),),
-        _differing(row),
+        (Span(row.decision, Tone.ERROR if row.runs_cut or row.blind or row.decision == LOSE_REST else Tone.PLAIN),),
+        _misreaders(row),
     )
 
 
@@ -89,7 +89,7 @@ def deciding_rules(row: DialectRow) -> str:
     return ", ".join(rule.replace("_", " ") for rule in rules if rule != "stop_reasons") or "stop reasons"
 
 
-def _differing(row: DialectRow) -> Line:
+def _misreaders(row: DialectRow) -> Line:
     """The libraries that read the word differently, with a mark at those that take the answer for finished."""
     return join_groups(
         ((Span(f"{peer.name} ", Tone.DIM), Span(f"{peer.word}{'!' if peer.looser else ''}",
@@ -107,7 +107,7 @@ def table(rows: Sequence[TableRow], width: int, each: bool = False) -> list[Line
     shown = entries(rows, each)
     whole: Grid = [(name_of(entry), *cells(entry.row)[1:]) for entry in shown]
     for kept in (len(COLUMNS), len(COLUMNS) - 1):  # the last column, the peers, moves below its row first
-        beneath = [(*row[kept:], _blind(entry.row)) for row, entry in zip(whole, shown, strict=True)]
+        beneath = [(*row[kept:], _blind_line(entry.row)) for row, entry in zip(whole, shown, strict=True)]
         stacks = _columns([row[:kept] for row in whole], COLUMNS[:kept], beneath, width)
         if stacks is not None:
             return [line for stack in stacks for line in stack]
@@ -116,8 +116,8 @@ def table(rows: Sequence[TableRow], width: int, each: bool = False) -> list[Line
 
 def name_of(entry: TableEntry, short: bool = False) -> Line:
     """The name of an entry, and the number of equal rows; `short` leaves the wire format out."""
-    first = Span(_short(entry.row) if short else entry.row.name, Tone.STRONG)
-    return (first, Span(f" +{len(entry.like)}", Tone.DIM)) if entry.like else (first,)
+    first = Span(_short_name(entry.row) if short else entry.row.name, Tone.STRONG)
+    return (first, Span(f" +{len(entry.equal_rows)}", Tone.DIM)) if entry.equal_rows else (first,)
 
 
 def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> list[list[Line]] | None:
@@ -128,15 +128,15 @@ def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> lis
              for column in range(len(names))]
     if sum(sizes) + GAP * (len(sizes) - 1) > width:
         return None
-    return [[_laid(heads, sizes, width)], *(
-        [_laid(row, sizes, width), *_below(under, width)] for row, under in zip(grid, beneath, strict=True))]
+    return [[_row_line(heads, sizes, width)], *(
+        [_row_line(row, sizes, width), *_lines_below(under, width)] for row, under in zip(grid, beneath, strict=True))]
 
 
-def _below(lines: Sequence[Line], width: int) -> list[Line]:
+def _lines_below(lines: Sequence[Line], width: int) -> list[Line]:
     return [piece for line in lines if line for piece in wrap_line((Span("    "), *line), width)]
 
 
-def _laid(row: Sequence[Line], sizes: Sequence[int], width: int) -> Line:
+def _row_line(row: Sequence[Line], sizes: Sequence[int], width: int) -> Line:
     spans: list[Span] = []
     for cell, size in zip(row, sizes, strict=True):
         spans += [*cell, Span(" " * max(GAP, size + GAP - width_of(cell)))]
@@ -145,7 +145,7 @@ def _laid(row: Sequence[Line], sizes: Sequence[int], width: int) -> Line:
     return clip(tuple(spans), width)
 
 
-NARROW = ("  dialect", "raw word", "reason", "the call", "decision")
+NARROW_COLUMNS = ("  dialect", "raw word", "reason", "the call", "decision")
 
 
 def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
@@ -155,8 +155,8 @@ def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
     for entry in entries:
         _, raw, _, _, seen, call, decision, differ = cells(entry.row)
         grid.append(((Span("  "), *name_of(entry, short=True)), raw, reason(entry.row), call, decision))
-        beneath.append((_why(entry.row, seen, differ), _blind(entry.row)))
-    made, *stacks = _columns(grid, NARROW, beneath, width) or [
+        beneath.append((_sign_line(entry.row, seen, differ), _blind_line(entry.row)))
+    made, *stacks = _columns(grid, NARROW_COLUMNS, beneath, width) or [
         [], *(_stack_row(row, under, width) for row, under in zip(grid, beneath, strict=True))]
     api = ""
     for entry, stack in zip(entries, stacks, strict=True):
@@ -171,7 +171,7 @@ def _stack_row(row: Sequence[Line], beneath: Sequence[Line], width: int) -> list
     """One row below its name and raw word."""
     name, raw, way, call, decision = row
     below = [join_groups([way, call, decision])] if way else []
-    return [*wrap_line((*name, Span("  "), *raw), width), *_below([*below, *beneath], width)]
+    return [*wrap_line((*name, Span("  "), *raw), width), *_lines_below([*below, *beneath], width)]
 
 
 def reason(row: TableRow) -> Line:
@@ -182,12 +182,12 @@ def reason(row: TableRow) -> Line:
     return effective
 
 
-def _blind(row: TableRow) -> Line:
+def _blind_line(row: TableRow) -> Line:
     """The reason why nothing shows that the answer was cut."""
     return (Span("blind: ", Tone.ERROR), Span(row.blind)) if isinstance(row, DialectRow) and row.blind else ()
 
 
-def _why(row: TableRow, line: Line, differ: Line) -> Line:
+def _sign_line(row: TableRow, line: Line, differ: Line) -> Line:
     """The signs beside the stop word, and the libraries that differ."""
     if not isinstance(row, DialectRow):
         return ()
@@ -196,13 +196,13 @@ def _why(row: TableRow, line: Line, differ: Line) -> Line:
     return join_groups([*groups, *([(Span("peers: ", Tone.DIM), *differ)] if differ else [])], "; ")
 
 
-def alike(rows: Sequence[TableRow]) -> list[Line]:
+def equal_row_lines(rows: Sequence[TableRow]) -> list[Line]:
     """The groups of rows with equal values, by the first row of each group."""
-    return [(Span(f"as {entry.row.name}: ", Tone.DIM), Span(", ".join(_short(row) for row in entry.like)))
-            for entry in entries(rows) if entry.like]
+    return [(Span(f"as {entry.row.name}: ", Tone.DIM), Span(", ".join(_short_name(row) for row in entry.equal_rows)))
+            for entry in entries(rows) if entry.equal_rows]
 
 
-def _short(row: TableRow) -> str:
+def _short_name(row: TableRow) -> str:
     return row.name.partition("/")[2]
 
 
@@ -340,11 +340,11 @@ def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) 
 
 def _search_text(entry: TableEntry) -> str:
     words = [text_of(cell) for cell in cells(entry.row)]
-    return " ".join([*words, entry.row.dialect.title, *(like.name for like in entry.like)])
+    return " ".join([*words, entry.row.dialect.title, *(like.name for like in entry.equal_rows)])
 
 
 def place_of(lines: Sequence[Shown], dialect: str) -> int:
     """The line of a dialect; the first dialect's line if it has none."""
     entries = [(at, each) for at, each in enumerate(lines) if isinstance(each, TableEntry)]
-    return next((at for at, each in entries if dialect in (each.row.name, *(like.name for like in each.like))),
+    return next((at for at, each in entries if dialect in (each.row.name, *(like.name for like in each.equal_rows))),
                 entries[0][0] if entries else 0)

@@ -17,7 +17,7 @@ from typing import Any
 from inspector.config.files import folder_named
 from inspector.config.settings import Settings
 from inspector.provider import dialect_rows
-from inspector.provider.dialect_lines import alike, cells, heading, table, word
+from inspector.provider.dialect_lines import cells, equal_row_lines, heading, table, word
 from inspector.provider.dialect_rows import MS, DialectRow, SilentRow, TableRow, rows
 from inspector.provider.dialects import DIALECTS, PEER_VERSIONS
 from inspector.provider.scenarios import CHARACTERS, SCENARIOS, Scenario
@@ -35,7 +35,7 @@ def text(rows: Sequence[TableRow], policy: Policy, width: int, each: bool = Fals
     """The table as linear text, the most important first."""
     lines: list[Line] = [piece for line in heading(rows, policy.name) for piece in wrap_line(line, width)]
     lines += [(), *table(rows, width, each)]
-    if not each and (notes := alike(rows)):
+    if not each and (notes := equal_row_lines(rows)):
         lines += [(), *(piece for line in notes for piece in wrap_line(line, width))]
     return plain(lines) + "\n"
 

@@ -219,7 +219,7 @@ def story_of_row(row: DialectRow) -> Story:
 # -- the session -----------------------------------------------------------------------------------------------------
 
 
-def raw(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequence[bytes]) -> RawExchange:
+def raw_exchange(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequence[bytes]) -> RawExchange:
     """The exchange in the form of an importer's output."""
     stream = is_streamed(dialect, spelling)
     kind = wire(dialect.api).stream_type if stream else "application/json"
@@ -242,7 +242,7 @@ def _case(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Se
     path = f"{play.scenario.name} {dialect.name}"
     # The bytes are read as those of a recording, so that a row shows what the inspector makes of such bytes, and not
     # the intention.
-    exchange = build(raw(dialect, spelling, play, pieces), path, Options())
+    exchange = build(raw_exchange(dialect, spelling, play, pieces), path, Options())
     if isinstance(exchange, UnbuiltExchange):
         raise EncodeError(f"what {dialect.name} wrote cannot be read: {exchange.why}", api=dialect.api)
     given = Input(path, "dialect", 1)
@@ -262,7 +262,7 @@ DECISIONS = {
     State.ABORT_PARTIAL: "abort, keep text",
 }
 """State of the engine after EvaluateStop -> the decision in words."""
-LOST = "lose the rest"
+LOSE_REST = "lose the rest"
 """The decision about a turn that ends normally although its answer is not complete."""
 RUN_HELD = "run held call"
 
@@ -274,7 +274,7 @@ def _decision(run: Replay, play: PlayedScenario) -> tuple[str, bool]:
     at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)
     after = steps[at + 1]
     if after.state is State.COMPLETE and play.moment not in COMPLETE:
-        return LOST, False
+        return LOSE_REST, False
     runs = any(isinstance(effect, RunTools) for effect in after.effects)
     cut = runs and any(verdict.admission is Admission.HELD for verdict in after.turn.would_run)
     return RUN_HELD if cut else DECISIONS[after.state], cut
@@ -289,7 +289,7 @@ def call_state(play: PlayedScenario, exchange: Exchange) -> CallState:
     if len(came) < len(meant):
         marked = "<tool_call>" in (exchange.response.text or "")
         return CallState.MARKUP if marked else CallState.ABSENT
-    call, whole = came[-1], (play.inside or meant[-1]).arguments
+    call, whole = came[-1], (play.cut_call or meant[-1]).arguments
     reading = parse(call.arguments)
     if reading.value is not None:
         if reading.value == parse(whole).value:  # as values, since the spacing of objects is lost
@@ -321,13 +321,13 @@ def losses(play: PlayedScenario, parts: Sequence[ResponsePart]) -> tuple[str, ..
         size = len(call.arguments or "")
         if number >= len(arrived):
             found.append(f"the call {call.name} with {size:,} characters of arguments")
-        elif not _same(arrived[number], call):
+        elif not _is_intended(arrived[number], call):
             came_of_it = len(arrived[number].arguments or "")
             found.append(f"arguments of {call.name}: {came_of_it:,} of {size:,} characters came")
     return tuple(found)
 
 
-def _same(call: ToolCall, intended: ToolCall) -> bool:
+def _is_intended(call: ToolCall, intended: ToolCall) -> bool:
     if call.arguments == intended.arguments:
         return True
     # Arguments that are sent as an object, or value by value, are put together with another spacing.

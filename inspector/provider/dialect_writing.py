@@ -39,7 +39,7 @@ class Manner:
     """Whether the stream has an end mark even if the answer was cut."""
 
 
-PLAIN = Manner()
+DEFAULT_MANNER = Manner()
 
 
 def is_streamed(dialect: Dialect, spelling: Spelling) -> bool:
@@ -47,7 +47,9 @@ def is_streamed(dialect: Dialect, spelling: Spelling) -> bool:
     return dialect.stream and not spelling.whole and spelling.status < 400
 
 
-def response_pieces(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner = PLAIN) -> list[bytes]:
+def response_pieces(
+    dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner = DEFAULT_MANNER
+) -> list[bytes]:
     """The body, in the pieces in which it is sent."""
     stream = is_streamed(dialect, spelling)
     response = intended_response(dialect, spelling, play, manner)
@@ -118,7 +120,7 @@ def _parts(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: M
             continue
         number += 1
         # a budget cuts the last call
-        unsound = number == calls and (play.inside is not None or play.moment is Moment.MALFORMED)
+        unsound = number == calls and (play.cut_call is not None or play.moment is Moment.MALFORMED)
         sent = _carried_part(part, dialect.carries(play.moment)) if unsound else part
         if isinstance(sent, ToolCall):
             yield _identify_call(dialect, spelling, play, sent, f"{manner.call}{number}", number == calls, unsound)

@@ -234,12 +234,12 @@ def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
         CallerError: a word names no dialect.
     """
     for word in only:
-        if not any(_names(dialect, word) for dialect in DIALECTS):
+        if not any(_matches(dialect, word) for dialect in DIALECTS):
             raise CallerError(f"no dialect is called {word!r}; `inspector providers --list` shows them")
-    return tuple(d for d in DIALECTS if not only or any(_names(d, word) for word in only))
+    return tuple(d for d in DIALECTS if not only or any(_matches(d, word) for word in only))
 
 
-def _names(dialect: Dialect, word: str) -> bool:
+def _matches(dialect: Dialect, word: str) -> bool:
     return word in (dialect.api, dialect.profile, f"{dialect.api}/{dialect.profile}", dialect.name)
 
 

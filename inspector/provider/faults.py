@@ -106,7 +106,7 @@ def _cut(draft: Draft, tokens: int) -> Draft:
     return replace(draft, cap=tokens if draft.cap is None else min(tokens, draft.cap))
 
 
-def _happens(moment: Moment) -> Change:
+def _set_moment(moment: Moment) -> Change:
     return lambda draft, tokens: replace(draft, event=moment, at=tokens)
 
 
@@ -170,18 +170,18 @@ def _change_spelling(draft: Draft, **changes: Any) -> Draft:
     return replace(draft, spelling=replace(draft.spelling or Spelling(None), **changes))
 
 
-def _only_done(draft: Draft, value: Any) -> Draft:
+def _drop_words(draft: Draft, value: Any) -> Draft:
     draft = _change_spelling(draft, raw=None, native={}, error=None, token=None)
     return replace(draft, manner=replace(draft.manner, counts=False, done=True))
 
 
-def _wrong(draft: Draft, value: Any) -> Draft:
+def _wrong_word(draft: Draft, value: Any) -> Draft:
     called = any(type(part) is ToolCall for part in draft.parts)
     usual = wire(draft.api).serving.says[Moment.CALLED if called else Moment.ENDED]
     return _change_spelling(draft, raw=value if isinstance(value, str) else usual.raw, native={}, call_form=None)
 
 
-def _unknown(draft: Draft, value: Any) -> Draft:
+def _unknown_word(draft: Draft, value: Any) -> Draft:
     word = value if isinstance(value, str) else "ran_dry"
     return _change_spelling(draft, raw=wire(draft.api).serving.unknown.format(word), native={})
 
@@ -209,7 +209,7 @@ def _empty_deltas(draft: Draft, value: Any) -> Draft:
     return replace(draft, frames=tuple(made))
 
 
-def _indexes(change: Callable[[dict[str, Any], str], object]) -> Change:
+def _change_indexes(change: Callable[[dict[str, Any], str], object]) -> Change:
     def each(draft: Draft, setting: Any) -> Draft:
         def rewrite(value: dict[str, Any]) -> bool:
             found = wire(draft.api).serving.indexes(value)
@@ -234,7 +234,7 @@ def _as_quirk(quirk: frames.Quirk) -> Change:
 # -- sending ---------------------------------------------------------------------------------------------------------
 
 
-def _sending(name: str) -> Change:
+def _send_with(name: str) -> Change:
     return lambda draft, value: replace(draft, sending=replace(draft.sending, **{name: value}))
 
 
@@ -247,14 +247,14 @@ _TRUE, _FALSE, _NONE = StopWord.TRUE, StopWord.FALSE, StopWord.NONE
 FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("cut", _A, Takes.TOKENS, "the answer ends after so many tokens, as if the budget were spent", _cut, 12,
           stop_word=_TRUE),
-    Fault("context_full", _A, Takes.TOKENS, "the context is full after so many tokens", _happens(Moment.FULL), 12,
+    Fault("context_full", _A, Takes.TOKENS, "the context is full after so many tokens", _set_moment(Moment.FULL), 12,
           ends="context_window_exceeded", stop_word=_TRUE),
-    Fault("filtered", _A, Takes.TOKENS, "a filter or a refusal ends the answer", _happens(Moment.FILTERED), 12,
+    Fault("filtered", _A, Takes.TOKENS, "a filter or a refusal ends the answer", _set_moment(Moment.FILTERED), 12,
           ends="safety_blocked", stop_word=_TRUE),
-    Fault("paused", _A, Takes.TOKENS, "the provider pauses and can go on", _happens(Moment.PAUSED), 12,
+    Fault("paused", _A, Takes.TOKENS, "the provider pauses and can go on", _set_moment(Moment.PAUSED), 12,
           stop_word=_TRUE),
     Fault("error_frame", _A, Takes.TOKENS, "an error comes under HTTP 200, after so many tokens",
-          _happens(Moment.FAILED), 12, ends="error", stop_word=_NONE),
+          _set_moment(Moment.FAILED), 12, ends="error", stop_word=_NONE),
     Fault("malformed_call", _A, Takes.TRUE, "the model writes a call that is not JSON", _drop_quotes, base="call",
           stop_word=_TRUE),
     Fault("restarted", _A, Takes.TRUE, "a continuation begins the answer again from its start",
@@ -281,10 +281,10 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           lambda draft, _: _change_spelling(draft, raw=None, native={}, error=None), cap=24,
           without={"whole": "a whole body has its choice"}, stop_word=_NONE),
     Fault("done_without_reason", _W, Takes.TRUE, "the end is marked, and neither a stop reason nor usage was sent",
-          _only_done, ends="error", stop_word=_NONE),
+          _drop_words, ends="error", stop_word=_NONE),
     Fault("wrong_reason", _W, Takes.WORD, "another stop reason: that of calls where there are any, else of an end",
-          _wrong, base="call", cap=26, stop_word=_FALSE),
-    Fault("unknown_reason", _W, Takes.WORD, "a stop reason that nobody knows", _unknown, ends="error",
+          _wrong_word, base="call", cap=26, stop_word=_FALSE),
+    Fault("unknown_reason", _W, Takes.WORD, "a stop reason that nobody knows", _unknown_word, ends="error",
           stop_word=StopWord.UNKNOWN),
     Fault("no_reason", _F, Takes.TRUE, "no stop reason is sent; everything else is, with usage and the end mark",
           lambda draft, _: replace(draft, frames=frames.without_reason(draft.api, draft.streams, draft.frames)),
@@ -294,23 +294,24 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
     Fault("empty_deltas", _F, Takes.TRUE, "every delta stands between deltas without text", _empty_deltas,
           without=_ONE_FRAME, stop_word=_TRUE),
     Fault("no_index", _F, Takes.TRUE, "nothing says by an index to which part or call it belongs",
-          _indexes(dict.pop), base="call", without=_NO_INDEX, stop_word=_TRUE),
+          _change_indexes(dict.pop), base="call", without=_NO_INDEX, stop_word=_TRUE),
     Fault("one_index", _F, Takes.TRUE, "every part or call has the index 0",
-          _indexes(lambda holder, key: holder.update({key: 0})), base="calls", without=_NO_INDEX, stop_word=_TRUE),
+          _change_indexes(lambda holder, key: holder.update({key: 0})), base="calls", without=_NO_INDEX,
+          stop_word=_TRUE),
     Fault("wandering_index", _F, Takes.TRUE, "the pieces of a call after the first have another index and no id",
           _as_quirk(frames.wandering_index), base="call", without=_PIECES, stop_word=_TRUE),
     Fault("fresh_ids", _F, Takes.TRUE, "every piece of a call has an id of its own", _as_quirk(frames.fresh_ids),
           base="call", without=_PIECES, stop_word=_TRUE),
-    Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _sending("slow"), 0.001,
+    Fault("slow", _S, Takes.SECONDS, "every frame comes after so many seconds", _send_with("slow"), 0.001,
           stop_word=_TRUE),
     Fault("stalled", _S, Takes.STALL, "the server falls silent before a frame, and closes the connection",
-          lambda draft, value: _sending("stall")(draft, (value["frame"], value["seconds"])),
+          lambda draft, value: _send_with("stall")(draft, (value["frame"], value["seconds"])),
           {"frame": 2, "seconds": 30}, ends="interrupted", stop_word=_NONE),
-    Fault("reset", _S, Takes.FRAME, "the connection is reset inside a frame", _sending("reset"), 3, ends="interrupted",
-          stop_word=_NONE),
-    Fault("dropped", _S, Takes.FRAME, "the connection is closed before a frame", _sending("drop"), 3,
+    Fault("reset", _S, Takes.FRAME, "the connection is reset inside a frame", _send_with("reset"), 3,
+          ends="interrupted", stop_word=_NONE),
+    Fault("dropped", _S, Takes.FRAME, "the connection is closed before a frame", _send_with("drop"), 3,
           ends="interrupted", without={"whole": "a whole body is one frame; `reset` breaks it"}, stop_word=_NONE),
-    Fault("torn", _S, Takes.BYTES, "the bytes come in pieces of this size, cut anywhere", _sending("torn"), 7,
+    Fault("torn", _S, Takes.BYTES, "the bytes come in pieces of this size, cut anywhere", _send_with("torn"), 7,
           stop_word=_TRUE),
     Fault("rate_limited", _S, Takes.REFUSAL, "the same request is refused that often, then answered",
           lambda draft, value: replace(draft, refusal=value), {"times": 2, "retry_after": 0.0, "status": 429},
@@ -325,7 +326,7 @@ def stop_word_of(story: Story) -> StopWord:
     return next((word for word in words if word is not StopWord.TRUE), StopWord.TRUE)
 
 
-def meaningless(story: Story, api: str, stream: bool) -> str:
+def why_unplayable(story: Story, api: str, stream: bool) -> str:
     """The reason why a scenario cannot be played in a format; empty if it can."""
     no_tools = wire(api).no_tools
     if no_tools and any(answer.calls for answer in story.answers):

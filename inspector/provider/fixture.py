@@ -15,12 +15,12 @@ import pytest
 
 from inspector.provider.server import Provider, serving
 
-Scripted = Callable[..., Provider]
+ProviderStarter = Callable[..., Provider]
 """A function with the arguments of `serving` that starts a provider."""
 
 
 @pytest.fixture
-def scripted_provider() -> Iterator[Scripted]:
+def scripted_provider() -> Iterator[ProviderStarter]:
     """Starts providers that end with the test."""
     with ExitStack() as stack:
         yield lambda *scenarios, **options: stack.enter_context(serving(*scenarios, **options))

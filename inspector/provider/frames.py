@@ -279,10 +279,10 @@ def partial_values(events: list[Event], play: PlayedScenario) -> list[Event]:
         part = event["candidates"][0]["content"]["parts"][0]
         call = part.get("functionCall")
         made += [event] if call is None else _values(event, call["name"], call["args"], json.dumps(call["args"]))
-    if play.inside is not None:
+    if play.cut_call is not None:
         cut = play.parts[-1]
         text = str(getattr(cut, "arguments", ""))
-        made += _values(events[-1], play.inside.name, parse_leniently(text) or {}, text)
+        made += _values(events[-1], play.cut_call.name, parse_leniently(text) or {}, text)
     return [*made, *events[-1:]]
 
 

@@ -17,7 +17,7 @@ UNKNOWN_HOST = (421, "this server does not answer to that name; use the address 
 """The status and the text of the answer to a request whose Host names another server."""
 
 
-def names_us(hosts: Sequence[str], own_name: str = "", exposed: bool = False) -> bool:
+def is_own_host(hosts: Sequence[str], own_name: str = "", exposed: bool = False) -> bool:
     """Whether the Host headers of a request name this server: there is exactly one (RFC 9112, section 3.2), and it is
     a loopback address or name, the name that the server listens on, or, if other machines reach it, any address.
 
@@ -40,7 +40,7 @@ def is_address(host: str) -> bool:
     return True
 
 
-def in_url(host: str) -> str:
+def url_host(host: str) -> str:
     """A host in the form that a URL needs; one that means every interface becomes the loopback address."""
     if not is_address(host):
         return host

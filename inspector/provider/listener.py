@@ -41,15 +41,15 @@ def load_certificate(cert: str, key: str | None) -> Certificate:
 # -- Problems, reported in single lines and seldom, so that a client cannot fill a log --------------------------------
 
 
-EVERY = 60.0
+LOG_PERIOD = 60.0
 """The number of seconds between two lines of the same kind."""
-EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+NO_ROOM_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 MALFORMED, FAILED, CROWDED = "malformed", "failed", "crowded"
 """The kinds of messages: a malformed request, a request that could not be answered, and no room for a further
 connection."""
 
 
-class Sparing:
+class ProblemLog:
     """Logs each kind of message at most once a minute; the next one counts the messages left out."""
 
     def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -60,16 +60,16 @@ class Sparing:
     def __call__(self, kind: str, line: str) -> None:
         """Logs the message, or counts it."""
         now = self._clock()
-        if kind in self._since and now - self._since[kind] < EVERY:
+        if kind in self._since and now - self._since[kind] < LOG_PERIOD:
             self._left_out[kind] = self._left_out.get(kind, 0) + 1
             return
         more = self._left_out.pop(kind, 0)
         self._since[kind] = now
         self._tell(f"{' '.join(line.split())[:200]}{f' ({more:,} more since the last line)' if more else ''}")
 
-    def of(self, why: BaseException | None, otherwise: str = "") -> None:
+    def log_exception(self, why: BaseException | None, otherwise: str = "") -> None:
         """Logs an exception."""
-        if isinstance(why, OSError) and why.errno in EXHAUSTED:
+        if isinstance(why, OSError) and why.errno in NO_ROOM_ERRORS:
             self(CROWDED, f"no room for a further connection or file: {why.strerror}; it goes on when one ends")
         elif isinstance(why, HttpProcessingError):
             self(MALFORMED, f"a malformed request was refused: {type(why).__name__}")
@@ -78,21 +78,21 @@ class Sparing:
         else:
             self(FAILED, otherwise)
 
-    def loop_raised(self, _loop: object, context: Mapping[str, Any]) -> None:
+    def handle_loop_exception(self, _loop: object, context: Mapping[str, Any]) -> None:
         """The exception handler of the event loop."""
-        self.of(context.get("exception"), str(context.get("message", "")))
+        self.log_exception(context.get("exception"), str(context.get("message", "")))
 
 
-class SparingHandler(logging.Handler):
+class ProblemHandler(logging.Handler):
     """Handles aiohttp's log records, whose own lines contain tracebacks."""
 
-    def __init__(self, sparing: Sparing) -> None:
+    def __init__(self, sparing: ProblemLog) -> None:
         super().__init__(logging.WARNING)
         self._sparing = sparing
 
     def emit(self, record: logging.LogRecord) -> None:
         """Writes one line, or none."""
-        self._sparing.of(record.exc_info[1] if record.exc_info else None, record.getMessage())
+        self._sparing.log_exception(record.exc_info[1] if record.exc_info else None, record.getMessage())
 
 
 # -- Listening -------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def ending_signal() -> asyncio.Event:
 
 @asynccontextmanager
 async def listening(
-    application: web.Application, trouble: Sparing, host: str, port: int, *, patience: float, grace: float,
+    application: web.Application, trouble: ProblemLog, host: str, port: int, *, patience: float, grace: float,
     certificate: Certificate | None = None, handler_cancellation: bool = False,
 ) -> AsyncIterator[int]:
     """Answers requests within the block, which receives the port.
@@ -121,9 +121,9 @@ async def listening(
     """
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
-    loop.set_exception_handler(trouble.loop_raised)
+    loop.set_exception_handler(trouble.handle_loop_exception)
     log = logging.Logger(__name__, logging.WARNING)  # its records are passed to no other logger
-    log.addHandler(SparingHandler(trouble))
+    log.addHandler(ProblemHandler(trouble))
     # No access log: the first address that a browser opens has the token in it.
     runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=grace,
                            keepalive_timeout=patience, logger=log, handler_cancellation=handler_cancellation)

@@ -27,9 +27,9 @@ from loop_core.wire import wire
 from loop_core.wire.asking import forced_tool
 from loop_core.wire.serving import Moment, Spelling
 
-SURE = 24
+SEARCHED_CHARS = 24
 """The number of characters at the end of a text that are searched in the answer to find the text's place."""
-LIKELY = 8
+LEAST_EQUAL_CHARS = 8
 """The number of equal characters from which a text counts as a part of the answer."""
 
 
@@ -76,9 +76,9 @@ def locate(story: Story, request: Request) -> StoryPlace:
         place = replace(place, whole_calls=())  # the client asks for all calls, including those that it has whole
     failed = {result.call_id for message in messages for result in message.results if _is_failure(result)}
     for before, message in zip((None, *messages), messages, strict=False):
-        if before is not None and message.role is not Role.ASSISTANT and _silent(story, place, before):
+        if before is not None and message.role is not Role.ASSISTANT and _is_silent(story, place, before):
             place = replace(place, segments=place.segments + 1)
-        place = _after(story, place, message, failed)
+        place = _place_after(story, place, message, failed)
     if place.answer >= len(story.answers):
         count = f"{len(story.answers)} answer{'s' * (len(story.answers) > 1)}"
         raise CallerError(f"the scenario {story.name} has {count}, and this asks for one more")
@@ -100,24 +100,24 @@ def _turns(story: Story, prompt: str) -> Iterator[Message]:
             at, size = _longest(prompt, answer.text[said:])
             if not size:
                 break
-            yield from _asking(prompt[:at])
+            yield from _user_messages(prompt[:at])
             yield Message(Role.ASSISTANT, (TextPart(prompt[at : at + size]),))
             prompt, said = prompt[at + size :], said + size
         if said < len(answer.text):
             break
-    yield from _asking(prompt)
+    yield from _user_messages(prompt)
 
 
 def _longest(prompt: str, text: str) -> tuple[int, int]:
     """The place and the length of the longest beginning of a text in a prompt, after the prompt's first character.
 
-    Fewer than `LIKELY` characters count only if they end the prompt, or if they are the whole text.
+    Fewer than `LEAST_EQUAL_CHARS` characters count only if they end the prompt, or if they are the whole text.
     """
     found, first = (0, 0), text[:CHARACTERS]
     at = prompt.find(first, 1)  # from 1: the user's words come before those of the answer
     while at >= 0:
         size = shared_length(prompt[at : at + len(text)], text)
-        sure = size >= LIKELY or at + size == len(prompt) or (
+        sure = size >= LEAST_EQUAL_CHARS or at + size == len(prompt) or (
             size == len(text) and prompt.startswith("\n\n", at + size))
         if sure and size > found[1]:
             found = at, size
@@ -125,11 +125,11 @@ def _longest(prompt: str, text: str) -> tuple[int, int]:
     return found
 
 
-def _asking(text: str) -> Iterator[Message]:
+def _user_messages(text: str) -> Iterator[Message]:
     """The user's messages in a part of a prompt; a message of our engine at its end is separate."""
     pieces = text.strip("\n").split("\n\n")
     whole = [Message(Role.USER, (TextPart("\n\n".join(pieces[at:])),)) for at in range(len(pieces))]
-    at = next((at for at in range(1, len(pieces)) if _ours(whole[at])), 0)
+    at = next((at for at in range(1, len(pieces)) if _is_engine_message(whole[at])), 0)
     if at:
         yield Message(Role.USER, (TextPart("\n\n".join(pieces[:at])),))
     if whole[at].text:
@@ -151,7 +151,7 @@ def _place_of_request(story: Story, place: StoryPlace, request: Request) -> Stor
                    segments=max(place.segments, place.asks, int(begun)))
 
 
-def _after(story: Story, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
+def _place_after(story: Story, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
     """The place after one more message. Calls whose results are errors count as not run."""
     if place.answer >= len(story.answers):
         return place
@@ -160,23 +160,23 @@ def _after(story: Story, place: StoryPlace, message: Message, failed: Container[
         return _after_model(answer, place, message, failed)
     if message.results and place.whole_calls and not missing_calls(answer, place.whole_calls):
         place = StoryPlace(place.answer + 1)
-    ours = _ours(message)
+    ours = _is_engine_message(message)
     if ours or (message.text.strip() and message.role is not Role.TOOL and (place.segments or place.whole_calls)):
         over = place.text_length >= len(answer.text) and not missing_calls(answer, place.whole_calls)
         return StoryPlace(place.answer + 1) if over and not ours else replace(place, asks=place.asks + 1)
     return place
 
 
-def _silent(story: Story, place: StoryPlace, message: Message) -> bool:
+def _is_silent(story: Story, place: StoryPlace, message: Message) -> bool:
     """Whether an answer in a history was empty, or was only reasoning, which some clients keep as text."""
     if message.role is not Role.ASSISTANT or message.tool_calls or place.answer >= len(story.answers):
         return False
     reasoning = story.answers[place.answer].reasoning
-    return not message.text.strip() or (len(reasoning) >= SURE and reasoning in message.text
+    return not message.text.strip() or (len(reasoning) >= SEARCHED_CHARS and reasoning in message.text
                                         and _after_model(story.answers[place.answer], place, message) == place)
 
 
-def _ours(message: Message) -> bool:
+def _is_engine_message(message: Message) -> bool:
     """Whether a message of our engine asks for more. In formats whose roles alternate it is the last text of the user's
     message."""
     last = message._replace(parts=tuple([part for part in message.parts if type(part) is TextPart][-1:]))
@@ -201,14 +201,14 @@ def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Co
     whole: list[int] = []
     for call in message.tool_calls:
         fits = [number for number in left if number not in whole
-                and _whole(call, answer.calls[number], call.id not in failed)]
+                and _is_whole(call, answer.calls[number], call.id not in failed)]
         same = [number for number in fits if parse(call.arguments).value == parse(answer.calls[number].arguments).value]
         whole += (same or fits)[:1]  # equal arguments first, because two calls of one tool may be in another order
     return replace(place, text_length=place.text_length if said is None else said, segments=place.segments + 1,
                    whole_calls=(*place.whole_calls, *whole))
 
 
-def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
+def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
     """Whether a history holds the intended call complete, and not what a client made of a cut one.
 
     A client may keep a text that does not parse, or replace it by an object: an empty one, one without its last member
@@ -220,17 +220,17 @@ def _whole(call: ToolCall, intended: ToolCall, was_run: bool = True) -> bool:
         return call.name == intended.name
     if given is None:
         return False
-    own = was_run and any(name in given and not _leaves(given[name], value) for name, value in whole.items())
+    own = was_run and any(name in given and not _is_rest(given[name], value) for name, value in whole.items())
     return own or all(name in given and given[name] == value for name, value in whole.items())
 
 
-def _leaves(part: Any, whole: Any) -> bool:
+def _is_rest(part: Any, whole: Any) -> bool:
     """Whether a value may be the rest of another one after a cut: nothing, or fewer characters, digits, elements or
     members."""
     if isinstance(part, dict) and isinstance(whole, dict):
-        return all(name in whole and _leaves(value, whole[name]) for name, value in part.items())
+        return all(name in whole and _is_rest(value, whole[name]) for name, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):
-        return len(part) <= len(whole) and all(map(_leaves, part, whole))
+        return len(part) <= len(whole) and all(map(_is_rest, part, whole))
     if isinstance(part, str) and isinstance(whole, str):
         return whole.startswith(part)
     if isinstance(part, int | float) and isinstance(whole, int | float):
@@ -251,13 +251,13 @@ def reached_length(intended: str, offset: int, text: str) -> int | None:
     at = intended.rfind(text, 0, offset + len(text))
     if at >= 0:
         return max(offset, at + len(text))
-    end = text[-SURE:]  # the end: a client may have dropped or rewritten the beginning of a text
-    at = intended.find(end, max(0, offset - len(end) + 1)) if len(end) >= LIKELY else -1
+    end = text[-SEARCHED_CHARS:]  # the end: a client may have dropped or rewritten the beginning of a text
+    at = intended.find(end, max(0, offset - len(end) + 1)) if len(end) >= LEAST_EQUAL_CHARS else -1
     if at >= 0:
         return at + len(end)
     # it went on, or began again
     alike = max(offset + shared_length(text, intended[offset:]), shared_length(text, intended))
-    return alike if alike - offset >= LIKELY or alike == len(intended) else None
+    return alike if alike - offset >= LEAST_EQUAL_CHARS or alike == len(intended) else None
 
 
 # -- places that are stored in ids -----------------------------------------------------------------------------------

@@ -35,9 +35,9 @@ from loop_core.values import Tool, ToolCall
 
 SCHEMA = "loop-inspector/scenario/1"
 NAME = r"^[a-z][a-z0-9-]{0,63}$"
-_CLOSED = ConfigDict(extra="forbid", frozen=True)
+_STRICT = ConfigDict(extra="forbid", frozen=True)
 Count = Annotated[StrictInt, Field(ge=0, le=1_000_000)]
-Some = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
+PositiveCount = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[StrictFloat | StrictInt, Field(ge=0, le=3600)]
 Word = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 
@@ -45,7 +45,7 @@ Word = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 class Call(BaseModel):
     """A call that the model intends to make."""
 
-    model_config = _CLOSED
+    model_config = _STRICT
 
     name: Annotated[StrictStr, Field(min_length=1, max_length=64)]
     arguments: dict[str, Any] | StrictStr = Field(
@@ -55,7 +55,7 @@ class Call(BaseModel):
 class AnswerModel(BaseModel):
     """The model's intended answer: reasoning, then text, then calls."""
 
-    model_config = _CLOSED
+    model_config = _STRICT
 
     reasoning: StrictStr = ""
     text: StrictStr = ""
@@ -65,7 +65,7 @@ class AnswerModel(BaseModel):
 class ToolModel(BaseModel):
     """A tool that the client should declare."""
 
-    model_config = _CLOSED
+    model_config = _STRICT
 
     name: Annotated[StrictStr, Field(min_length=1, max_length=64)]
     description: StrictStr = ""
@@ -76,7 +76,7 @@ class ToolModel(BaseModel):
 class Stall(BaseModel):
     """When a server falls silent, and for how long."""
 
-    model_config = _CLOSED
+    model_config = _STRICT
 
     frame: Count = 0
     seconds: Seconds = 60
@@ -85,33 +85,34 @@ class Stall(BaseModel):
 class RefusalModel(BaseModel):
     """An HTTP error in place of an answer."""
 
-    model_config = _CLOSED
+    model_config = _STRICT
 
-    times: Some = 1
+    times: PositiveCount = 1
     retry_after: Seconds | None = None
     # 529: Anthropic's overload
     status: Annotated[StrictInt, Field(json_schema_extra={"enum": [429, 500, 503, 529]})] = 429
 
 
-TAKES: dict[Takes, Any] = {
-    Takes.TRUE: StrictBool, Takes.TOKENS: Some, Takes.CHARACTERS: Some, Takes.FRAME: Count, Takes.BYTES: Some,
-    Takes.SECONDS: Seconds, Takes.WORD: StrictBool | Word, Takes.STALL: Stall, Takes.REFUSAL: RefusalModel,
+ARGUMENT_TYPES: dict[Takes, Any] = {
+    Takes.TRUE: StrictBool, Takes.TOKENS: PositiveCount, Takes.CHARACTERS: PositiveCount, Takes.FRAME: Count,
+    Takes.BYTES: PositiveCount, Takes.SECONDS: Seconds, Takes.WORD: StrictBool | Word, Takes.STALL: Stall,
+    Takes.REFUSAL: RefusalModel,
 }
 """Kind of a fault's argument -> the type that checks the argument in a scenario file."""
 
 
-class _At(BaseModel):
-    model_config = _CLOSED
+class _FaultPlace(BaseModel):
+    model_config = _STRICT
 
     answer: Count | None = Field(None, description="The answer that it applies to, counted from 0; else all.")
     segment: Count | None = Field(None, description="Which request for that answer, counted from 0.")
     when: Kind | None = Field(None, description="What the request asks for: an answer, its rest, its calls again.")
 
 
-_NAMED: dict[str, Any] = {row.name: (TAKES[row.takes] | None, Field(None, description=row.does))
+_FAULT_FIELDS: dict[str, Any] = {row.name: (ARGUMENT_TYPES[row.takes] | None, Field(None, description=row.does))
                           for row in FAULTS.values()}
-FaultModel: Any = create_model("Fault", __base__=_At, __doc__="One fault, and the requests that it applies to.",
-                               **_NAMED)
+FaultModel: Any = create_model("Fault", __base__=_FaultPlace, __doc__="One fault, and the requests that it applies to.",
+                               **_FAULT_FIELDS)
 
 
 class ScenarioModel(BaseModel):
@@ -122,7 +123,7 @@ class ScenarioModel(BaseModel):
     name: Annotated[StrictStr, Field(pattern=NAME, description="Lower-case letters, digits and hyphens.")]
     story: Annotated[StrictStr, Field(min_length=1, max_length=200, description="What happens, in one line.")]
     prompt: StrictStr = Field("Tell me.", description="What a client may ask, to see it.")
-    max_tokens: Some | None = Field(None, description="The cap of requests that set none.")
+    max_tokens: PositiveCount | None = Field(None, description="The cap of requests that set none.")
     profile: StrictStr | None = Field(None, description="A dialect, as `inspector providers --list` names them.")
     seed: Count = Field(0, description="Chooses ids and the size of pieces.")
     tools: tuple[ToolModel, ...] = ()

@@ -16,7 +16,7 @@ from inspector.provider import frames
 from inspector.provider.checks import stop_strings, until_stop
 from inspector.provider.dialect_writing import Manner, response_pieces
 from inspector.provider.dialects import DIALECTS, Dialect, dialects_named
-from inspector.provider.faults import FAULTS, Fault, Layer, meaningless
+from inspector.provider.faults import FAULTS, Fault, Layer, why_unplayable
 from inspector.provider.frames import with_times
 from inspector.provider.place import Draft, PlaceMark, Sending, StoryPlace, locate, missing_calls, read_mark
 from inspector.provider.scenarios import (
@@ -79,12 +79,12 @@ def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: s
     number = max(0, mark.place.segments - 1)
     start = min(mark.start, len(story.answers[mark.place.answer].text))  # a client may send any id
     at = StoryPlace(mark.place.answer, start, number, kind=Kind.CONTINUATION if number else Kind.FIRST)
-    lasting = tuple(fault for fault in story.faults if _lasts(FAULTS[fault.name], api))
+    lasting = tuple(fault for fault in story.faults if _is_lasting(FAULTS[fault.name], api))
     request = Request(api, model=story.name, max_tokens=mark.cap or None)
     return reply_at(replace(story, faults=lasting), request, at, False, profile, ident)
 
 
-def _lasts(fault: Fault, api: str) -> bool:
+def _is_lasting(fault: Fault, api: str) -> bool:
     """Whether the effect of a fault is still visible when the stored answer is fetched."""
     said = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.why_impossible(api, False)
     return said and fault.name not in ("paused", "error_frame")  # a pause is over; an error frame has no whole body
@@ -107,7 +107,7 @@ def reply_at(
     dialect = replace(dialect, stream=stream, model=request.model or dialect.model)
     number = segment(story, answer, place, cap, dialect)
     faults = faults_of(story, place, number)
-    why = meaningless(replace(story, answers=(answer,), faults=faults), request.api, stream)
+    why = why_unplayable(replace(story, answers=(answer,), faults=faults), request.api, stream)
     if why:
         raise CallerError(f"the scenario {story.name} cannot be played in {request.api}: {why}")
     draft = Draft(request.api, stream, dialect, answer, place, _parts_left(answer, place, request), place.anchor, cap,
@@ -241,7 +241,7 @@ def _mark(story: Story, draft: Draft, play: PlayedScenario, number: int) -> Plac
     came = "".join(part.text for part in play.parts if type(part) is TextPart)
     begun = 0 if draft.parts == draft.answer.parts else draft.place.text_length
     said = min(len(draft.answer.text), begun + max(0, len(came) - len(draft.prefix)))
-    calls = sum(type(part) is ToolCall for part in play.parts) - (play.inside is not None)
+    calls = sum(type(part) is ToolCall for part in play.parts) - (play.cut_call is not None)
     at = StoryPlace(draft.place.answer, said, number + 1)
     return PlaceMark(story.name, at, draft.place.text_length, draft.cap or 0, len(draft.place.whole_calls) + calls)
 

@@ -117,7 +117,7 @@ class CutAnswer:
     parts: tuple[ResponsePart, ...]
     whole: bool
     """Whether no part of the answer was left out."""
-    inside: ToolCall | None
+    cut_call: ToolCall | None
     """The intended call whose arguments are cut; the last of `parts` is the call's beginning. None if no call is
     cut."""
     tokens: int
@@ -207,9 +207,9 @@ class PlayedScenario:
         return self.cut.parts
 
     @property
-    def inside(self) -> ToolCall | None:
+    def cut_call(self) -> ToolCall | None:
         """The intended call that was being written when the answer ended."""
-        return self.cut.inside
+        return self.cut.cut_call
 
 
 def play(scenario: Scenario, budget: int | None = None, free_thinking: bool = False) -> PlayedScenario:
@@ -228,7 +228,7 @@ def _moment(scenario: Scenario, answer: CutAnswer, happens: bool) -> Moment:
         return scenario.event
     if answer.whole:
         return Moment.CALLED if calls else Moment.ENDED
-    if answer.inside is not None:
+    if answer.cut_call is not None:
         return Moment.CUT_BATCH if calls > 1 else Moment.CUT_CALL
     return Moment.CUT_AFTER if calls else Moment.CUT
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from inspector.provider.app import application
 from inspector.provider.connection import AnsweredRequest
-from inspector.provider.hosts import in_url
-from inspector.provider.listener import Sparing, ending_signal, listening
+from inspector.provider.hosts import url_host
+from inspector.provider.listener import ProblemLog, ending_signal, listening
 from inspector.provider.reading import story_of
 from inspector.provider.reply import dialect_for
 from inspector.provider.scenarios import Story
@@ -37,7 +37,7 @@ def bases(url: str) -> dict[str, str]:
     return {api: url + wire(api).serving.base for api in FORMATS}
 
 
-def pointing(url: str) -> dict[str, str]:
+def client_code(url: str) -> dict[str, str]:
     """Wire format -> Python code that creates a client for it."""
     return {api: wire(api).serving.client.format(base=base) for api, base in bases(url).items()}
 
@@ -88,12 +88,12 @@ def serve(
     host, port = address(listen)
     app = application(stories, profile=profile, pace=pace, observer=lambda seen: say(request_line(seen)), cors=cors)
 
-    trouble = Sparing(lambda line: say(one_line(line)))
+    trouble = ProblemLog(lambda line: say(one_line(line)))
 
     async def run() -> None:
         ending = ending_signal()
         async with listening(app, trouble, host, port, grace=0.5, **_PATIENT) as bound:
-            say(greeting(f"http://{in_url(host)}:{bound}", stories, profile))  # the system chooses, if the port is 0
+            say(greeting(f"http://{url_host(host)}:{bound}", stories, profile))  # the system chooses, if the port is 0
             await ending.wait()
 
     asyncio.run(run())
@@ -107,7 +107,7 @@ _PATIENT: Mapping[str, Any] = {"patience": 3600, "handler_cancellation": True}
 def greeting(url: str, stories: Sequence[Story], profile: str | None) -> str:
     """The lines printed when the server listens: the clients, the scenarios, and a first request."""
     lines = [f"The scripted provider listens on {url}", ""]
-    for api, code in pointing(url).items():
+    for api, code in client_code(url).items():
         dialect = dialect_for(api, True, profile or (stories[0].profile if len(stories) == 1 else None))
         lines += [f"{api}, as {dialect.name}", f"    {code}"]
     several = len(stories) > 1
@@ -142,7 +142,7 @@ def request_line(request: AnsweredRequest) -> str:
 # -- in a thread -----------------------------------------------------------------------------------------------------
 
 
-Given = Story | str | Mapping[str, Any]
+ScenarioSource = Story | str | Mapping[str, Any]
 """A scenario as an argument: an object that was read, a name or a path, or the content of a scenario file."""
 
 
@@ -164,7 +164,7 @@ class Provider:
 
 @contextmanager
 def serving(
-    *scenarios: Given, profile: str | None = None, pace: float = 1.0, port: int = 0, cors: str | None = None
+    *scenarios: ScenarioSource, profile: str | None = None, pace: float = 1.0, port: int = 0, cors: str | None = None
 ) -> Iterator[Provider]:
     """Starts a provider on this machine that plays these scenarios, by default all built-in ones.
 
@@ -177,7 +177,7 @@ def serving(
     stories = story_of(scenarios)
     seen: list[AnsweredRequest] = []
     app = application(stories, profile=profile, pace=pace, observer=seen.append, cors=cors)
-    trouble = Sparing(logging.getLogger(__name__).warning)
+    trouble = ProblemLog(logging.getLogger(__name__).warning)
     began: Future[tuple[int, Callable[[], object]]] = Future()
 
     async def play() -> None:

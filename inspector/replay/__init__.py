@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 from inspector.config.settings import Settings, live_limits
 from inspector.replay.case import (
-    LIVE,
+    ASKED_LIVE,
     Case,
     case_as_profile,
+    first_links,
     has_unrecorded_answer,
     limits_for,
     links_of_loop,
-    reach,
     source_of,
     stops_at_edit,
 )
@@ -274,7 +274,7 @@ def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: S
         made.extend(ran)
         if len(links) == 1 or stops_at_edit(ran):
             break  # a run uses at least one answer; answers to other requests do not belong to an edited turn
-        links, number = links[count_used(case, record, links, settings, ran) :], number + 1
+        links, number = links[count_answers(case, record, links, settings, ran) :], number + 1
     return made
 
 
@@ -284,14 +284,16 @@ def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[St
     return run(case, record, links_of_loop(case, record), settings, 0)
 
 
-def count_used(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]) -> int:
+def count_answers(
+    case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]
+) -> int:
     """The number of recorded answers that a run over `links` used; at least one, so that replays end."""
-    if _recuts(steps[-1]):
-        return reach(case, links, max(1, _simulate(case, record, links, settings).answers_used(steps[-1].turn)))
-    return reach(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in steps])))
+    if _has_recut(steps[-1]):
+        return first_links(case, links, max(1, _simulate(case, record, links, settings).answers_used(steps[-1].turn)))
+    return first_links(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in steps])))
 
 
-def _recuts(step: Step) -> bool:
+def _has_recut(step: Step) -> bool:
     """Whether a run has received a simulated (cut again) answer by this step."""
     return step.fidelity is Fidelity.SIMULATED and has_unrecorded_answer(step.turn)
 
@@ -318,7 +320,7 @@ def plan_of(
     if record.live_run is not None:
         heard = case.live_runs[record.live_run]
         limits = live_limits(settings, limits)
-        ability, provider = heard.ability, heard.provider if link.why == LIVE else provider
+        ability, provider = heard.ability, heard.provider if link.why == ASKED_LIVE else provider
     # Sessions made from a table of dialects were never recorded.
     fidelity = Fidelity.SIMULATED if opening.simulated else Fidelity.RECORDED
     return request, Plan(limits, settings.belief, ability, provider, fidelity, number, bound_by)
@@ -340,7 +342,7 @@ def run(
 ) -> list[Step]:
     """One run of a turn over the answers of `links`; only the steps after `after`, if it is given."""
     request, plan = plan_of(case, record, links[0], settings, number)
-    left = after is not None and _recuts(after)  # a run that has left the recording does not return to it
+    left = after is not None and _has_recut(after)  # a run that has left the recording does not return to it
     recorded = source_of(case, record, links)
     simulate = (settings.simulate or left) and recorded.answers
     source: TurnSource = recorded

@@ -20,7 +20,7 @@ from loop_core.judge.gate import Admission, Verdict, admit_response
 from loop_core.turn.continuation import EMPTY, HINT_POINTS, Method, repeats_request
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import WENT_ON, RecordedSource
+from loop_core.turn.loop import NO_RECORDED_ANSWER, RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace, Turn
 from loop_core.turn.trace import Step
 from loop_core.values import (
@@ -85,8 +85,7 @@ class Case:
     silent: frozenset[int] = frozenset()
     """The indices of live exchanges that are no answers: their request was sent again, or given up at a cancel."""
     sources: dict[tuple[str | None, int, int], RecordedSource] = field(default_factory=dict)
-    """Live run, first exchange and number of exchanges -> the source of the run, which is the same under every
-    setting."""
+    """Live run, first exchange and number of exchanges -> the source of the run, under any settings."""
     end_causes: Mapping[str, str] = field(default_factory=dict)
     """Path -> why the recorder of this file sent no further request although the turn was not over."""
     cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
@@ -97,12 +96,12 @@ class Case:
     """Exchange -> later exchanges that may continue from its answer, but as well from that of another exchange."""
 
 
-LONG = 20_000
+LONG_RECORDING = 20_000
 """The number of exchanges from which a recording is long."""
 _NOTHING = Recording((), (), ())
 
 
-def open_case(recording: Recording, before: Case | None = None, long_from: int = LONG) -> Case:
+def open_case(recording: Recording, before: Case | None = None, long_from: int = LONG_RECORDING) -> Case:
     """Judges every response once; those that `before` has at the same position are reused."""
     acts = [(given.path, act) for given in recording.inputs for act in given.acts]
     brought: dict[str, dict[str, int]] = {}
@@ -111,12 +110,13 @@ def open_case(recording: Recording, before: Case | None = None, long_from: int =
             brought.setdefault(path, {}).update(act.value)
     cancels = {(path, act.entry): act.value for path, act in acts if act.kind == "cancel"}
     # A cancellation changes the judgement of an answer that is already read, so nothing is reused then.
-    known = before if before is not None and _given_up(before.cancels) == _given_up(cancels) else Case(_NOTHING, (), ())
+    known = (before if before is not None and _cancelled_requests(before.cancels) == _cancelled_requests(cancels)
+             else Case(_NOTHING, (), ()))
     same = common_beginning(known.recording.exchanges, recording.exchanges)
     read = (shared(_judge(each, cancels)) for each in recording.exchanges[same:])  # answers that end alike are alike
     judged = (*known.judgements[:same], *read)
     verdicts = (*known.verdicts[:same], *map(gate_exchange, recording.exchanges[same:], judged[same:]))
-    unasked = {given.path: why for given in recording.inputs if (why := _why_unasked(given))}
+    unasked = {given.path: why for given in recording.inputs if (why := _why_not_sent(given))}
     return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels,
                 long=len(recording.exchanges) >= long_from, may_follow=_may_follow(recording))
 
@@ -129,12 +129,12 @@ def _may_follow(recording: Recording) -> Mapping[int, tuple[int, ...]]:
     return found
 
 
-def _given_up(cancels: Mapping[tuple[str, int | None], bool]) -> set[tuple[str, int | None]]:
+def _cancelled_requests(cancels: Mapping[tuple[str, int | None], bool]) -> set[tuple[str, int | None]]:
     """The exchanges that the operator cancelled before their answer was complete."""
     return {place for place, taken in cancels.items() if not taken}
 
 
-def _why_unasked(file: Input) -> str:
+def _why_not_sent(file: Input) -> str:
     """The last note on a run that ended because no further request could be sent; empty for any other end."""
     if file.about is None or file.about.end_state != "unrecorded":
         return ""
@@ -252,7 +252,7 @@ def links_of_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
     return found
 
 
-def reach(case: Case, links: Sequence[Link], answers: int) -> int:
+def first_links(case: Case, links: Sequence[Link], answers: int) -> int:
     """The first links that hold this many answers, including exchanges without an answer among them."""
     if not case.silent:
         return answers
@@ -296,25 +296,25 @@ def _recorded_source(case: Case, record: TurnRecord, links: Sequence[Link]) -> R
     if record.live_run is None:
         exchange = case.recording.exchanges[last.index]
         cancelled = case.cancels.get((exchange.path, exchange.entry)) is True
-        return RecordedSource(tuple(answers), results, _after(case, record, last), cancelled)
+        return RecordedSource(tuple(answers), results, _event_after(case, record, last), cancelled)
     heard = case.live_runs[record.live_run]
     if heard.results is not None:
         results[counts[RequestPlace.REQUEST]] = heard.results
     return RecordedSource(tuple(answers), results, heard.after)
 
 
-UNCLEAR = "Whether the recording has what this loop asks for next is not known: a later request fits several answers."
+AMBIGUITY = "Whether the recording has what this loop asks for next is not known: a later request fits several answers."
 """The reason why a turn ends if a later exchange may continue it, but could also continue another turn."""
-LIVE = "asked live"
+ASKED_LIVE = "asked live"
 """The `why` of a link whose exchange belongs to a live run."""
 
 
-def _after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
+def _event_after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
     """The event after the last exchange of a run, with the reason why the recording has no further answer."""
     if link.index < record.links[-1].index:
-        return NotRecorded(WENT_ON)
+        return NotRecorded(NO_RECORDED_ANSWER)
     if link.index in case.may_follow:
-        return NotRecorded(UNCLEAR)
+        return NotRecorded(AMBIGUITY)
     last = case.recording.exchanges[link.index]
     why = case.end_causes.get(last.path, "")
     later = why and any(each.path == last.path and each.entry > last.entry for each in case.recording.exchanges)
@@ -323,7 +323,7 @@ def _after(case: Case, record: TurnRecord, link: Link) -> NotRecorded:
 
 def _answer(case: Case, link: Link, position: int) -> ProviderResponse:
     exchange = case.recording.exchanges[link.index]
-    live, method, stripped = link.why == LIVE, None, ""
+    live, method, stripped = link.why == ASKED_LIVE, None, ""
     if not live:
         # The recorded agent's own request decides how its segment is joined: the machine's request was never sent.
         first = position == 0 or link.place is TurnPlace.TOOL_RESULT
@@ -390,11 +390,11 @@ def has_unrecorded_answer(turn: Turn) -> bool:
     return any(segment.response is None for answer in turn.answers for segment in answer)
 
 
-EDITED = "What the model is given was edited: no recorded answer is an answer to it."
+EDITED_INPUT = "What the model is given was edited: no recorded answer is an answer to it."
 """The reason why a recording has no further answers for an edited turn."""
 
 
 def stops_at_edit(steps: Sequence[Step]) -> bool:
     """Whether a run ended because a request was edited."""
     event = steps[-1].event if steps else None
-    return isinstance(event, NotRecorded) and event.why == EDITED
+    return isinstance(event, NotRecorded) and event.why == EDITED_INPUT

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from inspector.config.settings import Settings
-from inspector.replay.case import EDITED, Case, links_of_loop
+from inspector.replay.case import EDITED_INPUT, Case, links_of_loop
 from inspector.sessions.recording import Link, TurnPlace, TurnRecord
 from loop_core.errors import CallerError
 from loop_core.turn.loop import TurnSource
@@ -118,7 +118,7 @@ class EditedSource:
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The answer, if the request contains no edited text."""
-        return NotRecorded(EDITED) if turn.spend.tool_steps >= self.rounds else self.source.respond(send, turn)
+        return NotRecorded(EDITED_INPUT) if turn.spend.tool_steps >= self.rounds else self.source.respond(send, turn)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results, the edited ones with their new texts."""

@@ -28,7 +28,7 @@ from loop_core.values import FINISHED, CallKind, ChatResponse, ReasoningPart, Re
 KnownAnswer = tuple[RequestPlace, int, ProviderResponse]
 """A recorded answer: its place in the turn, its number among the answers with this place, and the response."""
 
-CONTINUING = frozenset({RequestPlace.CONTINUATION, RequestPlace.REPAIR})
+CONTINUING_PLACES = frozenset({RequestPlace.CONTINUATION, RequestPlace.REPAIR})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -85,15 +85,15 @@ class AnswerShare(NamedTuple):
     """The least and the most characters that the budget may allow; None if it allows exactly `parts`."""
 
 
-def goes_on(before: ProviderResponse, answer: KnownAnswer) -> bool:
+def is_continuation(before: ProviderResponse, answer: KnownAnswer) -> bool:
     """Whether an answer continues the one before, which was cut or did not begin as requested."""
     place, _, after = answer
-    return place in CONTINUING and (is_cut(before) or after.method is Method.AGAIN)
+    return place in CONTINUING_PLACES and (is_cut(before) or after.method is Method.AGAIN)
 
 
-def opening(answers: Sequence[KnownAnswer], position: int) -> int:
+def first_position(answers: Sequence[KnownAnswer], position: int) -> int:
     """The position of the first segment of the answer at `position`."""
-    while position and goes_on(answers[position - 1][2], answers[position]):
+    while position and is_continuation(answers[position - 1][2], answers[position]):
         position -= 1
     return position
 
@@ -125,22 +125,22 @@ def known_output(answers: Sequence[KnownAnswer], first: int, measure: Callable[[
             fresh = [stretch for stretch in told.stretches if type(stretch.part) is not ReasoningPart and stretch.part]
             # From the last to the first, so that earlier offsets stay valid.
             for begin, left_out in reversed(seam.removals):
-                fresh = [*_until(fresh, begin), *_from(fresh, begin + len(left_out))]
-            stretches = [*_until(stretches, seam.at), *_from(fresh, len(seam.cut))]
+                fresh = [*_stretches_until(fresh, begin), *_stretches_from(fresh, begin + len(left_out))]
+            stretches = [*_stretches_until(stretches, seam.at), *_stretches_from(fresh, len(seam.cut))]
         measured.append(told)
         after.append(_length(stretches))
         following = position + 1
-        if following >= len(answers) or not goes_on(answer, answers[following]):
+        if following >= len(answers) or not is_continuation(answer, answers[following]):
             break
         position = following
     last = answers[first + len(measured) - 1][2]
     worst = max(measured, key=lambda each: [*TokenBasis].index(each.basis))
     whole = not broken and last.judgement.stop.normalized in FINISHED
     return KnownOutput(first, tuple(stretches), tuple(after), whole, last.response, measured[-1].end, worst.basis,
-                       worst.note, _sure(stretches, base, measured[-1]), base.bounds)
+                       worst.note, _sure_tokens(stretches, base, measured[-1]), base.bounds)
 
 
-def _sure(stretches: Sequence[TokenStretch], base: TokenMeasure, last: TokenMeasure) -> int:
+def _sure_tokens(stretches: Sequence[TokenStretch], base: TokenMeasure, last: TokenMeasure) -> int:
     """The number of tokens at the beginning that come unchanged from one answer."""
     if base is last:
         return base.tokens
@@ -174,7 +174,7 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
         thought += taken if _is_thinking(part) else 0
         if not fits:
             piece = _piece(part, begin, stretch.ends[skipped + taken - 1] if taken else begin, bool(taken))
-            apart = _apart(output, offset, budget or 0, repair)
+            apart = _uncertain_range(output, offset, budget or 0, repair)
             return AnswerShare(_join_texts([*parts, *piece]), used, thought, False, apart)
         left -= taken if stretch.counted else 0
         parts += _piece(part, begin, None, True)
@@ -183,16 +183,16 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
     # The budget reaches beyond the known output: how the model would have gone on is unknown.
     if not output.whole and left:
         return None
-    return AnswerShare(_join_texts(parts), used, thought, False, _apart(output, offset, budget or 0, repair))
+    return AnswerShare(_join_texts(parts), used, thought, False, _uncertain_range(output, offset, budget or 0, repair))
 
 
-def _apart(output: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple[int, int] | None:
+def _uncertain_range(output: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple[int, int] | None:
     """The range of characters at which a cut after this many further tokens may lie; None if there is only one
     place."""
-    begin, before = _begins(output, offset, repair)
+    begin, before = _offsets_before(output, offset, repair)
     if before + tokens > output.sure:
         whole = sum(len(text_of(stretch.part)) for stretch in output.stretches if stretch.counted)
-        return 0 if before > output.sure or repair else max(0, _surely(output) - begin), whole - begin
+        return 0 if before > output.sure or repair else max(0, _sure_chars(output) - begin), whole - begin
     if output.bounds is None:
         return None
     least, most = output.bounds
@@ -202,7 +202,7 @@ def _apart(output: KnownOutput, offset: int, tokens: int, repair: bool) -> tuple
     return None if low == high else (max(0, low - begin), high - begin)
 
 
-def _begins(output: KnownOutput, offset: int, repair: bool) -> tuple[int, int]:
+def _offsets_before(output: KnownOutput, offset: int, repair: bool) -> tuple[int, int]:
     """The numbers of characters and of tokens under the cap before the part that answers a request."""
     chars = tokens = text = 0
     for stretch in output.stretches:
@@ -220,7 +220,7 @@ def _begins(output: KnownOutput, offset: int, repair: bool) -> tuple[int, int]:
     return chars, tokens
 
 
-def _surely(output: KnownOutput) -> int:
+def _sure_chars(output: KnownOutput) -> int:
     """The smallest number of characters that the `sure` tokens can hold."""
     if output.bounds is not None:
         return output.bounds[0][min(output.sure, len(output.bounds[0]) - 1)]
@@ -253,7 +253,7 @@ def _length(stretches: Sequence[TokenStretch]) -> int:
     return sum(len(stretch.part.text) for stretch in stretches if type(stretch.part) is TextPart)
 
 
-def _until(stretches: Sequence[TokenStretch], at: int) -> list[TokenStretch]:
+def _stretches_until(stretches: Sequence[TokenStretch], at: int) -> list[TokenStretch]:
     """The stretches whose text ends at character `at`."""
     kept: list[TokenStretch] = []
     for stretch in stretches:
@@ -266,7 +266,7 @@ def _until(stretches: Sequence[TokenStretch], at: int) -> list[TokenStretch]:
     return kept
 
 
-def _from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenStretch]:
+def _stretches_from(stretches: Sequence[TokenStretch], cut: int) -> list[TokenStretch]:
     """The stretches without the first `cut` characters of their text."""
     kept: list[TokenStretch] = []
     for stretch in stretches:

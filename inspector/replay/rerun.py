@@ -15,9 +15,19 @@ from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from inspector.config.settings import Settings, TurnEdit
-from inspector.replay import Replay, TurnRun, count_used, join_runs, place_steps, plan_of, play_runs, resume_step, run
+from inspector.replay import (
+    Replay,
+    TurnRun,
+    count_answers,
+    join_runs,
+    place_steps,
+    plan_of,
+    play_runs,
+    resume_step,
+    run,
+)
 from inspector.replay.case import (
-    LIVE,
+    ASKED_LIVE,
     TURN_PLACES,
     BranchAnswers,
     Case,
@@ -100,7 +110,7 @@ def _runs_of(
         ends = (index for index in range(first, len(steps)) if steps[index].run != steps[first].run)
         end = len(steps) if turn.runs == 1 else next(ends, len(steps))
         yield number, first, end, links
-        links = links[count_used(case, turn.record, links, settings, steps[first:end]) :]
+        links = links[count_answers(case, turn.record, links, settings, steps[first:end]) :]
         first, number = end, number + 1
 
 
@@ -150,7 +160,7 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     # The replaced exchanges stay in the record as its remainder: bytes that were recorded never disappear from a view.
     left = tuple(link for link in record.links if link not in kept)
     record = record._replace(links=(*start.earlier, *links), live_run=heard.name, remainder=(*record.remainder, *left))
-    case = _with(case, heard, record, settings.profile)
+    case = _case_with(case, heard, record, settings.profile)
     first = start.step(*plan_of(case, record, links[0], settings, start.number), cap_of(parent, settings))
     fresh = () if start.before and start.before[-1].run == start.number else (first,)
     ran = steps_from(first, source_of(case, record, links))
@@ -163,12 +173,12 @@ def _links(answers: BranchAnswers, offset: int, start: BranchStart) -> list[Link
     for position, (place, ordinal) in enumerate(answers.places):
         opens = not start.prefix and position == 0
         act = TurnPlace.REQUEST if opens else TURN_PLACES[place]
-        found.append(Link(offset + position, act, max(1, ordinal), LIVE, parent=parent))
+        found.append(Link(offset + position, act, max(1, ordinal), ASKED_LIVE, parent=parent))
         parent = offset + position
     return found
 
 
-def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str | None) -> Case:
+def _case_with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str | None) -> Case:
     """The case with the responses of a live run after its exchanges, and with `record` in place of its turn."""
     exchanges = answers.exchanges if profile is None else tuple(decode_as(each, profile) for each in answers.exchanges)
     judged = tuple(judge_exchange(each) for each in exchanges)
@@ -182,7 +192,7 @@ def _with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: str |
         case, recording=case.recording._replace(exchanges=(*case.recording.exchanges, *exchanges), turns=turns),
         judgements=(*case.judgements, *judged), verdicts=(*case.verdicts, *verdicts),
         limits_by_path={**case.limits_by_path, **brought},
-        root=None if case.root is None else _with(case.root, answers, record, None), by_profile={}, sources={},
+        root=None if case.root is None else _case_with(case.root, answers, record, None), by_profile={}, sources={},
         silent=case.silent | {offset + position for position in answers.silent})
 
 
@@ -210,7 +220,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
         if asked is not None and old is asked.turn:
             record, steps = asked.record, asked.steps
         elif old.end > since:
-            steps = _changed_steps(old.steps, _again(case, old, settings, max(0, since - old.first)))
+            steps = _changed_steps(old.steps, _run_again(case, old, settings, max(0, since - old.first)))
         if steps is not None:
             turns.append(place_steps(record, steps, first))
             same = False
@@ -238,15 +248,15 @@ def case_since(parent: Replay, profile: str | None, since: int) -> Case:
     earlier = {step.response for step in parent.trace.steps[:since]}
     kept = [index in earlier for index in range(len(case.judgements))]
     return case_beside(
-        case, _either(kept, old.recording.exchanges, case.recording.exchanges),
-        _either(kept, old.judgements, case.judgements), _either(kept, old.verdicts, case.verdicts))
+        case, _choose(kept, old.recording.exchanges, case.recording.exchanges),
+        _choose(kept, old.judgements, case.judgements), _choose(kept, old.verdicts, case.verdicts))
 
 
-def _either(keeps: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[T, ...]:
+def _choose(keeps: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[T, ...]:
     return tuple([one if keep else other for keep, one, other in zip(keeps, old, new, strict=True)])
 
 
-def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[Step, ...]:
+def _run_again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[Step, ...]:
     """Runs a turn again whose settings change before its step `start`."""
     steps, record = old.steps, old.record
     for number, first, end, links in _runs_of(case, old, links_of_loop(case, record), settings):
@@ -255,7 +265,7 @@ def _again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[St
             ran = run(case, record, links, settings, number, steps[at - 1] if at > first else None)
             if stops_at_edit(ran):
                 return (*steps[:at], *ran)
-            rest = links[count_used(case, record, links, settings, [*steps[first:at], *ran]) :]
+            rest = links[count_answers(case, record, links, settings, [*steps[first:at], *ran]) :]
             return (*steps[:at], *ran, *play_runs(case, record, rest, settings, number + 1))
     return steps
 
@@ -288,7 +298,7 @@ def _changed_steps(old: tuple[Step, ...], new: tuple[Step, ...]) -> tuple[Step, 
     A shared step is viewed, compared and stored once: without this a what-if over 1,385 exchanges takes 120 ms instead
     of 80 ms.
     """
-    count = common_beginning(old, new, _same)
+    count = common_beginning(old, new, _is_same_step)
     return None if count == len(old) == len(new) else (*old[:count], *new[count:])
 
 
@@ -299,7 +309,7 @@ _OF_STEP = attrgetter(*(name for name in Step._fields if name not in ("turn", "b
 _OF_REQUEST = attrgetter(*(each.name for each in fields(Request)))
 
 
-def _same(one: Step, other: Step) -> bool:
+def _is_same_step(one: Step, other: Step) -> bool:
     """Whether two steps are equal apart from the settings under which they were made."""
     left, right = one.turn, other.turn
     if one is other:

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from inspector.replay.case import has_unrecorded_answer, judge_response
-from inspector.replay.known import AnswerShare, KnownOutput, known_output, opening, take
+from inspector.replay.known import AnswerShare, KnownOutput, first_position, known_output, take
 from inspector.replay.token_counts import ends_whole, is_cut
-from inspector.replay.tokens import TokenMeasure, measure, plausible_usage, splitter, under_cap
+from inspector.replay.tokens import TokenMeasure, capped_tokens, measure, plausible_usage, splitter
 from inspector.sessions.reasons import inference_of, is_recorders
 from inspector.sessions.recording import Exchange
 from loop_core.errors import DecodeError, EncodeError
@@ -46,8 +46,8 @@ from loop_core.wire import decode, deltas, wire
 from loop_core.wire.format import Profile
 from loop_core.wire.reads import Pieces
 
-RESUMED = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})
-FRESH = frozenset({RequestPlace.REQUEST, RequestPlace.RESUME, RequestPlace.NUDGE})
+RESUMING_METHODS = frozenset({Method.ECHO, Method.TOKEN, Method.POLL, Method.NUDGE})
+OPENING_PLACES = frozenset({RequestPlace.REQUEST, RequestPlace.RESUME, RequestPlace.NUDGE})
 """The places of requests with which an answer begins."""
 CHUNK = 4_096
 """The number of characters in one delta of a simulated stream."""
@@ -75,29 +75,29 @@ class SimulatedTurn:
         """The end-of-turn word by which this server is known to report a cut by the cap; None if none is known."""
         return self.profile.at_cap.get(self.source.answers[0][2].response.api)
 
-    def _used(self, response: ChatResponse) -> int | None:
+    def _capped_tokens(self, response: ChatResponse) -> int | None:
         """The output tokens of a recorded answer that count under the cap; None if they are not known."""
-        return under_cap(plausible_usage(response), bool(self.profile.reasoning_under_cap))
+        return capped_tokens(plausible_usage(response), bool(self.profile.reasoning_under_cap))
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The recorded answer if the budget would not change it; else the known output, cut again."""
         if has_unrecorded_answer(turn):
-            first = self._by_key(turn)
+            first = self._position_of_round(turn)
             if first is None:
                 return NotRecorded()
-            if send.place in FRESH and self._stands(first, send.max_tokens):
+            if send.place in OPENING_PLACES and self._is_unchanged(first, send.max_tokens):
                 return self.source.answers[first][2]
-            return self._simulate(send, turn, self._of(first))
+            return self._simulate(send, turn, self._output_of(first))
         answer = self.source.respond(send, turn)
         position = turn.spend.requests - 1
         if isinstance(answer, ProviderResponse):
-            if self._stands(position, send.max_tokens):
+            if self._is_unchanged(position, send.max_tokens):
                 return answer
-            return self._simulate(send, turn, self._of(opening(self.source.answers, position)))
-        first = self._by_key(turn)
+            return self._simulate(send, turn, self._output_of(first_position(self.source.answers, position)))
+        first = self._position_of_round(turn)
         if first is None:
             return answer
-        known = self._of(first)
+        known = self._output_of(first)
         # Under the recorded budget an answer that is known in part ends where its recording ends.
         if not known.whole and not self.budget_changed:
             return answer
@@ -129,26 +129,26 @@ class SimulatedTurn:
             found.append((rounds, resumes, nudges))
         return found
 
-    def _by_key(self, turn: Turn) -> int | None:
+    def _position_of_round(self, turn: Turn) -> int | None:
         """The position that the answer of this round began at; None if the recording has no such round."""
         keys, key = self._keys(), (turn.spend.tool_steps, turn.spend.resumes, turn.spend.empty_retries)
         return keys.index(key) if key in keys else None
 
-    def _of(self, first: int) -> KnownOutput:
+    def _output_of(self, first: int) -> KnownOutput:
         if first not in self._known:
             known = known_output(self.source.answers, first, self.measure)
             last = first + len(known.after) - 1
-            self._known[first] = replace(known, whole=known.whole and not self._surely_cut(last))
+            self._known[first] = replace(known, whole=known.whole and not self._is_surely_cut(last))
         return self._known[first]
 
-    def _stands(self, position: int, cap: int | None) -> bool:
+    def _is_unchanged(self, position: int, cap: int | None) -> bool:
         """Whether an answer stays as it was recorded under this cap."""
         if not self.budget_changed:
             return True
         answer = self.source.answers[position][2]
-        used = self._used(answer.response)
+        used = self._capped_tokens(answer.response)
         # A cut answer would be longer under a larger cap and shorter under a smaller one.
-        if is_cut(answer) or self._surely_cut(position) or self._may_be_cut(position):
+        if is_cut(answer) or self._is_surely_cut(position) or self._may_be_cut(position):
             return cap is not None and cap == (self.caps[position] or used)
         if cap is None or not answer.response.parts:
             return True
@@ -169,7 +169,7 @@ class SimulatedTurn:
     # -- the answer ----------------------------------------------------------------------------------------------
 
     def _simulate(self, send: Send, turn: Turn, output: KnownOutput) -> Event:
-        fresh = send.place in FRESH
+        fresh = send.place in OPENING_PLACES
         said = 0 if fresh else self._known_length(turn, output)
         repair = send.place is RequestPlace.REPAIR
         taken = None if repair and not output.calls else take(output, said, send.max_tokens, repair)
@@ -210,8 +210,8 @@ class SimulatedTurn:
         for given, lost in _spellings(parts, ended):
             response = ChatResponse(
                 last.api, given, stop, usage, model=last.model, streaming=last.streaming,
-                refusal=last.refusal if ended and lost != PLAIN else None,
-                native=last.native if ended and lost != PLAIN else {},
+                refusal=last.refusal if ended and lost != PLAIN_LOSS else None,
+                native=last.native if ended and lost != PLAIN_LOSS else {},
                 saw_stop_reason=stop.raw is not None, saw_done=True,
             )
             try:
@@ -246,10 +246,10 @@ class SimulatedTurn:
         return self._spent_cap(position) and not ends_whole(self.source.answers[position][2].response)
 
     def _spent_cap(self, position: int) -> bool:
-        used = self._used(self.source.answers[position][2].response)
+        used = self._capped_tokens(self.source.answers[position][2].response)
         return used is not None and used == self.caps[position]
 
-    def _surely_cut(self, position: int) -> bool:
+    def _is_surely_cut(self, position: int) -> bool:
         """Whether an answer was cut though its word denies it: it ends at the cap with this server's word for that."""
         word = self.source.answers[position][2].response.stop_reason.raw
         return self.word_at_cap is not None and word == self.word_at_cap and self._ends_at_cap(position)
@@ -280,7 +280,7 @@ def cut_word(api: str) -> str:
 def _round(turn: Turn) -> list[Segment]:
     """The segments of the current answer, from the last resumption on."""
     segments = turn.answers[-1]
-    starts = [place for place, segment in enumerate(segments) if segment.method in RESUMED]
+    starts = [place for place, segment in enumerate(segments) if segment.method in RESUMING_METHODS]
     return list(segments[starts[-1] if starts else 0 :])
 
 
@@ -312,7 +312,7 @@ def _with_prefix(parts: tuple[ResponsePart, ...], prefix: str, quotes: bool) -> 
 
 # -- the bytes -------------------------------------------------------------------------------------------------------
 
-PLAIN = "what only the recorded response could carry"
+PLAIN_LOSS = "what only the recorded response could carry"
 
 
 def _spellings(parts: tuple[ResponsePart, ...], ended: bool) -> Iterator[tuple[tuple[ResponsePart, ...], str]]:
@@ -328,10 +328,10 @@ def _spellings(parts: tuple[ResponsePart, ...], ended: bool) -> Iterator[tuple[t
             yield (*before, call._replace(closed=closed, status=None), *after), ""
         parts = (*before, *after)
         yield parts, "the cut call"
-    yield tuple(_plain(parts)), PLAIN
+    yield tuple(_plain_parts(parts)), PLAIN_LOSS
 
 
-def _plain(parts: tuple[ResponsePart, ...]) -> Iterator[ResponsePart]:
+def _plain_parts(parts: tuple[ResponsePart, ...]) -> Iterator[ResponsePart]:
     for part in parts:
         if type(part) is TextPart:
             yield part

@@ -24,17 +24,17 @@ from loop_core.values import (
     ToolCall,
 )
 
-HIDDEN = 1 << 18
+MOST_HIDDEN = 1 << 18
 """The largest believable number of an answer's tokens without text (hidden reasoning): twice the largest output cap of
 any model (128,000)."""
-UNTOLD = 1 << 15
-"""The bound in place of `HIDDEN` for an answer that reports no reasoning, since some servers neither send thinking nor
-count it separately."""
+MOST_UNREPORTED = 1 << 15
+"""The bound in place of `MOST_HIDDEN` for an answer that reports no reasoning, since some servers neither send thinking
+nor count it separately."""
 
 
 def most_tokens(response: ChatResponse) -> int:
     """An upper bound of a response's output tokens: one for each byte of its text, and its hidden reasoning."""
-    return (HIDDEN if _hides(response) else UNTOLD) + text_bytes(response)
+    return (MOST_HIDDEN if _may_hide_tokens(response) else MOST_UNREPORTED) + text_bytes(response)
 
 
 def text_bytes(response: ChatResponse) -> int:
@@ -52,7 +52,7 @@ def ends_whole(response: ChatResponse) -> bool:
     return response.stop_reason.normalized in FINISHED
 
 
-def _hides(response: ChatResponse) -> bool:
+def _may_hide_tokens(response: ChatResponse) -> bool:
     """Whether an answer may have tokens without text: it reports reasoning tokens, or it was cut and reasoning may have
     used them."""
     usage = response.usage
@@ -62,10 +62,10 @@ def _hides(response: ChatResponse) -> bool:
         for part in response.parts)
 
 
-def impossible(response: ChatResponse) -> int | None:
+def impossible_count(response: ChatResponse) -> int | None:
     """The provider's count of output tokens if it is impossible; None if it is possible."""
     claimed = response.usage.output_tokens if response.usage is not None else None
-    if claimed is None or 0 <= claimed <= UNTOLD or UNTOLD < claimed <= most_tokens(response):
+    if claimed is None or 0 <= claimed <= MOST_UNREPORTED or MOST_UNREPORTED < claimed <= most_tokens(response):
         return None  # the first bound spares the bytes of the text, nearly always
     return claimed
 
@@ -123,7 +123,7 @@ def tokens_under_cap(answer: ProviderResponse, exchanges: Sequence[Exchange]) ->
     Reasoning does not count, since not every server counts it under the cap, nor what exceeds the recorded cap.
     """
     usage = answer.response.usage
-    tokens = None if usage is None or impossible(answer.response) is not None else (
+    tokens = None if usage is None or impossible_count(answer.response) is not None else (
         usage.output_tokens if usage.visible_tokens is None else usage.visible_tokens)
     request = exchanges[answer.index].request if answer.index is not None else None
     if tokens is None or request is None or request.max_tokens is None:

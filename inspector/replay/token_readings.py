@@ -17,7 +17,7 @@ Bounds = tuple[Sequence[int], Sequence[int]]
 """For every number of tokens from 0 on, the least and the largest number of characters of all texts that have arrived
 by then."""
 
-MANGLED = "\ufffd"
+REPLACEMENT_CHARACTER = "\ufffd"
 """The character that a server sends for bytes that form no character. It stands for up to three bytes, each of which
 may be a token."""
 
@@ -67,14 +67,14 @@ ANY = 1 << 30
 """A number of tokens that is larger than that of any answer."""
 
 
-def held_back(piece: str) -> int:
+def tokens_held_back(piece: str) -> int:
     """How many tokens of a chunk may end inside a character, and so arrive with the next chunk."""
     if piece.isascii():
         return 0
-    return sum(3 if char == MANGLED else len(char.encode("utf-8", "surrogatepass")) - 1 for char in piece)
+    return sum(3 if char == REPLACEMENT_CHARACTER else len(char.encode("utf-8", "surrogatepass")) - 1 for char in piece)
 
 
-def marks(slots: Sequence[Slot], beyond: int) -> list[TokenMark]:
+def slot_marks(slots: Sequence[Slot], beyond: int) -> list[TokenMark]:
     """Where each slot may end, over all readings that distribute this many tokens beyond the certain ones.
 
     What all slots together cannot take may be anywhere.
@@ -98,7 +98,7 @@ def shares(spares: Sequence[int], beyond: int) -> list[int]:
     return [after - before for before, after in zip([0, *sums], sums, strict=False)]
 
 
-def reach(marks: Iterable[TokenMark], tokens: int) -> Bounds | None:
+def position_bounds(marks: Iterable[TokenMark], tokens: int) -> Bounds | None:
     """The range of positions for each token count; None if that is the same in all readings."""
     least, most = [0] * (tokens + 1), [0] * (tokens + 1)
     for chars, early, late in marks:
@@ -108,14 +108,14 @@ def reach(marks: Iterable[TokenMark], tokens: int) -> Bounds | None:
     return None if bounds[0] == bounds[1] else bounds
 
 
-def by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> TokenLayout:
+def layout_by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> TokenLayout:
     """The layout with chunks as tokens and some further tokens: inside characters, in the frames of calls, or at the
     end.
 
     `frame` is how many the frame of one call may take at most; a `cut` answer has no end mark, but may end inside a
     character, of which nothing was sent.
     """
-    spares = [[held_back(text.text[start:to]) for start, to in pairwise([0, *text.ends])] for text in texts]
+    spares = [[tokens_held_back(text.text[start:to]) for start, to in pairwise([0, *text.ends])] for text in texts]
     frames = [frame if text.call else 0 for text in texts]
     slots: list[Slot] = []
     before = 0
@@ -124,7 +124,7 @@ def by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> 
         slots += [Slot(before + to, 1, more) for to, more in zip(text.ends, spare, strict=True)]
         before += len(text.text)
     slots.append(Slot(before, 0, ANY if cut else 1))
-    found = marks(slots, beyond)
+    found = slot_marks(slots, beyond)
     many = sum(map(bool, chain(*spares)))
     several = many and any(mark.early != mark.late for mark in found[:-1])
     # The reading that is taken: the end mark, then frames, then characters; what is left over stands at the end.
@@ -147,7 +147,7 @@ def by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> 
     return TokenLayout(ends, own, end if cut else end + rest, note)
 
 
-def by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, spread: bool = False) -> TokenLayout:
+def layout_by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, spread: bool = False) -> TokenLayout:
     """The layout with the tokens of a tokenizer and their difference from the count; or with a count alone, `spread`.
 
     With a count alone it is only known that each token has at least one byte, and that a token which ends inside a
@@ -156,7 +156,7 @@ def by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, spread:
     """
     count, size = sum(len(text.ends) for text in texts), sum(map(_size, (text.text for text in texts)))
     end = min(1, max(0, beyond))
-    held = 0 if hidden is None else hidden + sum(held_back(text.text) for text in texts)
+    held = 0 if hidden is None else hidden + sum(tokens_held_back(text.text) for text in texts)
     found: list[list[TokenMark]] = []
     chars = sent = tokens = 0
     for text in texts:

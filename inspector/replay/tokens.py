@@ -20,16 +20,16 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from inspector.replay.token_counts import UNTOLD, ends_whole, impossible, most_tokens, text_of
+from inspector.replay.token_counts import MOST_UNREPORTED, ends_whole, impossible_count, most_tokens, text_of
 from inspector.replay.token_readings import (
     Bounds,
     TokenCut,
     TokenLayout,
     TokenMark,
-    by_chunks,
-    by_count,
-    held_back,
-    reach,
+    layout_by_chunks,
+    layout_by_count,
+    position_bounds,
+    tokens_held_back,
 )
 from loop_core.values import CallKind, ChatResponse, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
 from loop_core.wire.reads import Pieces
@@ -92,10 +92,10 @@ class TokenMeasure(NamedTuple):
 
 def plausible_usage(response: ChatResponse) -> Usage | None:
     """The token counts of a response; None if the provider sent none, or one that is impossible."""
-    return response.usage if impossible(response) is None else None
+    return response.usage if impossible_count(response) is None else None
 
 
-def under_cap(usage: Usage | None, thinking_counts: bool) -> int | None:
+def capped_tokens(usage: Usage | None, thinking_counts: bool) -> int | None:
     """The reported output tokens that count under the cap; None if the provider reported none."""
     if usage is None or thinking_counts:
         return None if usage is None else usage.output_tokens
@@ -116,7 +116,7 @@ def measure(
     """
     usage = plausible_usage(response)
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
-    if total is not None and (total < 0 or (total > UNTOLD and total > most_tokens(response))):
+    if total is not None and (total < 0 or (total > MOST_UNREPORTED and total > most_tokens(response))):
         total = None  # larger than any answer of this size: no evidence of its tokens
     thought = usage.reasoning_tokens if usage is not None and usage.visible_tokens is not None else None
     spoken = total - (thought or 0) if total is not None else None
@@ -126,7 +126,7 @@ def measure(
     ends, basis, note = _ends_of_texts(texts, said, chunks, split, spoken, calls)
     own = [i for i, (kind, _) in enumerate(texts) if kind in said]
     cut = not ends_whole(response)
-    laid = _laid([TokenCut(texts[i][1], ends[i], texts[i][0] == "call") for i in own], basis, spoken, cut,
+    laid = _lay_out([TokenCut(texts[i][1], ends[i], texts[i][0] == "call") for i in own], basis, spoken, cut,
                  blind=any(not kind for kind, _ in texts))
     for i, given in zip(own, laid.ends, strict=True):
         ends[i] = given
@@ -136,18 +136,19 @@ def measure(
     if not said and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
         stretches.append(TokenStretch(None, (0,) * spoken))  # counted, and nothing of it was sent
     made = TokenMeasure(tuple(stretches), basis, note + laid.note, laid.end)
-    return made._replace(bounds=reach(_place_marks(made, texts, dict(zip(own, laid.marks, strict=True))), made.tokens))
+    marks = _place_marks(made, texts, dict(zip(own, laid.marks, strict=True)))
+    return made._replace(bounds=position_bounds(marks, made.tokens))
 
 
-def _laid(texts: Sequence[TokenCut], basis: TokenBasis, visible: int | None, cut: bool, blind: bool) -> TokenLayout:
+def _lay_out(texts: Sequence[TokenCut], basis: TokenBasis, visible: int | None, cut: bool, blind: bool) -> TokenLayout:
     """Lays the tokens out over the texts, with the tokens that were counted beyond them."""
     placed = sum(len(text.ends) for text in texts)
     calls = sum(text.call for text in texts)
     if basis is TokenBasis.CHUNKS and visible is not None:
-        return by_chunks(texts, visible - placed, _frames(placed, 1), cut)
+        return layout_by_chunks(texts, visible - placed, _frames(placed, 1), cut)
     if basis is TokenBasis.TOKENIZER:
-        return by_count(texts, SLACK if visible is None else visible - placed, None)
-    return by_count(texts, 0, None if visible is None or blind else FRAME * calls + (not cut), spread=True)
+        return layout_by_count(texts, SLACK if visible is None else visible - placed, None)
+    return layout_by_count(texts, 0, None if visible is None or blind else FRAME * calls + (not cut), spread=True)
 
 
 # -- where tokens end ------------------------------------------------------------------------------------------------
@@ -173,10 +174,10 @@ def _ends_of_texts(
     calls: int,
 ) -> tuple[Ends, TokenBasis, str]:
     """The ends of every text, thinking that is counted apart left out, by the best basis that agrees with `visible`."""
-    ends = _by_chunks(texts, chunks) if chunks is not None else None
+    ends = _ends_by_chunks(texts, chunks) if chunks is not None else None
     if ends is not None and words:
         count = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in words)
-        spare = sum(held_back(text) for kind, text in texts if kind in words)
+        spare = sum(tokens_held_back(text) for kind, text in texts if kind in words)
         if visible is not None and agrees(count, visible, calls, spare):
             return ends, TokenBasis.CHUNKS, f"{count:,} chunks for {visible:,} output tokens"
     if split is not None and words:
@@ -208,7 +209,7 @@ def _frames(pieces: int, calls: int) -> int:
     return min(FRAME * calls, pieces // 2)
 
 
-def _by_chunks(texts: Sequence[tuple[str, str]], chunks: Pieces) -> Ends | None:
+def _ends_by_chunks(texts: Sequence[tuple[str, str]], chunks: Pieces) -> Ends | None:
     """The ends by the stream's chunks; None if they do not make up the texts, or one of them is no text."""
     found: Ends = [()] * len(texts)
     for kind, pieces in chunks._asdict().items():

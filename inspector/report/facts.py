@@ -13,7 +13,7 @@ from itertools import chain
 
 from inspector.config.settings import PriceTable, Settings
 from inspector.replay import Replay, TurnRun, begin_replay, join_runs
-from inspector.replay.case import LIVE, REFUSED, Case
+from inspector.replay.case import ASKED_LIVE, REFUSED, Case
 from inspector.report.findings import (
     ANOTHER_WAY,
     ReportedFinding,
@@ -333,7 +333,7 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
             at.setdefault(turn.evaluation.index, place)
     every = (*run.record.links, *run.record.remainder)
     # Answers to live requests are left out, since no recorded agent continued from them.
-    links = [link for link in every if link.why != LIVE]
+    links = [link for link in every if link.why != ASKED_LIVE]
     positions = {link.index: position for position, link in enumerate(links)}
     last = (links or run.record.links)[-1].index not in parents
     for link in every:
@@ -344,9 +344,9 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
             link.index, case.recording.exchanges[link.index], case.judgements[link.index],
             case.verdicts[link.index], link, run.record.id, max(1, len(segments)),
             after.state if after.previous_state is State.EVALUATE_STOP else None,
-            NEVER if link.why == LIVE else next_act(links, positions[link.index], last, case.verdicts[link.index],
+            NEVER if link.why == ASKED_LIVE else next_act(links, positions[link.index], last, case.verdicts[link.index],
                                                     case.may_follow.get(links[-1].index, ())),
-            run.first + place, live=link.why == LIVE,
+            run.first + place, live=link.why == ASKED_LIVE,
         )
     return found
 
@@ -354,7 +354,7 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
 NEVER = "never saw this answer: we asked for it afterwards"
 ENDS = "the recording ends"
 """The text about an answer after which no request of the agent was recorded."""
-WENT_ON: Mapping[TurnPlace, str] = {
+NEXT_ACTS: Mapping[TurnPlace, str] = {
     TurnPlace.CONTINUATION: "asked to continue",
     TurnPlace.REPAIR: "asked for the call again",
     TurnPlace.TOOL_RESULT: "answered the calls",
@@ -379,7 +379,7 @@ def next_act(
     went_on = unclear if last else "went on to a new turn"
     if position + 1 < len(links):
         place = links[position + 1].place
-        went_on = WENT_ON[place] if verdicts or place is not TurnPlace.TOOL_RESULT else "sent results of tools"
+        went_on = NEXT_ACTS[place] if verdicts or place is not TurnPlace.TOOL_RESULT else "sent results of tools"
     refused = sum(verdict.rule == REFUSED for verdict in verdicts)
     if not refused:
         return went_on

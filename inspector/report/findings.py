@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
-from inspector.replay.token_counts import impossible, text_bytes
+from inspector.replay.token_counts import impossible_count, text_bytes
 from inspector.sessions import evidence_places
 from inspector.sessions.reasons import is_unrecorded, why_missing
 from inspector.sessions.recording import Exchange, Link, Recording, TurnPlace, TurnRecord, common_beginning
@@ -149,7 +149,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         yield ReportedFinding(evidence_places.finding(exchange, finding), link.index, turn)
     # A token stands for at least one byte of text or of something else that was sent; a larger count shows a wrong
     # usage report.
-    claimed = impossible(exchange.response)
+    claimed = impossible_count(exchange.response)
     if claimed is not None:
         size = text_bytes(exchange.response)
         message = (

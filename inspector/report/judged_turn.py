@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import TURN_PLACES, UNCLEAR, Case, has_unrecorded_answer, stops_at_edit
+from inspector.replay.case import AMBIGUITY, TURN_PLACES, Case, has_unrecorded_answer, stops_at_edit
 from inspector.report.findings import RAN_CUT, ReportedFinding, held_calls
 from inspector.sessions.reasons import STOPPED, inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
@@ -18,7 +18,7 @@ from loop_core.judge.classify import Judgement, maybe_cut_at_cap
 from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
-from loop_core.turn.loop import WENT_ON
+from loop_core.turn.loop import NO_RECORDED_ANSWER
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
 from loop_core.turn.state import NotRecorded, ProviderResponse, Recut, RequestPlace, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step
@@ -261,7 +261,7 @@ def judge_steps(
     stop_note = stops[-1].finding.message + ("" if stopped else ", before this answer") if stops else ""
     event = steps[-1].event
     # Only this program's recordings give a reason for the end of a turn.
-    given_up = isinstance(event, NotRecorded) and event.why not in ("", WENT_ON, UNCLEAR)
+    given_up = isinstance(event, NotRecorded) and event.why not in ("", NO_RECORDED_ANSWER, AMBIGUITY)
     return JudgedTurn(
         turn, answers, simulated, rules, calls, worst, word, stopped, stop_note, limit, edited, unanswered, given_up,
         () if simulated else case.may_follow.get(last, ()))

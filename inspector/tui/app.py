@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from inspector.whatif.turn_pair import TurnSide
 
 UNREADABLE = 2
-TOLD = 20
+MOST_NAMED = 20
 """The number of unreadable files that are named one by one when the program ends; more are only counted."""
-PLAIN = """
+PLAIN_CSS = """
 .-plain #middle { border-left: ascii $border; }
 .-plain #middle:focus-within { border-left: ascii $primary; }
 .-plain SessionScreen.-narrow #middle, .-plain SessionScreen.-zoom-text #middle { border-left: none; }
@@ -74,7 +74,7 @@ PLAIN = """
 .-plain #text, .-plain #steps, .-plain #turns, .-plain #help TextView { scrollbar-size: 0 0; }
 .-plain CursorTable, .-plain #detail { scrollbar-size: 0 0; }
 """
-"""Styles for `--ascii`: they replace what Textual itself draws with characters beyond ASCII."""
+"""Styles for `--ascii`. They replace borders that Textual would draw with characters beyond ASCII."""
 
 
 def _commands() -> type:
@@ -112,7 +112,7 @@ class LoopInspector(KeysInOrderApp):
         """Messages about inputs that could not be read; the command line prints them when the app has ended."""
         self.opened_paths: tuple[str, ...] = ()
         """The paths that the command line named; they join the recent files once they are shown."""
-        self.aside: TurnSide | None = None
+        self.turn_to_compare: TurnSide | None = None
         """The turn put aside for comparison with one of another session."""
         self._paths = tuple(paths)
         self._live, self._begins = live, begins
@@ -122,7 +122,7 @@ class LoopInspector(KeysInOrderApp):
         self._start = opened_already or (session_of(case, paths, self.reading.settings) if case is not None else None)
         if plain:
             self.add_class("-plain")
-            self.stylesheet.add_source(PLAIN)
+            self.stylesheet.add_source(PLAIN_CSS)
         for own in THEMES:
             self.register_theme(own)
         if keys:
@@ -245,8 +245,8 @@ class LoopInspector(KeysInOrderApp):
         self.errors = tuple([f"{row.file}: {row.why}" for row in message.unread if row.file in self._paths])
         if not message.any_turn and self._paths and len(self.screen_stack) == 1:
             every = [f"{row.file}: {row.why}" for row in message.unread]
-            more = [f"and {len(every) - TOLD:,} files more"] if len(every) > TOLD else []
-            self.errors = (*every[:TOLD], *more) or ("no LLM traffic was found",)
+            more = [f"and {len(every) - MOST_NAMED:,} files more"] if len(every) > MOST_NAMED else []
+            self.errors = (*every[:MOST_NAMED], *more) or ("no LLM traffic was found",)
             self.exit(UNREADABLE)
 
     def _table_of(self, paths: Sequence[str]) -> Screen[Any]:

@@ -70,16 +70,16 @@ class PairList(RowList):
         return None
 
 
-class Beside(Screen[int | None]):
+class SideBySide(Screen[int | None]):
     """Shows two turns side by side; returns the step of the right turn that the operator chooses."""
 
     DEFAULT_CSS = """
-    Beside #beside-title { height: 1; padding: 0 1; background: $surface; }
-    Beside #beside-head { height: 1; padding: 0 0 0 1; }
-    Beside #pairs { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
-    Beside #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
-    Beside #texts { scrollbar-gutter: stable; }
-    Beside #keys { background: $surface; }
+    SideBySide #beside-title { height: 1; padding: 0 1; background: $surface; }
+    SideBySide #beside-head { height: 1; padding: 0 0 0 1; }
+    SideBySide #pairs { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+    SideBySide #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
+    SideBySide #texts { scrollbar-gutter: stable; }
+    SideBySide #keys { background: $surface; }
     .-plain #texts { border-top: ascii $border; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -107,7 +107,7 @@ class Beside(Screen[int | None]):
         yield Note(id="beside-head")
         yield self._pairs
         yield TextView(id="texts")
-        yield KeyBar(id="keys").data_bind(Beside.note)
+        yield KeyBar(id="keys").data_bind(SideBySide.note)
 
     def on_mount(self) -> None:
         """Moves the cursor to the first difference."""

@@ -20,7 +20,7 @@ from inspector.tui.delivery import copy_text
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import VerdictPanel
 from inspector.tui.remarks import RemarkBook
-from inspector.tui.session_files import reading_of, runnable
+from inspector.tui.session_files import command_with_files, reading_of
 from inspector.tui.session_panes import Panes
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.whatif.tree import parting_step
@@ -103,7 +103,7 @@ class Branches(SessionPart):
 
     def save_note(self, note: str) -> str:
         """The reason why the current run could not be saved; the given note if it was saved."""
-        why = self.stage.runs.why_unkept(self.stage.runs.node)
+        why = self.stage.runs.why_unsaved(self.stage.runs.node)
         return f"not kept: {why}" if why else note
 
     def action_run(self, by: int) -> None:
@@ -136,7 +136,7 @@ class Branches(SessionPart):
             self._show_place(choice[1])
 
     def _lay_beside(self, index: int) -> None:
-        from inspector.tui.beside_screen import Beside
+        from inspector.tui.beside_screen import SideBySide
         from inspector.whatif.turn_pair import TurnSide
 
         tree, right = self.stage.runs.tree, self.stage.runs.node
@@ -145,7 +145,7 @@ class Branches(SessionPart):
             left = right.parent
         turn = right.view.replay.turn_at(self.stage.step)
         sides = (TurnSide(node.path, node.view, node.view.turns[turn]) for node in (left, right))
-        self.stage.app.push_screen(Beside(*sides), self.go_back)
+        self.stage.app.push_screen(SideBySide(*sides), self.go_back)
 
     # -- other settings ------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Branches(SessionPart):
         """Copies the command line of this run."""
         app, reading = self.stage.app, reading_of(self.stage.app)
         command = self.stage.runs.command(reading.api, reading.profile)
-        self.stage.note = copy_text(app, runnable(self.stage.opened.before, command))
+        self.stage.note = copy_text(app, command_with_files(self.stage.opened.before, command))
 
     # -- a grid of limits ----------------------------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ class Branches(SessionPart):
         if cell is None or self._table is None:
             return
         self.stage.for_view = False
-        stage, runs, shown = self.stage, self.stage.runs, self._table.single
+        stage, runs, shown = self.stage, self.stage.runs, self._table.single_turn
         runs.index = next((at for at, node in enumerate(runs.tree.every) if node.key == self._table.run), 0)
         index, _ = runs.with_settings(self._table.settings(), 0)
         self._table.opened.add(runs.tree.every[index].key)
@@ -281,7 +281,7 @@ class Comparisons(SessionPart):
 
         runs, replay, reading = self.stage.runs, self.stage.run.view.replay, reading_of(self.stage.app)
         settings = replace(replay.settings, policy=STRICT)
-        twin = runnable(self.stage.opened.before, command(runs.paths, settings, reading.api, reading.profile,
+        twin = command_with_files(self.stage.opened.before, command(runs.paths, settings, reading.api, reading.profile,
                                                           verb="policies"))
         run = runs.current.name + (", from the first step on" if replay.since else "")
         turn = self.stage.came_from if self.stage.for_view or not replay.turns else replay.turn_at(self.stage.step)
@@ -307,7 +307,7 @@ class Comparisons(SessionPart):
 
 # -- Runs with an edited message or tool result ----------------------------------------------------------------------
 
-SHOWN = 200
+SHOWN_CHARS = 200
 """The number of characters that the list shows of each input."""
 
 
@@ -338,7 +338,7 @@ class EditedInputs(SessionPart):
         else:
             from inspector.tui.lists import Choose
 
-            rows = [(f"{each.number} {each.what}", one_line(each.text, SHOWN)) for each in inputs]
+            rows = [(f"{each.number} {each.what}", one_line(each.text, SHOWN_CHARS)) for each in inputs]
             every = dict(zip([word for word, _ in rows], inputs, strict=True))
             ask = Choose(f"Give turn {view.number(turn)} another text: which?", rows, self._nearest(inputs, turn.id))
             self.stage.app.push_screen(ask, lambda word: self._edit(turn.id, every[word]) if word is not None else None)

@@ -55,7 +55,7 @@ def next_stop(
     return (min if by > 0 else max)(found, key=lambda hit: hit[0], default=None)
 
 
-def hits(stop: Breakpoint, view: View, marks: frozenset[int]) -> int:
+def count_hits(stop: Breakpoint, view: View, marks: frozenset[int]) -> int:
     """The number of steps at which a breakpoint stops."""
     count, at = 0, -1
     while (following := filters.hit_after(filter_of(stop.text), view, at, 1, marks)) is not None:
@@ -80,7 +80,7 @@ def suggestions_at(look: StepContext) -> list[str]:
 
 # -- The list of breakpoints -----------------------------------------------------------------------------------------
 
-class Stops(RowList):
+class BreakpointRows(RowList):
     """The rows of the list: breakpoints, then suggestions."""
 
     def __init__(self, stops: Sequence[Breakpoint], view: View, step: int, marks: frozenset[int]) -> None:
@@ -100,7 +100,7 @@ class Stops(RowList):
     def hits(self, stop: Breakpoint) -> int:
         """How often a breakpoint stops; computed once."""
         if stop.text not in self._counts:
-            self._counts[stop.text] = hits(stop, self._view, self._marks)
+            self._counts[stop.text] = count_hits(stop, self._view, self._marks)
         return self._counts[stop.text]
 
     def row(self, index: int) -> Line:
@@ -135,7 +135,7 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
 
     def __init__(self, stops: Sequence[Breakpoint], view: View, step: int, marks: frozenset[int]) -> None:
         super().__init__()
-        self._list = Stops(stops, view, step, marks)
+        self._list = BreakpointRows(stops, view, step, marks)
 
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""

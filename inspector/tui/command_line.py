@@ -79,16 +79,16 @@ class CommandLine(SessionPart):
             turn = _turn_number(self.stage, rest.strip())
             return lambda: self._compare(turn)
         if word in PLACES and "=" not in line:
-            return self._going(PLACES[word](self.stage, rest.strip()))
+            return self._go_to(PLACES[word](self.stage, rest.strip()))
         return self._settings(line) if "=" in line else self._action(line, able)
 
     def _step(self, line: str, number: int) -> Act:
         last = len(self.stage.run.view.steps)
         if not 1 <= number <= last:
             raise CallerError(f"{line!r} is not a step: expected 1 to {last:,}")
-        return self._going(number - 1)
+        return self._go_to(number - 1)
 
-    def _going(self, step: int) -> Act:
+    def _go_to(self, step: int) -> Act:
         return lambda: self.stage.go(step, "")
 
     def _settings(self, line: str) -> Act:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from inspector.report.facts import TurnFacts, View
     from inspector.whatif.turn_pair import TurnSide
 
-ASIDE, PUT, OF_ORIGINAL = "put aside", "this turn", "original"
+ASIDE_LABEL, HERE_LABEL, ORIGINAL_LABEL = "put aside", "this turn", "original"
 """Labels of the rows for the turn put aside, for putting this one aside, and for the same turn of the original run."""
 
 
@@ -21,7 +21,7 @@ ASIDE, PUT, OF_ORIGINAL = "put aside", "this turn", "original"
 class KeepingApp(Protocol):
     """The app's attribute that holds a turn for comparison with one of another session."""
 
-    aside: TurnSide | None
+    turn_to_compare: TurnSide | None
 
 
 class TurnComparison(SessionPart):
@@ -42,19 +42,19 @@ class TurnComparison(SessionPart):
             return
         here = view.turn_of(self.stage.step)
         others = [turn for turn in view.turns if turn is not here]
-        kept, original = self._aside, self._original(here)
-        rows = [] if original is None else [(OF_ORIGINAL, _about(original.view, original.turn))]
-        rows += [] if kept is None else [(ASIDE, one_line(f"{kept.name} · {kept.turn.verdict.count_word}"))]
+        kept, original = self._turn_to_compare, self._original(here)
+        rows = [] if original is None else [(ORIGINAL_LABEL, _about(original.view, original.turn))]
+        rows += [] if kept is None else [(ASIDE_LABEL, one_line(f"{kept.name} · {kept.turn.verdict.count_word}"))]
         start = 0 if rows or not others else 1 + others.index(min(others, key=lambda turn: turn.verdict.rank))
-        rows.append((PUT, "is put aside, to be compared with a turn of another session"))
+        rows.append((HERE_LABEL, "is put aside, to be compared with a turn of another session"))
         rows += [(f"turn {view.number(turn)}", _about(view, turn)) for turn in others]
         ask = Choose(f"Compare turn {view.number(here)} with…", rows, start)
         self.stage.app.push_screen(ask, lambda word: None if word is None else self._choose(word, here))
 
     @property
-    def _aside(self) -> TurnSide | None:
+    def _turn_to_compare(self) -> TurnSide | None:
         app = self.stage.app
-        return app.aside if isinstance(app, KeepingApp) else None
+        return app.turn_to_compare if isinstance(app, KeepingApp) else None
 
     def _original(self, here: TurnFacts) -> TurnSide | None:
         """In a branch, the same turn of the original run."""
@@ -65,14 +65,14 @@ class TurnComparison(SessionPart):
         return _side_of(original.view, original.view.turns[self.stage.run.view.number(here) - 1], original.path)
 
     def _choose(self, word: str, here: TurnFacts) -> None:
-        if word == PUT:
+        if word == HERE_LABEL:
             self._put_aside(here)
-        elif word == OF_ORIGINAL:
+        elif word == ORIGINAL_LABEL:
             original = self._original(here)
             if original is not None:
                 self._lay(original, self._side(here))
-        elif word == ASIDE:
-            kept = self._aside
+        elif word == ASIDE_LABEL:
+            kept = self._turn_to_compare
             if kept is not None:
                 self._lay(kept, self._side(here))
         else:
@@ -93,13 +93,13 @@ class TurnComparison(SessionPart):
     def _put_aside(self, here: TurnFacts) -> None:
         app = self.stage.app
         if isinstance(app, KeepingApp):
-            app.aside = self._side(here)
+            app.turn_to_compare = self._side(here)
             self.stage.note = "put aside · open another session and press d to compare"
 
     def _lay(self, left: TurnSide, right: TurnSide) -> None:
-        from inspector.tui.beside_screen import Beside
+        from inspector.tui.beside_screen import SideBySide
 
-        self.stage.app.push_screen(Beside(left, right), self.go_back)
+        self.stage.app.push_screen(SideBySide(left, right), self.go_back)
 
 
 def _about(view: View, turn: TurnFacts) -> str:

@@ -60,13 +60,13 @@ def download(app: App[Any], make: FileMaker) -> str:
         files = make()
     except LoopError as why:
         return f"not downloaded: {why}"
-    name, content = _one(files)
+    name, content = _archive(files)
     app.deliver_binary(BytesIO(content), save_filename=name, mime_type="application/octet-stream")
     inside = f" with {', '.join(files)}" if len(files) > 1 else ""
     return f"handed to the browser: {name}{inside}"
 
 
-def _one(files: Mapping[str, str]) -> tuple[str, bytes]:
+def _archive(files: Mapping[str, str]) -> tuple[str, bytes]:
     from inspector.export import encode_file
 
     first = next(iter(files))
@@ -96,7 +96,7 @@ def write_files(folder: str, make: FileMaker) -> str:
     try:
         if folder == export_folder():
             private_folder(place)  # it lies in the data folder, which nobody else may read
-        paths, new = write(_apart(make(), place), str(place))
+        paths, new = write(_rename_existing(make(), place), str(place))
     except (LoopError, OSError) as why:
         return f"not written: {why}"
     head = "written, in a new folder" if new else "written"
@@ -106,7 +106,7 @@ def write_files(folder: str, make: FileMaker) -> str:
     return f"{head}: {len(paths)} files in {shown_path(str(place))}: {names}"
 
 
-def _apart(files: Mapping[str, str], place: Path) -> Mapping[str, str]:
+def _rename_existing(files: Mapping[str, str], place: Path) -> Mapping[str, str]:
     """The files, renamed where a name already exists, so that none is overwritten."""
     number = 1
     while True:
@@ -128,13 +128,13 @@ def _number_name(name: str, number: int) -> str:
 Environment = Mapping[str, str]
 
 # The sequence is `ESC ] 52 ; c ; BASE64` (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html).
-REFUSING: tuple[tuple[Callable[[Environment], bool], str], ...] = (
+CLIPBOARD_REFUSALS: tuple[tuple[Callable[[Environment], bool], str], ...] = (
     (lambda given: given.get("TERM") == "linux", "the Linux console has no clipboard"),
     (lambda given: given.get("TERM_PROGRAM") == "Apple_Terminal", "Terminal.app ignores OSC 52"),
     (lambda given: "STY" in given, "GNU screen does not pass OSC 52 on"),
     (lambda given: 0 < _number(given.get("VTE_VERSION")) < 7600, "VTE ignores OSC 52 before its version 0.76"),
 )
-"""Tests for terminals that ignore OSC 52, with what to tell the operator about each."""
+"""A test for each kind of terminal that ignores OSC 52, and what the operator is told about that kind."""
 
 
 MOST = 1_000_000
@@ -159,7 +159,7 @@ def copy_text(app: App[object], text: str) -> str:
 
 def copy_refusal(environment: Environment) -> str | None:
     """Why copying cannot work here; None if the terminal may take it."""
-    return next((why for known, why in REFUSING if known(environment)), None)
+    return next((why for known, why in CLIPBOARD_REFUSALS if known(environment)), None)
 
 
 def _number(text: str | None) -> int:

@@ -27,7 +27,7 @@ with a rest, each is shown 0.3 s after it was written, and keys wait 3 ms at the
 percentile."""
 
 
-def rest_after(took: float) -> float:
+def rest_seconds(took: float) -> float:
     """Seconds to rest before the next reading, after one that took `took` seconds."""
     return min(REST * took, LONGEST_REST)
 
@@ -76,7 +76,7 @@ class FollowedScreen(SessionScreen):
 
     def _take_growth(self, read: OpenSession | None, why: str, states: Mapping[str, FileState], took: float) -> None:
         """Shows what was read; if the file cannot be read right now, the screen stays as it is."""
-        self._reading, self._states, self._rests_until = False, states, monotonic() + rest_after(took)
+        self._reading, self._states, self._rests_until = False, states, monotonic() + rest_seconds(took)
         if not self.is_mounted:
             return
         if read is None or not read.original.view.steps:

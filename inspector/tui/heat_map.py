@@ -89,8 +89,8 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
         offset = event.get_content_offset(self)
         if self._plane is None or offset is None:
             return
-        aside = int(self.scroll_offset.x) if offset.x >= self._plane.margin else 0
-        found = self._plane.cell_at(offset.x + aside, int(self.scroll_offset.y) + offset.y)
+        shift = int(self.scroll_offset.x) if offset.x >= self._plane.margin else 0
+        found = self._plane.cell_at(offset.x + shift, int(self.scroll_offset.y) + offset.y)
         if found is not None:
             self.cell = found
             if event.chain > 1:
@@ -114,7 +114,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
             self._plane = laid
             self.styles.height = max(1, min(laid.height, self.room))
             self.virtual_size = Size(width + laid.whole_columns(max(0, laid.width - width)), laid.height)
-            if laid.place(self.cell)[0] + laid.wide <= width:  # narrower columns hide none on the left
+            if laid.place(self.cell)[0] + laid.cell_width <= width:  # narrower columns hide none on the left
                 self.scroll_to(x=0, animate=False, force=True, immediate=True)
             self.show_cursor()
         self.refresh()
@@ -133,10 +133,10 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
             return
         x, y = self._plane.place(self.cell)
         left, seen = x - self._plane.margin, self._plane.shown_columns(self.scrollable_content_region.width)
-        aside = int(self.scroll_offset.x)
-        moved = aside != self._plane.whole_columns(aside)  # the columns have changed their width
-        if moved or left < aside or left + self._plane.wide > aside + seen:
-            x = left if left < aside else self._plane.whole_columns(max(0, left + self._plane.wide - seen))
+        shift = int(self.scroll_offset.x)
+        moved = shift != self._plane.whole_columns(shift)  # the columns have changed their width
+        if moved or left < shift or left + self._plane.cell_width > shift + seen:
+            x = left if left < shift else self._plane.whole_columns(max(0, left + self._plane.cell_width - seen))
             self.scroll_to(x=x, animate=False, force=True, immediate=True)
             self.refresh()
         top, height = int(self.scroll_offset.y), self.size.height
@@ -160,21 +160,21 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
             line = made.header_line(line)
         paint = paint_of(self.app)
         spans = made.line(line, self._marks, self.cell, self._best)
-        aside = int(self.scroll_offset.x) if made.scrolls(line) else 0
+        shift = int(self.scroll_offset.x) if made.scrolls(line) else 0
         whole = paint.strip(spans, max(width, made.width), self._base)
-        if made.heads_columns(line) and aside:
+        if made.heads_columns(line) and shift:
             sign = Strip([Segment("<", self._base + Style(bold=True))])
             whole = Strip.join([whole.crop(0, made.margin - 1), sign, whole.crop(made.margin)])
         end = min(width, made.margin + made.shown_columns(width)) if made.scrolls(line) else width
-        strip = Strip.join([whole.crop(0, made.margin), whole.crop(made.margin + aside, end + aside)])
-        if made.heads_columns(line) and made.width > end + aside:  # the mark stands behind the last whole column
+        strip = Strip.join([whole.crop(0, made.margin), whole.crop(made.margin + shift, end + shift)])
+        if made.heads_columns(line) and made.width > end + shift:  # the mark stands behind the last whole column
             strip = Strip.join([strip.crop(0, end - 1), Strip([Segment(">", self._base + Style(bold=True))])])
         strip = strip.extend_cell_length(width, self._base)
         left, row = made.place(self.cell)
         if row != line:
             return strip
-        left -= aside
-        right = min(left + made.wide - 1, width)
+        left -= shift
+        right = min(left + made.cell_width - 1, width)
         look = paint.cursor + Style(bold=self.has_focus)
         cell = Strip(Segment.apply_style(strip.crop(left, right), post_style=look), right - left)
         return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])

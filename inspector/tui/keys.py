@@ -342,7 +342,7 @@ PLACES: Mapping[str, str] = {
     "TextView": "in the text of an open session (tab)",
     "ProvidersScreen": "in the table of providers (P)", "Cells": "in the table of policies (p)",
     "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
-    "Beside": "beside another run (R, then d)",
+    "SideBySide": "beside another run (R, then d)",
 }
 """Class name of a screen, or of its table -> how the operator reaches it."""
 

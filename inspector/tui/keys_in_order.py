@@ -27,17 +27,17 @@ from inspector.tui.messages import NotingScreen
 PASSES = 3
 """How often a follower passes through the queues of the widgets. A key can cause three messages, each sent by the one
 before: the key's to the app, that of an opened row to the screen, and the screen's request to the app."""
-LOST = 1.0
+FOLLOWER_TIMEOUT = 1.0
 """The time in seconds after which a key counts as handled although its follower has not returned. A follower is lost if
 its widget is removed meanwhile."""
-ASKING = frozenset({"ask"})
+CONFIRM_ACTIONS = frozenset({"ask"})
 """The action that confirms a question about costs. Its key counts only if it was struck when the question was visible.
 The form of a live turn was visible before the turn, so the keys of the turn count from the first moment."""
 
 
-GIVING_UP = frozenset({"back", "close"})
-LEAVING = GIVING_UP | {"quit", "interrupt"}
-"""The actions that do not wait for a file that is being read. `GIVING_UP` has those of them that stop the reading."""
+STOP_ACTIONS = frozenset({"back", "close"})
+LEAVE_ACTIONS = STOP_ACTIONS | {"quit", "interrupt"}
+"""The actions that do not wait for a file that is being read. `STOP_ACTIONS` has those that stop the reading."""
 
 
 class Follower(Message):
@@ -52,14 +52,14 @@ class Follower(Message):
 class KeysInOrderApp(LeavingApp):
     """An app that carries out keys in the order in which they were struck."""
 
-    _struck: tuple[Key | Paste, ...] = ()
+    _keys: tuple[Key | Paste, ...] = ()
     """The keys that wait to be handled."""
     _follower: Follower | None = None
     """The follower of the key that is being handled; None if no key is."""
     opening: tuple[str, ...] = ()
     """The paths that are being read, whose screen the keys wait for; empty if none are."""
-    _sent = 0.0
-    """When the follower was sent, on the monotonic clock."""
+    _sent_at = 0.0
+    """The time at which the follower was sent, on the monotonic clock."""
     _seen: tuple[Screen[object], float] | None = None
     """The visible screen, and the time from which it is visible, on the clock of messages; None until a screen is
     drawn."""
@@ -72,13 +72,13 @@ class KeysInOrderApp(LeavingApp):
     async def on_event(self, event: Event) -> None:
         """Keeps a key until it can be sent; continues when the previous key has bubbled up to the app."""
         if isinstance(event, (Key, Paste)) and not event.is_forwarded:
-            action = self._leaving(event)
-            if self.opening and action in GIVING_UP and not isinstance(self.screen, PassingScreen):
+            action = self._leave_action(event)
+            if self.opening and action in STOP_ACTIONS and not isinstance(self.screen, PassingScreen):
                 self.arrive(self.opening, lambda: self.tell("given up: the file is not opened"), keys=False)
             elif self.opening and action:
                 await super().on_event(event)
             else:
-                self._struck = (*self._struck, event)
+                self._keys = (*self._keys, event)
                 await self._send_next()
             return
         await super().on_event(event)
@@ -86,23 +86,23 @@ class KeysInOrderApp(LeavingApp):
             self._follow(PASSES - 1)  # the key may have closed the screen, and its follower with it
 
     async def _send_next(self) -> None:
-        busy = self._follower is not None and monotonic() - self._sent < LOST
-        if not self._struck or self.opening or self._seen is None or busy:
+        busy = self._follower is not None and monotonic() - self._sent_at < FOLLOWER_TIMEOUT
+        if not self._keys or self.opening or self._seen is None or busy:
             return
-        event, *rest = self._struck
-        self._struck = tuple(rest)
-        if isinstance(event, Key) and self._unseen(event):
+        event, *rest = self._keys
+        self._keys = tuple(rest)
+        if isinstance(event, Key) and self._is_unseen(event):
             if isinstance(self.screen, NotingScreen):
                 self.tell(f"{name_of(event.key)} was struck before this was on the screen, and sends nothing")
         else:
             await super().on_event(event)
         self._follow(PASSES)
 
-    def _leaving(self, event: Key | Paste) -> str:
+    def _leave_action(self, event: Key | Paste) -> str:
         """The action of a key that leaves something; empty for any other."""
         found = self.screen.active_bindings.get(event.key) if isinstance(event, Key) else None
         action = found.binding.action.removeprefix("app.") if found is not None else ""
-        return action if action in LEAVING else ""
+        return action if action in LEAVE_ACTIONS else ""
 
     def open_behind(self, paths: Sequence[str]) -> None:
         """Notes that these paths are being read; keys wait for their screen."""
@@ -115,19 +115,19 @@ class KeysInOrderApp(LeavingApp):
         were pressed meanwhile go to the screen that this opens; else they are dropped."""
         if self.opening == tuple(paths):
             self.opening = ()
-            self._struck = self._struck if keys else ()
+            self._keys = self._keys if keys else ()
             act()
             self.call_later(self._send_next)
 
-    def _unseen(self, event: Key) -> bool:
+    def _is_unseen(self, event: Key) -> bool:
         """Whether a key would confirm a question that was not visible yet when the key was pressed."""
         found = self.screen.active_bindings.get(event.key)
-        return (found is not None and found.binding.action in ASKING
+        return (found is not None and found.binding.action in CONFIRM_ACTIONS
                 and self._seen is not None and event.time < self._seen[1])
 
     def _follow(self, passes: int) -> None:
         """Sends a new follower after the pending messages; the previous one is ignored."""
-        self._follower, self._sent = Follower(passes), monotonic()
+        self._follower, self._sent_at = Follower(passes), monotonic()
         target = self.focused or (self.screen if self.screen_stack else self)
         if not target.post_message(self._follower):
             self.post_message(self._follower)

@@ -14,7 +14,7 @@ from inspector.report.lines.spans import one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.app import UNREADABLE, LoopInspector
 from inspector.tui.keys import check_keys
-from inspector.tui.leaving import READ
+from inspector.tui.leaving import READ_EXIT
 from inspector.tui.session_files import STDIN, OpenSession, ReadingOptions, load, place_from
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _run(
 ) -> int:
     check_keys(keys or {})
     if not _shows_screens():
-        return _plainly(paths, reading)
+        return _print_report(paths, reading)
     begins = place_from(os.environ)
     paths = paths if begins is None else list(begins.paths)
     start: OpenSession | None = None
@@ -67,14 +67,14 @@ def _run(
         start = load(paths, reading)
         if not start.original.view.steps:
             return _complain(start.errors or ("no LLM traffic was found",))
-        if STDIN in paths and not _keyboard():
+        if STDIN in paths and not _open_keyboard():
             return _complain(("standard input was read to its end and there is no terminal to take keys from",))
     app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys,
                         begins=begins, as_table=not reading.follow)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     # An unreadable input counts more than how the app ended, so that a script notices it.
-    return _complain(app.errors) or code or app.return_code or READ
+    return _complain(app.errors) or code or app.return_code or READ_EXIT
 
 
 def run_live(start: LiveStart, config: Config) -> int:
@@ -98,7 +98,7 @@ def _shows_screens() -> bool:
     return os.environ.get("TERM", "") not in ("dumb", "unknown") and sys.stdout.isatty()
 
 
-def _plainly(paths: Sequence[str], reading: ReadingOptions) -> int:
+def _print_report(paths: Sequence[str], reading: ReadingOptions) -> int:
     """Prints the plain report, for a terminal that cannot show screens; returns the exit code."""
     from inspector.report.explain import text
     from inspector.sessions.folders import samples
@@ -107,7 +107,7 @@ def _plainly(paths: Sequence[str], reading: ReadingOptions) -> int:
         lines = [f"{one_line(sample.title)}\n  {sample.path}\n" for sample in samples()]
         sys.stdout.write("".join(lines))
         sys.stderr.write("inspector: this terminal cannot show screens; name one of these paths for its report\n")
-        return READ
+        return READ_EXIT
     read = load(paths, reading)
     sys.stdout.write(text(read.original.view))
     sys.stderr.write("inspector: this terminal cannot show screens, so the linear report was written\n")
@@ -117,10 +117,10 @@ def _plainly(paths: Sequence[str], reading: ReadingOptions) -> int:
 def _complain(errors: Sequence[str]) -> int:
     for error in errors:
         sys.stderr.write(f"inspector: {one_line(error)}\n")
-    return UNREADABLE if errors else READ
+    return UNREADABLE if errors else READ_EXIT
 
 
-def _keyboard() -> bool:
+def _open_keyboard() -> bool:
     """Replaces standard input by the terminal, from which the app reads keys."""
     try:
         # The controlling terminal, even if standard input is a pipe (POSIX, XBD 10.1).

@@ -13,9 +13,9 @@ from textual.widgets import Input
 
 from inspector.tui.messages import NotingScreen, TurnScreen, ViewedScreen
 
-READ = 0
+READ_EXIT = 0
 """The exit code after screens that only showed recordings."""
-AGAIN = 3.0
+QUIT_PERIOD = 3.0
 """The time in seconds within which a second `ctrl+c` ends the program."""
 
 
@@ -39,7 +39,7 @@ class LeavingApp(App[int]):
         Binding("ctrl+c", "interrupt", "Leave", show=False, id="interrupt", priority=True,
                 tooltip="Leave the program, pressed twice; in a field, copy what is selected"),
     ]
-    _interrupted = -AGAIN
+    _interrupted = -QUIT_PERIOD
     """The time of the last `ctrl+c`, on the monotonic clock."""
 
     async def action_back(self) -> None:
@@ -70,7 +70,7 @@ class LeavingApp(App[int]):
             field.action_copy()
             return
         now = monotonic()
-        if now - self._interrupted > AGAIN:
+        if now - self._interrupted > QUIT_PERIOD:
             self._interrupted = now
             self.tell("press ctrl+c again to leave")
             return
@@ -86,13 +86,13 @@ class LeavingApp(App[int]):
         self._leave_app()
 
     def _leave_app(self) -> None:
-        """Exits with the code for how a turn begun from the command line ended, else with `READ`."""
+        """Exits with the code for how a turn begun from the command line ended, else with `READ_EXIT`."""
         first = self.screen_stack[0]
-        self.exit(READ, first.exit_code if isinstance(first, TurnScreen) else READ)
+        self.exit(READ_EXIT, first.exit_code if isinstance(first, TurnScreen) else READ_EXIT)
 
     def tell(self, text: str) -> None:
         """Shows a note at the foot of the screen, or over a screen without a place for notes."""
         if isinstance(self.screen, NotingScreen):
             self.screen.note = text
         elif text:
-            self.notify(text, timeout=AGAIN, markup=False)
+            self.notify(text, timeout=QUIT_PERIOD, markup=False)

@@ -17,7 +17,16 @@ from textual.widgets import Input
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments, settings_of
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone
-from inspector.tui.limits_words import ABOUT, DEFAULT, FIELDS, MEANS, OTHERS, WORDS, others_in_force, word_means
+from inspector.tui.limits_words import (
+    DEFAULT,
+    FIELD_DETAILS,
+    FIELD_LABELS,
+    FIELDS,
+    OTHER_LIMITS,
+    WORDS,
+    others_in_force,
+    word_meaning,
+)
 from inspector.tui.panels import (
     Cycle,
     Note,
@@ -57,7 +66,7 @@ def word_of(settings: Settings, name: str) -> str:
     return DEFAULT if value is None else CHOICES[name].write(value)
 
 
-def in_force(turn: Turn, name: str) -> int | None:
+def value_in_force(turn: Turn, name: str) -> int | None:
     """The value in force of a limit, or of the initial max_tokens, in a turn."""
     if name == INITIAL:
         return turn.request.max_tokens
@@ -67,7 +76,7 @@ def in_force(turn: Turn, name: str) -> int | None:
 
 def value_of(turn: Turn, name: str) -> str:
     """The initial value of a field."""
-    value = in_force(turn, name)
+    value = value_in_force(turn, name)
     return "" if value is None else f"{value}"
 
 
@@ -77,22 +86,22 @@ def default_of(turn: Turn, name: str, cap: str = "") -> str:
         return "recorded"
     if getattr(Limits(), name) is not None:
         return f"{getattr(Limits(), name)}"
-    if cap.strip() and differs(turn, INITIAL, cap) and "tokens" not in turn.policy.lacks:
+    if cap.strip() and is_changed(turn, INITIAL, cap) and "tokens" not in turn.policy.lacks:
         first = None if problem_of(INITIAL, cap) else settings_of({INITIAL: cap}, Settings()).max_tokens
         return f"{Limits().token_cap(first) or 'default'}"  # it follows from max_tokens
     own = getattr(turn.limits, name) is not None  # then the default is another value than the one in force
     return "default" if own or turn.token_cap is None else f"{turn.token_cap}"
 
 
-def in_short(turn: Turn, name: str) -> str:
+def short_value(turn: Turn, name: str) -> str:
     """The value in force, shortened for a field's row."""
-    value = turn.token_cap if name == CONTINUATION_LIMITS[1] else in_force(turn, name)
+    value = turn.token_cap if name == CONTINUATION_LIMITS[1] else value_in_force(turn, name)
     return "not set" if value is None else f"now {value:,}"
 
 
-def about(turn: Turn, name: str) -> str:
+def limit_details(turn: Turn, name: str) -> str:
     """The details of a limit: the value in force, and the default."""
-    value = in_force(turn, name)
+    value = value_in_force(turn, name)
     if name == INITIAL:
         now = "not set in the request" if value is None else f"{value:,}"
         return f"now {now} · another value is simulated, or asked live"
@@ -105,14 +114,14 @@ def about(turn: Turn, name: str) -> str:
     return f"now {cap:,} · default {DEFAULT_TOKEN_FACTOR} × max_tokens"
 
 
-def field_about(turn: Turn, name: str, word: str) -> Line:
+def field_line(turn: Turn, name: str, word: str) -> Line:
     """The description of a field: the meaning of its word, or for a number the setting's name, value and default."""
     if name not in FIELDS:
-        return (Span(word_means(name, word) or ABOUT[name], Tone.DIM),)
-    return (Span(f"{name}: {ABOUT[name]} · {about(turn, name)}", Tone.DIM),)
+        return (Span(word_meaning(name, word) or FIELD_DETAILS[name], Tone.DIM),)
+    return (Span(f"{name}: {FIELD_DETAILS[name]} · {limit_details(turn, name)}", Tone.DIM),)
 
 
-def differs(turn: Turn, name: str, value: str) -> bool:
+def is_changed(turn: Turn, name: str, value: str) -> bool:
     """Whether a typed value differs from the one in force; an empty field means the default, if there is one."""
     plain = value.strip().replace(",", "").replace("_", "")
     return plain != value_of(turn, name)
@@ -121,7 +130,7 @@ def differs(turn: Turn, name: str, value: str) -> bool:
 def problem_of(name: str, value: str) -> str | None:
     """The reason why the engine refuses a value; None if it accepts it."""
     try:
-        settings_of(parse_assignments(value.split()) if name == OTHERS else {name: value}, Settings())
+        settings_of(parse_assignments(value.split()) if name == OTHER_LIMITS else {name: value}, Settings())
     except CallerError as why:
         return str(why).removeprefix(f"{name}: ").removeprefix("--set ")
     return None
@@ -190,20 +199,20 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             yield note(f"Run again {where} · values of turn {number}", Tone.TITLE, id="form-title")
             for name in FIELDS:
                 with Horizontal(classes="field"):
-                    yield field_name(MEANS[name])
+                    yield field_name(FIELD_LABELS[name])
                     value = self._guess.get(name) or value_of(self._turn, name)
                     yield line_input(value, default_of(self._turn, name, self._guess.get(INITIAL, "")), name)
-                    yield _about(in_short(self._turn, name), f"note-{name}")
+                    yield _detail_note(short_value(self._turn, name), f"note-{name}")
             for name in WORDS:
                 with Horizontal(classes="field"):
-                    yield field_name(MEANS[name])
+                    yield field_name(FIELD_LABELS[name])
                     live = name == "source" and self._opens_live
                     yield Cycle(words_of(name), LIVE if live else word_of(self._settings, name), id=name)
-                    yield _about("", f"note-{name}")
+                    yield _detail_note("", f"note-{name}")
             with Horizontal(classes="field"):
-                yield field_name(MEANS[OTHERS])
+                yield field_name(FIELD_LABELS[OTHER_LIMITS])
                 others = " ".join(f"{name}={value}" for name, value in self._guess.items() if name not in FIELDS)
-                yield line_input(others, others_in_force(self._turn.limits), OTHERS)
+                yield line_input(others, others_in_force(self._turn.limits), OTHER_LIMITS)
             yield lines("", "about")
             yield note("nothing is changed yet", id="preview")
             most = max(1, min(SHOWN, self.app.size.height - ROWS))
@@ -213,7 +222,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 
     def on_mount(self) -> None:
         """Focuses and selects the first field, or max_tokens for a live answer, and shows the preview."""
-        guessed = [name if name in FIELDS else OTHERS for name in self._guess]
+        guessed = [name if name in FIELDS else OTHER_LIMITS for name in self._guess]
         first = self.query_one(f"#{(guessed or [INITIAL if self._opens_live else FIELDS[0]])[0]}", Input)
         first.focus()
         first.select_all()
@@ -238,7 +247,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         any."""
         source = self.query_one("#source", Cycle)
         if source.value != LIVE:
-            own = not cap.strip() or not differs(self._turn, INITIAL, cap)
+            own = not cap.strip() or not is_changed(self._turn, INITIAL, cap)
             source.value = word_of(self._settings, "source") if own else SIMULATION
 
     @on(Cycle.Changed)
@@ -259,7 +268,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
     @on(Input.Submitted)
     def action_run(self) -> None:
         """Runs with the settings, unless a value is invalid."""
-        wrong = [name for name in (*FIELDS, OTHERS) if self._say(name, self.query_one(f"#{name}", Input).value)]
+        wrong = [name for name in (*FIELDS, OTHER_LIMITS) if self._say(name, self.query_one(f"#{name}", Input).value)]
         if wrong:
             field = self.query_one(f"#{wrong[0]}", Input)
             field.focus()
@@ -291,30 +300,30 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         simulate = source == SIMULATION
         return {
             **({"simulate": "yes" if simulate else "no"} if simulate is not self._settings.simulate else {}),
-            **{name: value for name, value in typed.items() if differs(self._turn, name, value)},
+            **{name: value for name, value in typed.items() if is_changed(self._turn, name, value)},
             **{name: value for name, value in chosen.items() if value != word_of(self._settings, name)},
-            **parse_assignments(self.query_one(f"#{OTHERS}", Input).value.split()),
+            **parse_assignments(self.query_one(f"#{OTHER_LIMITS}", Input).value.split()),
         }
 
     def _say(self, name: str, value: str) -> str | None:
         """Marks a field whose value is invalid, and returns the problem."""
         problem = problem_of(name, value)
-        if name == OTHERS:
+        if name == OTHER_LIMITS:
             return problem
-        short = Span(in_short(self._turn, name), Tone.DIM) if problem is None else Span("✖ see below", Tone.ERROR)
+        short = Span(short_value(self._turn, name), Tone.DIM) if problem is None else Span("✖ see below", Tone.ERROR)
         self.query_one(f"#note-{name}", Note).line = (short,)
         return problem
 
     def _explain(self, name: str, problem: str | None) -> None:
         """Shows the problem of a field in full, or else its description."""
         word = self.query_one(f"#{name}", Cycle).value if name in WORDS else ""
-        line = (Span(f"✖ {name}: {problem}", Tone.ERROR),) if problem else field_about(self._turn, name, word)
+        line = (Span(f"✖ {name}: {problem}", Tone.ERROR),) if problem else field_line(self._turn, name, word)
         self.query_one("#about", WrappedLines).lines = [line]
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Shows the description of the newly focused field."""
         name = event.widget.id or ""
-        if name in ABOUT:
+        if name in FIELD_DETAILS:
             self._explain(name, problem_of(name, self.query_one(f"#{name}", Input).value) if name in FIELDS else None)
 
     # -- the preview ---------------------------------------------------------------------------------------------
@@ -325,11 +334,11 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
         self._waiting = self.set_timer(PAUSE, self._ask)
 
     def _ask(self) -> None:
-        if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in (*FIELDS, OTHERS)):
+        if all(problem_of(name, self.query_one(f"#{name}", Input).value) is None for name in (*FIELDS, OTHER_LIMITS)):
             if self._live:
                 values = self._assignments()
                 guesses = [name for name, value in self._guess.items() if values.get(name) == value]
-                self._show_preview(would_ask(self._refusal, {name: values[name] for name in guesses}))
+                self._show_preview(live_effect(self._refusal, {name: values[name] for name in guesses}))
             else:
                 self._look(self._assignments())
 
@@ -352,7 +361,7 @@ SHOWN, ROWS = 4, 19
 them."""
 
 
-def _about(text: str, name: str) -> Note:
+def _detail_note(text: str, name: str) -> Note:
     made = note(text, id=name)
     made.add_class("about")
     return made
@@ -364,15 +373,15 @@ def live_refusal(run: Run, step: int, whole: bool) -> str | None:
     Raises:
         CallerError: an earlier answer of the turn was simulated.
     """
-    from inspector.live.target import why_not
+    from inspector.live.target import why_unsendable
     from inspector.replay.rerun import start_of
 
     replay = run.view.replay
     since = replay.turns[replay.turn_at(step)].first if whole else step
-    return why_not(replay.case.recording.exchanges[start_of(replay, since).opening.index])
+    return why_unsendable(replay.case.recording.exchanges[start_of(replay, since).opening.index])
 
 
-def would_ask(refused: str | None, guesses: Mapping[str, str]) -> Line:
+def live_effect(refused: str | None, guesses: Mapping[str, str]) -> Line:
     """The effect of choosing a live answer, in one line, with the settings whose value the inspector guessed."""
     if refused is not None:
         return (Span(f"✖ live: {refused}", Tone.ERROR),)

@@ -15,9 +15,9 @@ FIELDS = (*CONTINUATION_LIMITS, INITIAL)
 WORDS = ("policy", "seam", "method", "profile", "source")
 """The fields with a choice of a few words."""
 DEFAULT = "default"
-OTHERS = "others"
+OTHER_LIMITS = "others"
 """The field for all limits without a field of their own."""
-MEANS: Mapping[str, str] = {
+FIELD_LABELS: Mapping[str, str] = {
     "continuation_max_attempts": "attempts: continuations",
     "continuation_max_total_completion_tokens": "cont_tokens: continuations",
     "continuation_max_output_chars": "cont_chars: characters",
@@ -28,10 +28,10 @@ MEANS: Mapping[str, str] = {
     "method": "continue by",
     "profile": "server profile: who answered",
     "source": "answers from",
-    OTHERS: "other limits, NAME=VALUE",
+    OTHER_LIMITS: "other limits, NAME=VALUE",
 }
 """Field -> its label."""
-ABOUT: Mapping[str, str] = {
+FIELD_DETAILS: Mapping[str, str] = {
     "continuation_max_attempts": "how often a cut answer is continued",
     "continuation_max_total_completion_tokens": "tokens of all continuations",
     "continuation_max_output_chars": "characters of all answers together",
@@ -42,7 +42,7 @@ ABOUT: Mapping[str, str] = {
     "method": "how a cut answer is asked to go on: prefill, a quoted anchor, or a hint",
     "profile": "every answer is read as if this server had sent it; a letter goes to the next name",
     "source": "recording: as it is; simulation: the known output cut again, a guess; live: the provider is asked",
-    OTHERS: ", ".join(each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
+    OTHER_LIMITS: ", ".join(each.name for each in fields(Limits) if each.name not in CONTINUATION_LIMITS),
 }
 """Field -> the explanation of what it changes."""
 
@@ -52,7 +52,7 @@ def others_in_force(limits: Limits) -> str:
     return f"max_tool_steps={limits.max_tool_steps} max_resumes={limits.max_resumes}"
 
 
-def word_means(name: str, word: str) -> str:
+def word_meaning(name: str, word: str) -> str:
     """The meaning of a word of a field, such as a policy or a seam rule; empty if the word needs no explanation."""
     if name == "policy":
         from loop_core.turn.presets import preset

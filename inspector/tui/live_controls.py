@@ -15,9 +15,9 @@ from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
-from inspector.live.answers import Answers, CallDecision, How
+from inspector.live.answers import Answers, CallDecision, Source
+from inspector.live.live_lines import waiting_call_lines
 from inspector.live.stepper import BUSY, Phase
-from inspector.live.telling import call_of
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.keys import KeyBar, key_in_force
@@ -31,12 +31,12 @@ from loop_core.errors import CallerError, LoopError
 from loop_core.turn.state import Finish, RunTools, Send
 
 WORDS = {
-    How.RUN: "answered by its tool", How.TYPED: "answered by hand", How.RECORDED: "from the recording",
-    How.REFUSED: "refused",
+    Source.RUN: "answered by its tool", Source.TYPED: "answered by hand", Source.RECORDED: "from the recording",
+    Source.REFUSED: "refused",
 }
 
 
-class Calls(RowList):
+class CallList(RowList):
     """The list of a batch's calls."""
 
     def __init__(self, effect: RunTools, answers: Answers) -> None:
@@ -89,39 +89,39 @@ class CallsForm(ModalScreen[None]):
         """Yields the calls, the current one in full and the key bar."""
         with Vertical(id="calls-box"):
             yield note("How each call is answered", Tone.TITLE)
-            yield Calls(self._effect, self._answers)
+            yield CallList(self._effect, self._answers)
             yield TextView(id="call")
             yield KeyBar(id="calls-keys").data_bind(CallsForm.note)
 
     def on_mount(self) -> None:
         """Selects the first call."""
-        listed = self.query_one(Calls)
+        listed = self.query_one(CallList)
         listed.focus()
         self.watch(listed, "cursor", self._show_call)
 
     def _show_call(self) -> None:
-        listed = self.query_one(Calls)
-        self.query_one(TextView).sheet = LineSheet(call_of(self._effect, listed.cursor, self._answers))
+        listed = self.query_one(CallList)
+        self.query_one(TextView).sheet = LineSheet(waiting_call_lines(self._effect, listed.cursor, self._answers))
 
     def action_answer(self, how: str) -> None:
         """Decides the answer of the current call."""
-        self._decide(CallDecision(How(how)))
+        self._decide(CallDecision(Source(how)))
 
     def action_type(self) -> None:
         """Asks for a typed result."""
-        place = self.query_one(Calls).cursor
-        if How.TYPED not in self._answers.ways(self._effect, place):
-            self._decide(CallDecision(How.TYPED))  # refused, with the reason shown
+        place = self.query_one(CallList).cursor
+        if Source.TYPED not in self._answers.ways(self._effect, place):
+            self._decide(CallDecision(Source.TYPED))  # refused, with the reason shown
             return
         planned = self._answers.plan(self._effect, place)
-        self.app.push_screen(ResultEditor(planned or CallDecision(How.TYPED)), self._take_decision)
+        self.app.push_screen(ResultEditor(planned or CallDecision(Source.TYPED)), self._take_decision)
 
     def _take_decision(self, decision: CallDecision | None) -> None:
         if decision is not None:
             self._decide(decision)
 
     def _decide(self, decision: CallDecision) -> None:
-        listed = self.query_one(Calls)
+        listed = self.query_one(CallList)
         try:
             self._answers.decide(self._effect, listed.cursor, decision)
             self.note = ""
@@ -174,7 +174,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
     def action_take(self) -> None:
         """Returns the text as the result."""
         text = self.query_one(TextArea).text
-        self.dismiss(CallDecision(How.TYPED, text, self.query_one(Cycle).value == "yes"))
+        self.dismiss(CallDecision(Source.TYPED, text, self.query_one(Cycle).value == "yes"))
 
 
 # -- The keys --------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class ResultEditor(ModalScreen[CallDecision | None]):
 if TYPE_CHECKING:
     from inspector.live.driver import Driver
 
-LOCKED = frozenset({
+LOCKED_ACTIONS = frozenset({
     "limits", "limits_from_here", "advice", "run", "tree", "rerun", "copy_command", "tune", "policies", "export",
     "report", "filter", "breakpoints", "mark", "to_mark", "note", "proceed",
 })
@@ -220,12 +220,12 @@ class TurnControls(SessionPart):
     def allows(self, action: str) -> bool:
         """Whether an action is possible now."""
         if action.startswith("live_"):
-            return not self.is_finished and MEANS[action](self.driver)
-        return self.is_finished or action not in LOCKED
+            return not self.is_finished and ACTION_CONDITIONS[action](self.driver)
+        return self.is_finished or action not in LOCKED_ACTIONS
 
     def why_locked(self, action: str) -> str:
         """When the key of an action that needs the whole turn will work; empty for any other."""
-        if self.is_finished or action not in LOCKED:
+        if self.is_finished or action not in LOCKED_ACTIONS:
             return ""
         key = key_in_force(self.stage.app, (TurnControls,), RUN)
         return f"works when the turn is over ({key} runs it to its end)"
@@ -248,7 +248,7 @@ class TurnControls(SessionPart):
 
     def action_live_again(self) -> None:
         """Sends a request again."""
-        self.work(self.driver.again())
+        self.work(self.driver.send_again())
 
     def action_live_edit(self) -> None:
         """Opens the form for the effect that waits."""
@@ -288,7 +288,7 @@ def _waits_for(*effects: type) -> Callable[[Driver], bool]:
     return lambda driver: driver.live.phase is Phase.WAITING and isinstance(driver.live.pending, effects)
 
 
-MEANS: dict[str, Callable[[Driver], bool]] = {
+ACTION_CONDITIONS: dict[str, Callable[[Driver], bool]] = {
     "live_do": lambda driver: driver.live.phase is Phase.WAITING,
     "live_run": lambda driver: not driver.live.running,
     "live_pause": lambda driver: driver.live.running,

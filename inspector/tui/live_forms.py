@@ -25,11 +25,11 @@ from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignme
 from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, LiveStart, start
 from inspector.live.inputs import secrets_of
-from inspector.live.scripted import PLENTY, ScriptedTurn, formats_of, scenario_turn
+from inspector.live.scripted import ENOUGH_TOKENS, ScriptedTurn, formats_of, scenario_turn
 from inspector.provider.scenarios import scenario_names
 from inspector.report.lines.spans import Tone, safe
 from inspector.sessions import redact
-from inspector.tui.limits_words import OTHERS, others_in_force
+from inspector.tui.limits_words import OTHER_LIMITS, others_in_force
 from inspector.tui.panels import (
     Cycle,
     WrappedLines,
@@ -190,7 +190,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             told = (f"{story.story} {stop_word_of(story)}{cut} Played on a free port of this machine: no key; "
                     "it ends with the turn.")
             prompt.placeholder = story.prompt
-            limits.placeholder = f"max_tokens={story.max_tokens or PLENTY} {_in_force(self._settings)}"
+            limits.placeholder = f"max_tokens={story.max_tokens or ENOUGH_TOKENS} {_in_force(self._settings)}"
         self._say(told, Tone.WARN if needed else Tone.DIM)
 
     def _say(self, text: str, role: Tone) -> None:
@@ -318,7 +318,7 @@ class BudgetForm(ModalScreen[str | None]):
                     yield line_input(self._before[name], _empty(name), name)
             with Horizontal(classes="row"):
                 yield field_name("other limits, NAME=VALUE")
-                yield line_input("", others_in_force(self._driver.stepper.plan.limits), OTHERS)
+                yield line_input("", others_in_force(self._driver.stepper.plan.limits), OTHER_LIMITS)
             yield lines("a limit holds for the whole turn: one that the turn has passed already is refused",
                         "budget-note")
             yield key_note("enter takes them · esc leaves · ↑ ↓ fields")
@@ -347,7 +347,7 @@ class BudgetForm(ModalScreen[str | None]):
         """The typed values that differ from those in force."""
         values = {name: self.query_one(f"#{name}", Input).value.strip() for name in self._fields}
         changed = {name: value for name, value in values.items() if value != self._before[name]}
-        others = parse_assignments(self.query_one(f"#{OTHERS}", Input).value.split())
+        others = parse_assignments(self.query_one(f"#{OTHER_LIMITS}", Input).value.split())
         wrong = next((name for name in others if name in CHOICES), None)
         if wrong is not None:
             raise CallerError(f"{wrong} is not a limit")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 PAUSE = 0.15
 """The time in seconds without a key after which a typed address or model is checked."""
-HELD = 0.4
+REPEAT_TIME = 0.4
 """The time in seconds within which another key event may still be the repetition of a held key."""
 
 
@@ -108,7 +108,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         missing."""
         now = monotonic()
         # Also a refused press counts, so that a held key never gets through however long it is held.
-        held, self._pressed = now - self._pressed < HELD, now
+        held, self._pressed = now - self._pressed < REPEAT_TIME, now
         if self._waiting is not None or self._wanted is None or held:
             return
         if self._wanted.target.missing:
@@ -144,7 +144,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         base, model = (self.query_one(f"#{name}", Input).value.strip() for name in FIELDS)
         try:
             self._wanted = self._look(base, model)
-            lines = about(self._wanted)
+            lines = request_fields(self._wanted)
         except LoopError as why:
             said = with_field_names(why, {name: name for name in FIELDS})
             self._wanted, lines = None, [field("cannot", safe(said, Tone.ERROR))]
@@ -160,7 +160,7 @@ FIELDS = ("base-url", "model")
 """The fields of the question, each with the option of `replay --live` for its name."""
 
 
-def about(request: BranchRequest) -> list[Line]:
+def request_fields(request: BranchRequest) -> list[Line]:
     """The request that would be sent, one field per line."""
     from inspector.live.branch_request import NOT_ENCRYPTED, cost_lines, tools_line
 
@@ -182,7 +182,7 @@ def about(request: BranchRequest) -> list[Line]:
 
 # -- The run under way -----------------------------------------------------------------------------------------------
 
-EVERY = 0.25
+PROGRESS_PERIOD = 0.25
 """The time in seconds between two updates of the progress of a live run."""
 
 
@@ -259,7 +259,7 @@ class LiveAttempt(SessionPart):
         self._asking = BranchRun(request, name, folder)
         # Saved before the request is sent: an answer that was paid for is not lost in a crash.
         runs.begin(node, settings, since)
-        self._ticking = self.stage.set_interval(EVERY, self._show_progress)
+        self._ticking = self.stage.set_interval(PROGRESS_PERIOD, self._show_progress)
         self.stage.refresh_bindings()
         self.stage.note = ""
         self._progress, self._began = RunUnderWay(), monotonic()

@@ -12,15 +12,22 @@ from textual.binding import BindingType
 from textual.reactive import reactive
 
 from inspector.live.driver import Driver
-from inspector.live.growing_views import FLOWING, Streams
+from inspector.live.growing_views import STREAM_TABS, Streams
 from inspector.live.headless import EXITS, LiveStart
+from inspector.live.live_lines import (
+    activity_line,
+    arrival_text,
+    exchange_lines,
+    live_view,
+    recorded_case,
+    waiting_lines,
+)
 from inspector.live.scripted import ScriptedTurn
 from inspector.live.stepper import BUSY, Phase
-from inspector.live.telling import coming, exchanges, live_view, now, recorded_case, waiting
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Sheet, Span, Tone, field, more
 from inspector.tui.delivery import shown_path
 from inspector.tui.keys import key_in_force
-from inspector.tui.live_controls import MEANS, TurnControls
+from inspector.tui.live_controls import ACTION_CONDITIONS, TurnControls
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import Status, VerdictPanel, WrappedLines
 from inspector.tui.session_files import OpenSession, ScreenPlace, remember, run_of, session_of
@@ -40,7 +47,7 @@ STAY, LEAVE = "stay", "leave"
 
 
 BUILT_IN = "the built-in provider answers:"
-BLIND = "⚠ it cuts this answer, and no byte shows it: no verdict can know"
+UNSEEN_CUT = "⚠ it cuts this answer, and no byte shows it: no verdict can know"
 """The remark on a scripted provider that plays a cut which looks like a finished answer."""
 
 
@@ -50,7 +57,7 @@ def scenario_lines(turn: ScriptedTurn) -> list[Line]:
     """
     server = field("server", Span(f"{BUILT_IN} {turn.plays}"),
                    *((Span(f" · {turn.stop_word}", Tone.WARN),) if turn.stop_word else ()))
-    beware = (field("beware", Span(BLIND, Tone.WARN)), more(Span(turn.blind, Tone.DIM)))
+    beware = (field("beware", Span(UNSEEN_CUT, Tone.WARN)), more(Span(turn.blind, Tone.DIM)))
     return [server, more(Span("no real server is asked", Tone.DIM)), *(beware if turn.blind else ())]
 
 
@@ -74,7 +81,7 @@ class LiveScreen(SessionScreen):
         self._left_to_wait = ""
         self._silent = 0
         self._drawn: tuple[object, ...] = ()
-        super().__init__(self._as_it_stands(), ScreenPlace(()))
+        super().__init__(self._current_session(), ScreenPlace(()))
         if self._scripted is not None:
             self.known = scenario_lines(self._scripted)
         self.controls = TurnControls(self, self.driver, self._renew_soon)
@@ -89,7 +96,7 @@ class LiveScreen(SessionScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Whether a key works now; giving up also works for this run."""
         if action == "give_up" and not self.is_finished:
-            return MEANS[action](self.driver)
+            return ACTION_CONDITIONS[action](self.driver)
         return self.controls.allows(action) and super().check_action(action, parameters)
 
     def _give_up(self) -> None:
@@ -99,14 +106,14 @@ class LiveScreen(SessionScreen):
         else:
             self.driver.cancel()
 
-    def _as_it_stands(self) -> OpenSession:
+    def _current_session(self) -> OpenSession:
         view = live_view(self.driver)
         return OpenSession((self.driver.start.path,), view.replay.case, run_of("live", view), self._titled)
 
     def verdict(self) -> VerdictPanel:
         """The verdict panel, which shows the waiting effect from the first frame on."""
         made = super().verdict()
-        made.set_reactive(VerdictPanel.live, now(self.driver, self._key))
+        made.set_reactive(VerdictPanel.live, activity_line(self.driver, self._key))
         made.set_reactive(VerdictPanel.run, "live")
         return made
 
@@ -166,7 +173,7 @@ class LiveScreen(SessionScreen):
                   sum(len(heard) for heard in live.responses))
         if stands != self._drawn:
             self._drawn = stands
-            self.replace_session(self._as_it_stands(), self.at_end)
+            self.replace_session(self._current_session(), self.at_end)
         if live.flow is None:
             self._streams = None
             self.coming = ""
@@ -178,7 +185,7 @@ class LiveScreen(SessionScreen):
         (self._frames.resume if live.phase in BUSY else self._frames.pause)()
 
     def _say_now(self) -> None:
-        self.query_one(VerdictPanel).live = now(self.driver, self._key)
+        self.query_one(VerdictPanel).live = activity_line(self.driver, self._key)
 
     def _key(self, name: str) -> str:
         """The key that a binding has in the present configuration."""
@@ -198,7 +205,7 @@ class LiveScreen(SessionScreen):
             return
         before = streams.sheets.get(self.panes.tab)
         fresh = streams.flow.read()
-        self.coming = coming(streams.flow)
+        self.coming = arrival_text(streams.flow)
         if not fresh or before is None or not self.at_end:
             return
         grown = streams.sheet(self.panes.tab)
@@ -221,10 +228,10 @@ class LiveScreen(SessionScreen):
 
     def show(self) -> None:
         """Shows the current sheet; at the end of a run, the waiting effect or the arriving answer."""
-        if self.is_finished or not self.at_end or self.panes.tab not in FLOWING:
+        if self.is_finished or not self.at_end or self.panes.tab not in STREAM_TABS:
             super().show()
             return
-        made = self._at_the_end()
+        made = self._end_sheet()
         if made is None:
             super().show()
         else:
@@ -232,19 +239,19 @@ class LiveScreen(SessionScreen):
             if isinstance(made, LineSheet) and made.focus:
                 self.call_after_refresh(self.query_one(TextView).show_from, made.focus)
 
-    def _at_the_end(self) -> Sheet | None:
+    def _end_sheet(self) -> Sheet | None:
         """The sheet of a tab while the cursor is at the end; None if the tab shows the step there as usual."""
         live, step = self.driver.live, self.run.view.steps[-1]
         if self._streams is not None and live.phase is Phase.STREAMING:
             return self._streams.sheet(self.panes.tab)
-        waits = [*exchanges(self.driver), EMPTY] if live.phase in BUSY else []
-        waits += waiting(self.driver)
+        waits = [*exchange_lines(self.driver), EMPTY] if live.phase in BUSY else []
+        waits += waiting_lines(self.driver)
         if self.panes.tab == "merged":
-            return self._below_the_text(waits)
+            return self._text_sheet(waits)
         asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")
         return LineSheet(waits) if live.failed_answer is not None or step.turn.evaluation is None or asks else None
 
-    def _below_the_text(self, waits: list[Line]) -> Sheet:
+    def _text_sheet(self, waits: list[Line]) -> Sheet:
         """The merged text so far, and the waiting effect below it."""
         view = self.run.view
         if all(not segments for segments in view.steps[-1].turn.answers):
@@ -277,7 +284,7 @@ class LiveScreen(SessionScreen):
                 raise LoopError(next(iter(opened.errors), "it holds no answer of this format"))
             remember((path,))
         except LoopError as why:
-            problem, opened = str(why).removeprefix(f"{path}: "), self._as_it_stands()
+            problem, opened = str(why).removeprefix(f"{path}: "), self._current_session()
         self._streams, self.coming = None, ""
         self.replace_session(opened, to_end=True)
         verdict = self.query_one(VerdictPanel)

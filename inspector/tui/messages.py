@@ -79,7 +79,7 @@ class ViewedScreen(Protocol):
     """A screen that may have been opened only to carry a view over it."""
 
     for_view: bool
-    """Whether closing that view closes the screen too."""
+    """Whether closing the view closes this screen too."""
 
 
 @runtime_checkable

@@ -134,7 +134,7 @@ class Cells(CursorTable):
 
     def action_differing(self, by: int) -> None:
         """Moves the cursor to another cell that differs from strict."""
-        found = self.made is not None and self.go(lines.differing(self.made, self.here, by))
+        found = self.made is not None and self.go(lines.next_difference(self.made, self.here, by))
         if not found and isinstance(self.screen, TableScreen):
             where = "after" if by > 0 else "before"
             self.screen.note = f"every policy does the same as strict {where} this cell"
@@ -158,7 +158,7 @@ class PoliciesScreen(TableScreen):
         super().__init__(self._cells)
         self._case, self._settings, self._run, self._command = case, settings, run, command
         self._past_filter = past_filter
-        """Whether the table of turns that it was opened from has a filter."""
+        """Whether the table of turns from which the screen was opened has a filter."""
 
     def on_mount(self) -> None:
         """Runs the session under every policy in a thread, since a long session takes a moment."""
@@ -195,7 +195,7 @@ class PoliciesScreen(TableScreen):
         run = (*sight, Span("run ", Tone.DIM), safe(self._run), Span("  "),
                Span(made.fidelity.value, FIDELITY[made.fidelity]))
         return [spread_ends((title, Span(counts, Tone.DIM)), run, width),
-                *lines.names(made, laid)]
+                *lines.column_heads(made, laid)]
 
     def detail(self) -> LineSheet:
         """The details of the current cell."""

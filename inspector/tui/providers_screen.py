@@ -201,7 +201,7 @@ class ProvidersScreen(TableScreen):
     def detail(self) -> LineSheet:
         """All details of the current dialect."""
         entry = self._dialects.current_entry
-        return sheet(entry.row, entry.like) if entry is not None else LineSheet([])
+        return sheet(entry.row, entry.equal_rows) if entry is not None else LineSheet([])
 
     def command(self) -> str:
         """The command line that prints the same table."""

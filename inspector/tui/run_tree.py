@@ -44,7 +44,7 @@ class Nodes(RowList):
         """A run: whether it is saved, and how the turn ends in it."""
         node, follows = self.laid[index]
         mark, *rest = run_line(node.name, node.view, self.turn, node.branch, node is self.runs.node)
-        lost = (Span("not kept  ", Tone.WARN),) if self.runs.why_unkept(node) else ()
+        lost = (Span("not kept  ", Tone.WARN),) if self.runs.why_unsaved(node) else ()
         return (mark, Span(tree_prefix(follows), Tone.RULE), *lost, *rest)
 
 

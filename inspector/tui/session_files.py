@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from inspector.whatif.tree import Branch
 
 RECENT = 12
-LONG = 5_000
+LONG_IN_APP = 5_000
 """The number of exchanges from which a recording is long in the app, which holds it for hours (`open_case`)."""
 STDIN = "-"
 
@@ -57,7 +57,7 @@ class OpenSession:
     before: str = ""
     """The command line that writes the session to its path, if it is not a file yet."""
     following: FollowedView | None = None
-    """The view that reads additions to its files; None if they are not followed."""
+    """The view that reads additions to the session's files; None if the files are not followed."""
     part: bool = False
     """Whether only the beginning of its file was read."""
 
@@ -74,7 +74,7 @@ class OpenSession:
         return tuple(given.error for given in self.case.recording.inputs if given.error)
 
 
-def runnable(before: str, command: str) -> str:
+def command_with_files(before: str, command: str) -> str:
     """A command for the paths of a session, behind the command that writes its files if there are none yet."""
     return f"{before} && {command}" if before else command
 
@@ -114,7 +114,7 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
         return load_followed(paths, FollowedView(paths, reading.api, reading.profile, reading.settings))
     stdin = standard_input() if STDIN in paths else None
     loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
-    return session_of(open_case(loaded, long_from=LONG), paths, reading.settings)
+    return session_of(open_case(loaded, long_from=LONG_IN_APP), paths, reading.settings)
 
 
 def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
@@ -154,7 +154,7 @@ def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession
         loaded = opened(min(BEGINNING, LEAST * SCREENFUL // max(1, count)))
     if loaded is None:
         return None
-    return replace(session_of(open_case(loaded, long_from=LONG), paths, reading.settings), part=True)
+    return replace(session_of(open_case(loaded, long_from=LONG_IN_APP), paths, reading.settings), part=True)
 
 
 @without_collector
@@ -176,7 +176,7 @@ def state_file() -> Path:
     return state_folder() / "recent.json"
 
 
-def recent() -> list[str]:
+def recent_files() -> list[str]:
     """The recent files that still exist, latest first."""
     try:
         value = json.loads(state_file().read_text(encoding="utf-8"))
@@ -198,15 +198,15 @@ def remember(paths: Sequence[str]) -> None:
         target = state_file()
         private_folder(target.parent)
         # Two instances may open files at the same time; without the lock one would undo the other's entry.
-        with open(target.parent / "lock", "ab", opener=_private) as file, lock_file(file.fileno()):
-            kept = [path for path in recent() if path not in new]
+        with open(target.parent / "lock", "ab", opener=_open_private) as file, lock_file(file.fileno()):
+            kept = [path for path in recent_files() if path not in new]
             replace_all({target: json.dumps([*new, *kept][:RECENT]).encode()}, FILE)
             target.chmod(FILE)  # an older version left it readable by others
     except OSError:
         return
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, FILE)
 
 

@@ -14,7 +14,7 @@ from inspector.report.run_answers import answer_at
 from inspector.tui.delivery import copy_text
 from inspector.tui.messages import LinesPointed
 from inspector.tui.session_widgets import StepList
-from inspector.tui.sheets import DIFF_FORMS, MERGED_FORMS, WIRE_MODES, Key, Sheets, Viewpoint, whose
+from inspector.tui.sheets import DIFF_FORMS, MERGED_FORMS, WIRE_MODES, Key, Sheets, Viewpoint, response_key
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
@@ -76,7 +76,7 @@ class Panes(SessionPart):
 
     def sheet(self) -> Sheet:
         """The current sheet. The chosen fact belongs to one response, and is dropped at any other."""
-        if self.picked is not None and self._picked_in != whose(self.viewpoint):
+        if self.picked is not None and self._picked_in != response_key(self.viewpoint):
             self.picked = None
         return self.sheets.at(self.viewpoint)
 
@@ -98,7 +98,7 @@ class Panes(SessionPart):
 
     def pick(self, choice: FactChoice | None) -> None:
         """Shows the bytes of a fact in the Wire tab."""
-        self.picked, self._picked_in = choice, whose(self.viewpoint)
+        self.picked, self._picked_in = choice, response_key(self.viewpoint)
         if self.wire_mode == "request":
             self.wire_mode = "events"
         self.open("wire")
@@ -316,7 +316,7 @@ class Tracing(SessionPart):
 
         async def beside() -> None:
             await asyncio.to_thread(self.panes.sheets.readings, viewpoint)
-            if whose(self.panes.viewpoint) == whose(viewpoint):
+            if response_key(self.panes.viewpoint) == response_key(viewpoint):
                 self._act(act)
 
         self.stage.run_worker(beside(), group="tracing", exclusive=True)

@@ -31,12 +31,12 @@ from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
 
-REPEAT = 0.09
+REPEAT_TIME = 0.09
 """The time in seconds within which a second event of the same key means that the key is held down."""
-LATER = 8
+REPEATS_TO_DOUBLE = 8
 """The number of repeats after which a held key moves by twice as many steps."""
 SHARE = 50
-"""A held key moves by at most the session's length divided by this number at a time."""
+"""The session's length divided by this number is the largest number of steps by which a held key moves at a time."""
 
 
 class Stepping(SessionPart):
@@ -71,11 +71,11 @@ class Stepping(SessionPart):
     def target(self, by: int) -> int:
         """The target of a move among the listed steps; a held key moves further."""
         now, (before, at) = monotonic(), self._struck
-        self._streak = self._streak + 1 if before == by and now - at < REPEAT else 0
+        self._streak = self._streak + 1 if before == by and now - at < REPEAT_TIME else 0
         self._struck = (by, now)
         # A held key then crosses any long session in about the same time, and does not overshoot in a short one.
         most = max(1, len(self.stage.run.view.steps) // SHARE)
-        return self.stage.rows.neighbour(self.stage.step, by * min(2 ** (self._streak // LATER), most))
+        return self.stage.rows.neighbour(self.stage.step, by * min(2 ** (self._streak // REPEATS_TO_DOUBLE), most))
 
     def action_event(self, by: int) -> None:
         """Goes to the next or previous event worth stopping at."""
@@ -181,14 +181,14 @@ class Exports(SessionPart):
 
 
 NARROW, WIDE, ROOMY = 110, 120, 140
-HIGH = 30
+HIGH_SCREEN = 30
 
 
 class SessionScreen(SessionStage):
     """One session with any number of runs."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-medium"), (WIDE, "-wide"), (ROOMY, "-roomy")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH, "-high")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (HIGH_SCREEN, "-high")]  # noqa: RUF012
     PARTS: ClassVar[tuple[type[SessionPart], ...]] = (
         Stepping, CommandLine, Attention, RemarkBook, LiveAttempt, Branches, EditedInputs, TurnComparison,
         Comparisons, Tracing, Panes, Exports)

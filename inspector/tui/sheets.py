@@ -30,7 +30,7 @@ MERGED_FORMS = ("merged", "side by side")
 DIFF_FORMS = ("step", "request", "run")
 READINGS = 4
 """The number of responses whose facts and byte ranges are cached."""
-KEPT = 16
+CACHED_SHEETS = 16
 """The number of cached sheets; returning to one of them costs nothing."""
 
 
@@ -77,7 +77,7 @@ class Sheets:
         except FileChangedError as why:
             return LineSheet([(Span(str(why), Tone.ERROR),)])
         self._kept[key] = sheet
-        if len(self._kept) > KEPT:
+        if len(self._kept) > CACHED_SHEETS:
             del self._kept[next(iter(self._kept))]
         if isinstance(sheet, MergedSheet):
             return sheet.at(viewpoint.step)
@@ -87,13 +87,13 @@ class Sheets:
 
     def has_facts(self, viewpoint: Viewpoint) -> bool:
         """Whether the facts of the current response's bytes are already known."""
-        return whose(viewpoint) in self._readings
+        return response_key(viewpoint) in self._readings
 
     def readings(self, viewpoint: Viewpoint) -> Provenance | None:
         """The facts of the current response's bytes; decoded on the first call."""
         from inspector.sessions.provenance import readings
 
-        key = whose(viewpoint)
+        key = response_key(viewpoint)
         if key not in self._readings:
             facts = _answer(viewpoint)
             self._readings[key] = readings(facts.exchange) if facts is not None else None
@@ -116,7 +116,7 @@ class Sheets:
         return sheet.picking(line, ranges, (here.start, here.end))
 
 
-def _coming(viewpoint: Viewpoint) -> ResponseFacts | None:
+def _awaited_response(viewpoint: Viewpoint) -> ResponseFacts | None:
     """The next answer of the turn if none has arrived yet, because its request is under way; else None."""
     found = answers_of(viewpoint.outline.view, viewpoint.step, _block(viewpoint).end)
     return next((coming for _, coming in found), None)
@@ -129,7 +129,7 @@ def _sends(viewpoint: Viewpoint) -> bool:
 
 def _answer_to_request(viewpoint: Viewpoint) -> ResponseFacts | None:
     """The response to the current request: the one that the step sends, else the last answered one."""
-    first, second = (_coming, _answer) if _sends(viewpoint) else (_answer, _coming)
+    first, second = (_awaited_response, _answer) if _sends(viewpoint) else (_answer, _awaited_response)
     return first(viewpoint) or second(viewpoint)
 
 
@@ -146,12 +146,12 @@ def _answer(viewpoint: Viewpoint) -> ResponseFacts | None:
     return answer_at(viewpoint.outline.view, viewpoint.step)
 
 
-def whose(viewpoint: Viewpoint) -> Key:
+def response_key(viewpoint: Viewpoint) -> Key:
     """A key for the current response, unique across runs."""
-    return (viewpoint.outline, *at_hand(viewpoint))
+    return (viewpoint.outline, *current_key(viewpoint))
 
 
-def at_hand(viewpoint: Viewpoint) -> Key:
+def current_key(viewpoint: Viewpoint) -> Key:
     """A key for the current response within a run: its index, or the step that received it; before the first, the step.
     """
     view = viewpoint.outline.view
@@ -162,10 +162,10 @@ def at_hand(viewpoint: Viewpoint) -> Key:
     return ("awaited", viewpoint.step) if at is None else ("simulated", at)
 
 
-def _side(viewpoint: Viewpoint) -> Key:
+def _merged_key(viewpoint: Viewpoint) -> Key:
     """The cache key of the Merged tab. The merged text is laid out once for all responses, but side by side the tab
     opens at the current response's seam, so the key then includes the response."""
-    return (viewpoint.form, *at_hand(viewpoint)) if viewpoint.form != "merged" else ()
+    return (viewpoint.form, *current_key(viewpoint)) if viewpoint.form != "merged" else ()
 
 
 def _merged_sheet(viewpoint: Viewpoint) -> Sheet:
@@ -177,7 +177,7 @@ def _merged_sheet(viewpoint: Viewpoint) -> Sheet:
     return sides(view, block, viewpoint.step, viewpoint.seam)
 
 
-def _of_response(viewpoint: Viewpoint) -> Sheet:
+def _response_sheet(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import response
 
     view, facts = viewpoint.outline.view, _answer(viewpoint)
@@ -216,7 +216,7 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
             how = "this is the only run; e runs it again with other limits, and compares both here"
             return LineSheet([hint(how, sentence=True), diff.forms_line("run")])
         shown, compared = viewpoint.outline.view.replay, viewpoint.branch.view.replay
-        return whatif.against_original(viewpoint.branch, shown.place_in(compared, viewpoint.step))
+        return whatif.branch_sheet(viewpoint.branch, shown.place_in(compared, viewpoint.step))
     return diff.diff(viewpoint.outline.view, viewpoint.step)
 
 
@@ -233,19 +233,19 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
     return LineSheet(machine_drawing.sheet_lines(viewpoint.outline.view.steps, block.first, viewpoint.step, block.end))
 
 
-def _comparison(viewpoint: Viewpoint) -> Key:
+def _diff_key(viewpoint: Viewpoint) -> Key:
     """The cache key of the Diff tab, for each of its forms."""
     if viewpoint.against == "request":
-        return (*at_hand(viewpoint), _sending_step(viewpoint))
+        return (*current_key(viewpoint), _sending_step(viewpoint))
     return (viewpoint.step,) if viewpoint.against == "step" else (_block(viewpoint).turn, viewpoint.branch)
 
 
 _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {
-    "merged": (_merged_sheet, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_side(viewpoint))),
-    "response": (_of_response, at_hand),
-    "wire": (_wire, lambda viewpoint: (*at_hand(viewpoint), viewpoint.wire_mode, _sending_step(viewpoint))),
-    "calls": (_calls, lambda viewpoint: (_block(viewpoint), *at_hand(viewpoint))),
-    "diff": (_diff, lambda viewpoint: (viewpoint.against, *_comparison(viewpoint))),
+    "merged": (_merged_sheet, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_merged_key(viewpoint))),
+    "response": (_response_sheet, current_key),
+    "wire": (_wire, lambda viewpoint: (*current_key(viewpoint), viewpoint.wire_mode, _sending_step(viewpoint))),
+    "calls": (_calls, lambda viewpoint: (_block(viewpoint), *current_key(viewpoint))),
+    "diff": (_diff, lambda viewpoint: (viewpoint.against, *_diff_key(viewpoint))),
     "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),
     "machine": (_machine, lambda viewpoint: (viewpoint.step,)),
 }

@@ -154,7 +154,7 @@ class SessionRuns:
             return str(why)
         return self.store.failure if len(self.store.lost) > before else ""
 
-    def why_unkept(self, node: Node) -> str:
+    def why_unsaved(self, node: Node) -> str:
         """Why a branch is not saved; empty if it is, or will be when the store opens."""
         if node.parent is None:
             return ""
@@ -191,9 +191,9 @@ class SessionRuns:
 
 
 def _keep(store: Store, node: Node) -> None:
-    from inspector.whatif.branch_report import keep
+    from inspector.whatif.branch_report import save_branch
 
-    keep(store, node)
+    save_branch(store, node)
 
 
 # -- What the parts of the session screen share: the session, the current run and step, and the note line ------------
@@ -226,11 +226,11 @@ class SessionStage(Screen[None]):
         """Whether the screen was opened from the table only to carry a view, so that leaving the view leads back to the
         table."""
         self.came_from: int | None = None
-        """The turn at the cursor of that table."""
+        """The turn at the cursor of the table of turns from which the screen was opened."""
         self.past_filter = False
         """Whether the table that it was opened from has a filter, which does not apply to a view over all turns."""
         self.known: Sequence[Line] = ()
-        """Known facts about the session that its bytes do not show; the verdict in full has them."""
+        """Facts about the session that its bytes do not show; the sheet of a verdict in full lists them."""
         self.greeting = ""
         """The note shown when the session was opened; any other note replaces it."""
         self.set_reactive(SessionStage.outline, self.run.outline)

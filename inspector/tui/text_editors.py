@@ -181,7 +181,7 @@ def body_of(text: str) -> dict[str, Any]:
         NotJSONError: the text is no JSON object; the error has its place.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
+        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
     except json.JSONDecodeError as why:
         raise NotJSONError(why.msg, why.lineno, why.colno) from None
     except RecursionError:
@@ -204,7 +204,7 @@ def _refuse_constant(word: str) -> NoReturn:
     raise _MisplacedError(word, f"{word} is not JSON")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:

@@ -24,11 +24,11 @@ from inspector.tui.messages import LinesPointed, NoteWanted, TabbedScreen
 from inspector.tui.paint import RowsInOneStyle, paint_of
 
 NOTHING: Sheet = LineSheet([])
-KEPT = 2_000
+CACHED_LINES = 2_000
 """The number of lines whose wrapped rows are cached."""
-PINNED = 3
-"""Rows are pinned only if the view is at least this many times as high as they are."""
-UNWRAPPED = 10_000
+PINNED_SHARE = 3
+"""The least height of the view, as a multiple of the height of the pinned rows; in a lower view no rows are pinned."""
+UNWRAPPED_WIDTH = 10_000
 """The width to scroll in when lines are not wrapped and there are too many of them to measure."""
 
 
@@ -87,7 +87,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         if not self._ends or index >= len(self._ends):
             return
         height, pinned = self.size.height, self._pinned_rows
-        first, *more = self._all_with(index, role) or [0]
+        first, *more = self._rows_with(index, role) or [0]
         row, far = self._row_of(index) + first, (more or [first])[-1] - first if role is Tone.PICKED else 0
         last = row + (far if far < height // 2 else 0)
         if row >= pinned and not (self._first_row <= row and last < int(self.scroll_offset.y) + height):
@@ -99,7 +99,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
             row, height = self._row_of(index), self.size.height
             self.scroll_to(y=max(0, min(row - height // 4, self._ends[-1] - height)), animate=False, force=True)
 
-    def _all_with(self, index: int, role: Tone) -> list[int]:
+    def _rows_with(self, index: int, role: Tone) -> list[int]:
         """The indices of the rows of a line that have the role."""
         if self._ends[index] - self._row_of(index) <= 1 or self._laid is None:
             return []
@@ -181,7 +181,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         if part < len(shown) and (key := key_at(shown[part], column, paint_of(self.app).measure)) is not None:
             self.app.simulate_key(key_of(key))
             return
-        width = self._laid[1] if self._laid is not None and self.wrap else UNWRAPPED
+        width = self._laid[1] if self._laid is not None and self.wrap else UNWRAPPED_WIDTH
         self.post_message(LinesPointed(line, line, row - self._row_of(line), column, width))
 
     # -- layout --------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         """Scrolls further if the selection was in rows that the view lost at the bottom, for example to a long note."""
         focus, below = self.sheet.focus, int(self.scroll_offset.y) + self.size.height
         if focus < len(self._ends):
-            last = self._row_of(focus) + max(self._all_with(focus, Tone.PICKED), default=0)
+            last = self._row_of(focus) + max(self._rows_with(focus, Tone.PICKED), default=0)
             if below <= last < below + lost:
                 self.scroll_to(y=self.scroll_offset.y + last - below + 1, animate=False, force=True)
 
@@ -274,9 +274,9 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         else:
             self._ends = range(1, len(sheet) + 1)
             # Measuring makes every line, which takes too long for a body of millions of bytes.
-            few = len(sheet) <= UNWRAPPED
+            few = len(sheet) <= UNWRAPPED_WIDTH
             widths = (width_of(sheet.line(i), measure) for i in range(len(sheet)))
-            self._widest = max(widths, default=0) if few else UNWRAPPED
+            self._widest = max(widths, default=0) if few else UNWRAPPED_WIDTH
         return True
 
     @property
@@ -285,7 +285,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         room."""
         lines = self.sheet.pinned
         rows = self._row_of(lines) if lines <= len(self._ends) else 0
-        return rows if rows * PINNED <= self.size.height else 0
+        return rows if rows * PINNED_SHARE <= self.size.height else 0
 
     @property
     def _first_row(self) -> int:
@@ -323,7 +323,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         rows = self._rows.get(line)
         if rows is None:
             # Emptied as a whole: the visible rows come back with the next frame, and no order has to be kept.
-            if len(self._rows) > KEPT:
+            if len(self._rows) > CACHED_LINES:
                 self._rows.clear()
             rows = self._rows[line] = self._make_rows(line, laid, paint.measure)
         part = row - self._row_of(line)

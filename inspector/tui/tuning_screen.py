@@ -32,9 +32,9 @@ from inspector.tui.text_view import TextView
 from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_of
 from inspector.whatif.grid import Grid, GridRequest, axis_text, parse_axes
 from inspector.whatif.grid_run import tune
-from inspector.whatif.heat import SHOWS
+from inspector.whatif.heat import MEASURES
 
-BESIDE = 110
+SPLIT_WIDTH = 110
 """The width in columns from which the details of the cell are shown beside the map."""
 LEAST_CELL, MARGIN = 36, 3
 """The smallest width of the cell's details beside the map, and the width of the margins around the map, in columns."""
@@ -55,7 +55,7 @@ class GridRun(Message):
 class TuneScreen(Screen[int | None]):
     """One session under a grid of limits."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-below"), (BESIDE, "-beside")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-below"), (SPLIT_WIDTH, "-beside")]  # noqa: RUF012
     DEFAULT_CSS = """
     TuneScreen #tune-head { min-height: 3; padding: 0 1; background: $surface; }
     TuneScreen #tune-body { height: 1fr; layout: horizontal; }
@@ -207,7 +207,7 @@ class TuneScreen(Screen[int | None]):
 
     def action_show(self) -> None:
         """Shows another measure."""
-        shows = list(SHOWS)
+        shows = list(MEASURES)
         self.table.show = shows[(shows.index(self.table.show) + 1) % len(shows)]
         self._show()
 
@@ -217,7 +217,7 @@ class TuneScreen(Screen[int | None]):
         if not names.contains_point(event.screen_offset) or event.screen_y != names.bottom - 1:
             return
         at = names.x
-        for name in SHOWS:
+        for name in MEASURES:
             end = at + len(name) + 2  # its brackets, or blanks in their place
             if at <= event.screen_x < end:
                 self.table.show = name
@@ -258,10 +258,10 @@ class TuneScreen(Screen[int | None]):
             self.note = "the grid is still running" if self.running else "no cell completes it"
             return
         here = self._map.cell
-        self.table.to_best(best[(best.index(here) + 1) % len(best)] if here in best else best[0])
+        self.table.go_to_best(best[(best.index(here) + 1) % len(best)] if here in best else best[0])
         self._map.cell = self.table.cell
         self._show_cell()
-        self.note = self.table.named_best()
+        self.note = self.table.best_name()
 
     # -- asking --------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from inspector.report.lines.header import FULL
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, wrap_line
 from inspector.sessions import redact
 from inspector.tui.messages import NO_FILTER
-from inspector.tui.session_files import runnable
+from inspector.tui.session_files import command_with_files
 from inspector.whatif import heat
 from inspector.whatif.cell_lines import GUESS, cell_name, cell_sheet
 from inspector.whatif.grid import GridRequest
@@ -23,15 +23,15 @@ from inspector.whatif.grid_lines import (
     BEST_VALUE_MEANS,
     FEWEST,
     LEAST_CAP,
-    about,
-    answers,
+    answer_lines,
     headline,
-    headline_of,
+    parameter_lines,
+    turn_headline,
 )
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import SmallestCap, TunedGrid, cost, tune
-from inspector.whatif.heat import HERE, SHOWS, key, marks
-from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest
+from inspector.whatif.heat import CURSOR, MEASURES, cell_marks, legend
+from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest_limits
 from inspector.whatif.smallest_cap import (
     Fewest,
     best_value,
@@ -72,11 +72,11 @@ class GridOutcome:
 def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
     bend = knee(tuning)
-    for shown in SHOWS.values():
+    for shown in MEASURES.values():
         shown.total(tuning)  # sums are cached: added up here, so that no key waits for them later
     simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.looked_at))
     trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
-    return GridOutcome(tuning, bend, answers(tuning, bend, most=MOST), trust)
+    return GridOutcome(tuning, bend, answer_lines(tuning, bend, most=MOST), trust)
 
 
 class TuningTable:
@@ -88,7 +88,7 @@ class TuningTable:
         self.here: int | None = None
         """The turn of the session from which the screen was opened last."""
         self.past_filter = past_filter
-        """Whether the table of turns that it was opened from has a filter."""
+        """Whether the table of turns from which the screen was opened has a filter."""
         self.base, self.run, self.title = base, run, title
         """The settings, the key and the name of the run that the grid varies."""
         self.opened: set[str] = set()
@@ -98,7 +98,7 @@ class TuningTable:
         """The command line that writes the session to its path, if it is not a file yet."""
         self.name = "session"
         """The name of the session in the names of exported files."""
-        self.show = next(iter(SHOWS))
+        self.show = next(iter(MEASURES))
         self.cell = 0
         self.exact: int | None = None
         """The max_tokens of the best cell that the cursor was sent to, if that lies between two values of the grid."""
@@ -111,7 +111,7 @@ class TuningTable:
         if here != self.here and len(self.case.recording.turns) > 1:
             self.turn, self.exact = here, None
             if self.best():
-                self.to_best(self.best()[0])
+                self.go_to_best(self.best()[0])
         self.here = here
 
     def ask(self, request: GridRequest) -> None:
@@ -131,7 +131,7 @@ class TuningTable:
         self.result = result
         self._answers.clear()
         if self.cell == 0 and self.best():
-            self.to_best(self.best()[0])
+            self.go_to_best(self.best()[0])
 
     @property
     def tuning(self) -> TunedGrid:
@@ -139,7 +139,7 @@ class TuningTable:
         return self.result.grid if self.result is not None else self._blank
 
     @property
-    def single(self) -> int | None:
+    def single_turn(self) -> int | None:
         """The single turn that is shown: the chosen one, or the only one."""
         return self.tuning.alone(self.turn)
 
@@ -172,25 +172,25 @@ class TuningTable:
                     Span(f"{self.tuning.done:,} of {self.tuning.parts:,} parts were run, the rest is blank"),
                     Span("  r runs it again", Tone.DIM))
         bend = self.result.bend
-        if self.single is not None:
-            return self._headline(self.single)
+        if self.single_turn is not None:
+            return self._headline(self.single_turn)
         return headline(self.tuning, bend)
 
     def _headline(self, turn: int) -> Line:
         """The line with the smallest sufficient limits of one turn."""
         found = self._answers_for(turn)[0]
-        return (Span("NOT RUN", Tone.WARN),) if found is None else headline_of(self.tuning, found)
+        return (Span("NOT RUN", Tone.WARN),) if found is None else turn_headline(self.tuning, found)
 
     def _answers_for(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
         """The smallest sufficient limits of one turn with their lines; computed once."""
         if turn not in self._answers:
             bend = self.result.bend if self.result is not None else None
-            self._answers[turn] = smallest(self.tuning, turn), answers(self.tuning, bend, turn)
+            self._answers[turn] = smallest_limits(self.tuning, turn), answer_lines(self.tuning, bend, turn)
         return self._answers[turn]
 
     def _looked_at(self, width: int) -> Line:
-        shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in SHOWS]
-        turns, single = self.tuning.turns, self.single
+        shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in MEASURES]
+        turns, single = self.tuning.turns, self.single_turn
         if single is None:
             past = f", {NO_FILTER}" if self.past_filter else ""
             who: Line = (Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG), Span(past))
@@ -202,13 +202,13 @@ class TuningTable:
 
     def marks(self, short: bool) -> list[Span]:
         """The mark of each cell."""
-        return marks(self.tuning, self.show, self.turn, short=short)
+        return cell_marks(self.tuning, self.show, self.turn, short=short)
 
     def legend(self) -> list[Line]:
         """The meaning of the marks."""
         more = f"  {SIMULATED} {Fidelity.SIMULATED}: {GUESS}" if any(self.tuning.simulated) else ""
         best = "".join(f"  {mark} {MEANINGS.get(name, name)}" for _, mark, name in self._named_cells())
-        return [(Span(f"{key(self.show, self.tuning, self.turn)}{more}{best}  {HERE} here", Tone.DIM),)]
+        return [(Span(f"{legend(self.show, self.tuning, self.turn)}{more}{best}  {CURSOR} here", Tone.DIM),)]
 
     def answers(self) -> list[Line]:
         """The smallest sufficient limits; the parameters of the run."""
@@ -217,7 +217,7 @@ class TuningTable:
         tuned, bend = self.tuning, self.result.bend
         told = self.result.answers if self.turn is None else self._answers_for(self.turn)[1]
         first = [headline(tuned, bend), EMPTY] if tuned.cancelled else []
-        return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *about(tuned)]
+        return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned)]
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
@@ -254,7 +254,7 @@ class TuningTable:
             found[cell] = found.get(cell, "") + mark
         return found
 
-    def to_best(self, cell: int) -> None:
+    def go_to_best(self, cell: int) -> None:
         """Moves the cursor to a best cell; its max_tokens may lie between two values of the grid."""
         self.cell = cell
         budget = self._budget(self._best_names())
@@ -264,7 +264,7 @@ class TuningTable:
     def _best_names(self) -> list[str]:
         return [name for cell, _, name in self._named_cells() if cell == self.cell]
 
-    def named_best(self) -> str:
+    def best_name(self) -> str:
         """The names that the current cell has as one of the best cells, and its limits."""
         return f"{' and '.join(self._best_names())}: {cell_name(self.tuning, self.cell, self.exact)}"
 
@@ -300,11 +300,11 @@ class TuningTable:
 
     def command(self, api: str | None, profile: str | None) -> str:
         """The command line that gives the same grid."""
-        return runnable(self.before, self.request.command(self.grid, self.paths, self.show, api, profile))
+        return command_with_files(self.before, self.request.command(self.grid, self.paths, self.show, api, profile))
 
     def cell_command(self, api: str | None, profile: str | None) -> str:
         """The command line that runs the session under the settings of the current cell."""
-        return runnable(self.before, command(self.paths, self.settings(), api, profile))
+        return command_with_files(self.before, command(self.paths, self.settings(), api, profile))
 
     def files(self, form: str) -> Mapping[str, str]:
         """The grid in one of `FORMS`: name -> content."""

@@ -38,7 +38,7 @@ from inspector.sessions import without_collector
 from inspector.tui.lists import RowList
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import AutoHeightPanel, Panel
-from inspector.tui.session_files import OpenSession, recent
+from inspector.tui.session_files import OpenSession, recent_files
 
 AGENTS = "Transcripts of your agents, newest first"
 SAMPLES = "Sample sessions"
@@ -62,7 +62,7 @@ def found_sections(environment: Mapping[str, str]) -> list[Section]:
     sections = [
         Section(AGENTS, tuple(each.path for each in transcripts(environment))),
         Section(SAMPLES, tuple(short(each.path) for each in samples() if within.holds(str(each.path)))),
-        Section(RECENT, tuple(path for path in recent() if within.holds(path)), remember=True),
+        Section(RECENT, tuple(path for path in recent_files() if within.holds(path)), remember=True),
     ]
     return [section for section in sections if section.paths]
 
@@ -290,10 +290,10 @@ class TurnHeading(Panel):
             at += size + GAP
 
 
-NONE_PASSES = "no turn passes the filter: f changes it, esc removes it"
+NO_MATCH_NOTE = "no turn passes the filter: f changes it, esc removes it"
 
 
-SHOWN_WHOLE: Line = (Span(" · ", Tone.DIM), *hint("V shows all"))
+WHOLE_HINT: Line = (Span(" · ", Tone.DIM), *hint("V shows all"))
 
 
 class TurnAbout(Panel):
@@ -318,15 +318,15 @@ class TurnAbout(Panel):
         """The fields of the row, each in as many lines as it needs."""
         measure = paint_of(self.app).measure
         lines = turn_table.about(self.row) if self.row is not None else (
-            [(Span(NONE_PASSES),)] if self._listed.filter is not None else [])
+            [(Span(NO_MATCH_NOTE),)] if self._listed.filter is not None else [])
         rows = [row for line in lines for row in wrap_line(line, width, measure)]
         room = max(1, self.size.height)
         if len(rows) <= room:
             return rows
-        return [*rows[: room - 1], (*clip(rows[room - 1], width - width_of(SHOWN_WHOLE)), *SHOWN_WHOLE)]
+        return [*rows[: room - 1], (*clip(rows[room - 1], width - width_of(WHOLE_HINT)), *WHOLE_HINT)]
 
 
-HIGH = 8
+ROWS_PER_COUNT = 8
 """The number of screen rows for each row of counts; the counts take at least one row."""
 
 
@@ -338,7 +338,7 @@ class TurnCounts(AutoHeightPanel):
 
     def make(self, width: int) -> Sequence[Line]:
         """The groups in the rows that there is room for; no group is broken across rows."""
-        return flow_groups(*self.groups, width, max(1, self.app.size.height // HIGH))
+        return flow_groups(*self.groups, width, max(1, self.app.size.height // ROWS_PER_COUNT))
 
 
 def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, most: int) -> list[Line]:

@@ -94,7 +94,7 @@ class ReadingScreen(Screen[None]):
 def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str] = ()) -> None:
     """Reads files one after another and passes their rows to the table; those of `unread` only if the index has them.
     """
-    _in_thread(table, partial(_read_files, table, paths, unread, reading_of(table.app)))
+    _run_in_thread(table, partial(_read_files, table, paths, unread, reading_of(table.app)))
 
 
 def command_of(table: ReadingScreen) -> str:
@@ -108,11 +108,11 @@ def command_of(table: ReadingScreen) -> str:
     return f"inspector explain {shlex.join(paths)}{wanted}"
 
 
-def _in_thread(table: ReadingScreen, reading: Callable[[], None]) -> None:
-    table.run_worker(partial(_until_cancelled, reading), thread=True, exclusive=True)
+def _run_in_thread(table: ReadingScreen, reading: Callable[[], None]) -> None:
+    table.run_worker(partial(_read_until_cancelled, reading), thread=True, exclusive=True)
 
 
-def _until_cancelled(reading: Callable[[], None]) -> None:
+def _read_until_cancelled(reading: Callable[[], None]) -> None:
     """Reads until the worker is cancelled, which also ends a reading in the middle of a large file."""
     worker = get_current_worker()
     # A thread cannot be stopped from outside, so the reader asks between pieces whether it should go on.
@@ -153,7 +153,7 @@ def _read_files(
 
 def read_whole(table: ReadingScreen, paths: Sequence[str]) -> None:
     """Reads a whole file whose first turns are already listed."""
-    _in_thread(table, partial(_read_whole, table, paths, reading_of(table.app)))
+    _run_in_thread(table, partial(_read_whole, table, paths, reading_of(table.app)))
 
 
 def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOptions) -> None:
@@ -178,7 +178,7 @@ def open_over_all(table: ReadingScreen, view: str) -> None:
     else:
         table.note = "reading all files as one session…"
         paths = [path for section in table.sections for path in section.paths]
-        _in_thread(table, partial(_read_session, table, paths, reading_of(table.app), view))
+        _run_in_thread(table, partial(_read_session, table, paths, reading_of(table.app), view))
 
 
 def _open_waiting(table: ReadingScreen) -> None:

@@ -29,7 +29,7 @@ from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
 from inspector.tui.session_files import OpenSession
 from inspector.tui.tabs import TABS
 from inspector.tui.turn_list import (
-    NONE_PASSES,
+    NO_MATCH_NOTE,
     SORTS,
     Section,
     TurnAbout,
@@ -40,7 +40,7 @@ from inspector.tui.turn_list import (
     rows_of_session,
 )
 
-READABLE = 16_000_000
+LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read to show its verdict although the operator did not name it."""
 PENDING, LARGE = "…", "large: enter opens it"
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
@@ -115,9 +115,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
             if begun:
                 rows = [row._replace(of=0) for row in rows if row.verdict is not None][:-1]
             self.listed.set_rows(session.paths[0], rows)
-            (self.listed.relist if begun else self._sorted_first)()
+            (self.listed.relist if begun else self._sort_first)()
         for path in () if self.named else [path for section in sections for path in section.paths]:
-            large = (turns_reading.size_of(path) or 0) > READABLE
+            large = (turns_reading.size_of(path) or 0) > LARGEST_READ
             name = turn_rows.name_of(path)
             self._large += [path] if large else []
             self.listed.set_rows(path, [TurnRow((path,), path, name, why=LARGE if large else PENDING)])
@@ -196,7 +196,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if not self.is_attached:
             return
         if self.named and not self.listed.sort:
-            self._sorted_first()
+            self._sort_first()
         else:
             self.listed.relist()
         self._count()
@@ -208,7 +208,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.post_message(TurnsRead([row for row in self.listed.rows if row.verdict is None],
                                     any(row.verdict is not None for row in self.listed.rows)))
 
-    def _sorted_first(self) -> None:
+    def _sort_first(self) -> None:
         """Sorts worst first, with the cursor on the worst turn unless the operator has chosen another."""
         moved = self.listed.chosen or self.listed.cursor > 0
         self.listed.sort = "verdict"
@@ -259,7 +259,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Opens the turn of the current row, at a tab if one is named, and carries out an action of its screen."""
         row = self.listed.current_row
         if row is None:
-            self.note = NONE_PASSES if self.listed.filter is not None else (
+            self.note = NO_MATCH_NOTE if self.listed.filter is not None else (
                 "nothing is read yet: the rows come as the files are read" if self.reading else "nothing is listed")
             return
         if row.verdict is None and row.why not in (PENDING, LARGE):

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from inspector.provider.listener import Certificate, Sparing, ending_signal, listening
+from inspector.provider.listener import Certificate, ProblemLog, ending_signal, listening
 from inspector.web import browser
 from inspector.web.browser import BrowserClaims, Entrance
 from inspector.web.tab import GRACE, SCHEMES, Tab
@@ -60,7 +60,7 @@ class AppServer:
         self._tab_left = asyncio.Event()
         self._unshown_tabs: dict[Tab, asyncio.TimerHandle] = {}
         """Tab that no browser shows -> the timer that ends it; the tab that was left last comes last."""
-        self.trouble = Sparing(tell)
+        self.trouble = ProblemLog(tell)
         """Reports malformed requests, and connections for which there is no room."""
         self.cookie = "loop-inspector"
         """The cookie's name, to which `run` adds the port, since browsers share cookies between all ports of a host."""

@@ -17,7 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from inspector.provider.hosts import UNKNOWN_HOST, names_us
+from inspector.provider.hosts import UNKNOWN_HOST, is_own_host
 from loop_core.errors import LoopError
 
 
@@ -248,7 +248,7 @@ class Entrance:
 
 
 def _own_host(entrance: Entrance, claims: BrowserClaims) -> bool:
-    return names_us(claims.hosts, entrance.name, entrance.exposed)
+    return is_own_host(claims.hosts, entrance.name, entrance.exposed)
 
 
 def _own_origin(entrance: Entrance, claims: BrowserClaims) -> bool:

@@ -23,27 +23,28 @@ from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 
-def against_original(branch: Branch, step: int | None = None) -> LineSheet:
+def branch_sheet(branch: Branch, step: int | None = None) -> LineSheet:
     """The sheet of a branch; `step` is the one at the cursor, whose turn is compared if it is changed."""
     other = "the original" if branch.beside == ORIGINAL else f"run {branch.beside}"
     title: Line = (Span("Run ", Tone.TITLE), safe(branch.name, Tone.TITLE),
-                   safe(f" beside {other}, {_over(branch)}", Tone.DIM))
+                   safe(f" beside {other}, {_basis(branch)}", Tone.DIM))
     turn = compared_turn(branch, step)
     if turn is None:
-        return LineSheet([title, (), field("parts at", *parting(branch)), *_limit_changes(branch)])
+        return LineSheet([title, (), field("parts at", *parting_line(branch)), *_limit_changes(branch)])
     others = [(old, new) for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
-              if new is not turn and differs(old, new)]
-    lines = [title, (), *_turn(branch, original_of(branch, turn), turn), field("parts at", *parting(branch, turn)),
+              if new is not turn and is_changed(old, new)]
+    lines = [title, (), *_turn_lines(branch, original_of(branch, turn), turn),
+             field("parts at", *parting_line(branch, turn)),
              *_limit_changes(branch), *_edits(branch), (),
              (Span(f"turn {branch.view.number(turn)}: what it says and calls", Tone.DIM),),
              *content_lines(contents_of(branch.original, original_of(branch, turn)), contents_of(branch.view, turn),
                             (f"in {other}", "in this run"))]
     for old, new in others:
-        lines += [(), *_turn(branch, old, new)]
+        lines += [(), *_turn_lines(branch, old, new)]
     return LineSheet(lines)
 
 
-def _over(branch: Branch) -> str:
+def _basis(branch: Branch) -> str:
     left = branch.view.replay.trace.departure
     if left is None:
         return "over the recording"
@@ -98,7 +99,7 @@ def _bound_text(value: int | None, none: str = "no bound") -> str:
     return none if value is None else f"{value:,}"
 
 
-def parting(branch: Branch, turn: TurnFacts | None = None) -> Line:
+def parting_line(branch: Branch, turn: TurnFacts | None = None) -> Line:
     """The first steps at which a turn differs between the two runs, as lines; without a turn, a line that none does."""
     pair = None if turn is None else first_difference_of(original_of(branch, turn).run, turn.run)
     if turn is None or pair is None:
@@ -107,8 +108,8 @@ def parting(branch: Branch, turn: TurnFacts | None = None) -> Line:
     new = None if pair.right is None else branch.view.steps[pair.right]
     where: Line = (Span(f"step {pair.number} ", Tone.STRONG), Span(f"in turn {branch.view.number(turn)}: ", Tone.DIM))
     then, now = _state(old), _state(new)
-    if then == now and _why(old) != _why(new):
-        then, now = f"{then} ({_why(old)})", f"{now} ({_why(new)})"
+    if then == now and _reason(old) != _reason(new):
+        then, now = f"{then} ({_reason(old)})", f"{now} ({_reason(new)})"
     if then == now and old is not None and new is not None:
         then, now = (f"{each.state.value} {text_of(detail(each))}".rstrip() for each in (old, new))
     if then == now:
@@ -120,38 +121,38 @@ def _state(step: Step | None) -> str:
     return "the end" if step is None else step.state.value
 
 
-def _why(step: Step | None) -> str:
+def _reason(step: Step | None) -> str:
     return step.turn.terminal or (step.signal.value if step.signal else "") if step is not None else ""
 
 
-def ending(turn: TurnFacts) -> Line:
+def end_line(turn: TurnFacts) -> Line:
     """The end of a turn, in one or two words."""
     return (Span(end_words(turn.final_turn), ending_role(turn)),)
 
 
-def _turn(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
+def _turn_lines(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
     """One turn in both runs: its verdict, its end, its segments and its spend."""
     lines: list[Line] = [(Span(f"turn {branch.view.number(new)}", Tone.TITLE),)]
     words = [Span(f"{seen.glyph} {seen.count_word}", role_of(seen)) for seen in (old.verdict, new.verdict)]
     # Both may end in the same state: the recording ends after a cut call, and after a whole one.
     lines.append(field("verdict", words[0], *((Span(" → ", Tone.DIM), words[1]) if words[0] != words[1] else ())))
-    lines.append(field("ends in", *ending(old), Span(" → ", Tone.DIM), *ending(new),
+    lines.append(field("ends in", *end_line(old), Span(" → ", Tone.DIM), *end_line(new),
                        Span(f"  {fidelity_of(branch.view, new).value}", Tone.DIM)))
     if new.final_state is State.UNRECORDED:
         lines.append(more(safe(new.notice or "the recording ends here", Tone.WARN)))
     was, now = old.segments, new.segments
     lines.append(field("segments", *(change_line(str(was), str(now)) if was != now else (Span(str(now)),))))
-    lines.append(field("spent", *spend(branch.original.end_of(old), branch.view.end_of(new))))
+    lines.append(field("spent", *spend_line(branch.original.end_of(old), branch.view.end_of(new))))
     return lines
 
 
-def differs(old: TurnFacts, new: TurnFacts) -> bool:
+def is_changed(old: TurnFacts, new: TurnFacts) -> bool:
     """Whether a turn differs between the two runs."""
     return (old.final_state, old.terminal, old.spend, old.run.runs, old.joined_text.text) != (
         new.final_state, new.terminal, new.spend, new.run.runs, new.joined_text.text)
 
 
-def spend(old: Turn, new: Turn) -> Line:
+def spend_line(old: Turn, new: Turn) -> Line:
     """The total output of both runs, and what each spent against each limit."""
     whole = ("", "output tokens", old.spend.output_tokens, None), ("", "", new.spend.output_tokens, None)
     pairs = [whole, *zip(limit_usage(old), limit_usage(new), strict=True)]
@@ -186,13 +187,13 @@ def run_line(name: str, view: View, number: int | None, branch: Branch | None, h
         return (mark, title)
     which = Span(f"turn {view.number(turn)} ", Tone.DIM)
     return (mark, title, Span("  "), which, *join_groups([
-        ending(turn), (Span(fidelity_of(view, turn).value),), (Span(count_of(turn.segments, "segment"), Tone.DIM),),
+        end_line(turn), (Span(fidelity_of(view, turn).value),), (Span(count_of(turn.segments, "segment"), Tone.DIM),),
         (Span(f"{turn.spend.output_tokens:,} output tokens", Tone.DIM),),
-        *([] if branch is None else [(Span(_parts(branch, turn), Tone.DIM),)]),
+        *([] if branch is None else [(Span(_parting_text(branch, turn), Tone.DIM),)]),
     ]))
 
 
-def _parts(branch: Branch, turn: TurnFacts) -> str:
+def _parting_text(branch: Branch, turn: TurnFacts) -> str:
     """The step at which a turn first differs from the run that this one was made from."""
     pair = first_difference_of(original_of(branch, turn).run, turn.run)
     if pair is None:

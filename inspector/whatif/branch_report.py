@@ -57,9 +57,9 @@ def _lines(branch: Branch) -> Iterator[str]:
         yield ""
         which = f"turn {branch.view.number(now)} of {len(branch.view.turns)} ({now.id})"
         was, ends = end_words(then.final_turn), end_words(now.final_turn)
-        yield f"{which}: {_became(was, ends) or f'{ends}, as before'}"
-        yield f"  segments: {_became(then.segments, now.segments) or now.segments}"
-        yield f"  spent: {spend(branch.view.end_of(now))}"
+        yield f"{which}: {_change_text(was, ends) or f'{ends}, as before'}"
+        yield f"  segments: {_change_text(then.segments, now.segments) or now.segments}"
+        yield f"  spent: {spend_text(branch.view.end_of(now))}"
         if now.notice:
             yield f"  notice: {one_line(now.notice)}"
         yield from (f"  {line}" for line in merged_diff(then, now))
@@ -68,7 +68,7 @@ def _lines(branch: Branch) -> Iterator[str]:
         yield f"{count_of(len(alike), 'turn')} as before"
 
 
-def _became(then: object, now: object) -> str:
+def _change_text(then: object, now: object) -> str:
     return "" if then == now else f"{then} became {now}"
 
 
@@ -97,10 +97,10 @@ def trust(branch: Branch) -> str:
     replay = branch.view.replay
     left = replay.trace.departure
     where = "" if left is None else f" from step {left + 1} (turn {replay.turn_at(left) + 1})"
-    return f"{worst(branch).value}{where}; {_ends(branch)}"
+    return f"{worst_fidelity(branch).value}{where}; {_ends(branch)}"
 
 
-def worst(branch: Branch) -> Fidelity:
+def worst_fidelity(branch: Branch) -> Fidelity:
     """The fidelity of the first step that departs from the recording; RECORDED where none does."""
     left = branch.view.replay.trace.departure
     return Fidelity.RECORDED if left is None else branch.view.steps[left].fidelity
@@ -146,7 +146,7 @@ def _recuts(branch: Branch) -> list[Recut]:
 
 def _ends(branch: Branch) -> str:
     if not branch.unrecorded:
-        if worst(branch) is Fidelity.LIVE:
+        if worst_fidelity(branch) is Fidelity.LIVE:
             return "what follows was asked live"
         simulated = branch.view.replay.trace.departure is not None
         return f"{'what it knows' if simulated else 'the recording'} answers everything that was asked"
@@ -164,7 +164,7 @@ def _step(view: View, index: int) -> str:
     return f"{step.state.value}" + (f" ({step.signal.value})" if step.signal else "")
 
 
-def spend(turn: Turn) -> str:
+def spend_text(turn: Turn) -> str:
     """The total output, and the spend against each limit, in words."""
     return ", ".join([output(turn.spend), *(
         f"{short} {spent:,} of {'no bound' if limit is None else f'{limit:,}'}"
@@ -184,8 +184,8 @@ def values(branch: Branch) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "name": branch.name,
-        "fidelity": worst(branch).value,
-        "first_simulated": None if left is None or worst(branch) is Fidelity.LIVE else left + 1,
+        "fidelity": worst_fidelity(branch).value,
+        "first_simulated": None if left is None or worst_fidelity(branch) is Fidelity.LIVE else left + 1,
         "first_live": next((index + 1 for index, step in enumerate(branch.view.steps)
                             if step.fidelity is Fidelity.LIVE), None),
         "asked_live": live_sources(branch),
@@ -230,7 +230,7 @@ def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
             notices.append(f"branch {key}: the run that it was made from is missing")
             continue
         try:
-            told = load_live_runs(original, live_in(act["settings"]), store.folder)
+            told = load_live_runs(original, live_run_in(act["settings"]), store.folder)
             notices += [f"branch {key}: {line}" for line in told]
             settings = replace(from_record(act["settings"]), prices=original.prices)
             known[key], _ = tree.add(parent, settings, act["from_step"] - 1, key)
@@ -239,7 +239,7 @@ def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
     return tree, notices
 
 
-def live_in(settings: Mapping[str, Any]) -> str | None:
+def live_run_in(settings: Mapping[str, Any]) -> str | None:
     """The live run named in a record of settings."""
     held = settings.get("set")
     name = held.get("live") if isinstance(held, Mapping) else None
@@ -261,11 +261,11 @@ def load_live_runs(original: View, name: str | None, folder: Path) -> list[str]:
     return [heard[name].problem] if heard[name].problem else []
 
 
-def keep(store: Store, node: Node) -> None:
+def save_branch(store: Store, node: Node) -> None:
     """Saves a branch, and the branches that it was made from."""
     if node.parent is None or (node.key in store.kept.branches and node.key not in store.unkept):
         return
-    keep(store, node.parent)
+    save_branch(store, node.parent)
     replay = node.view.replay
     store.branch(node.key, node.parent.key, record_of(replay.settings), replay.since)
 

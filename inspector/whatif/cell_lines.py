@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.config.settings import INITIAL
+from inspector.config.settings import INITIAL, SHORT_NAMES
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, safe, words
 from inspector.report.lines.steps import reason_of_end
-from inspector.whatif.grid import SHORT, End, TurnGrid
+from inspector.whatif.grid import End, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
-from inspector.whatif.heat import mark_of, word
+from inspector.whatif.heat import end_word, mark_of
 from loop_core.turn.trace import Fidelity
 
 GUESS = "a guess"
@@ -71,7 +71,7 @@ def cell_lines(tuning: TunedGrid, cell: int, most: int | None = None) -> Iterato
             if not completes(turn) and (end := turn.end(cell)) is not None]
     for number, end in ends[:most]:
         glyph, role = mark_of(end)
-        yield field(f"turn {number}", Span(f"{glyph} ", role), Span(f"{word(end)}  "), *spent_line(end))
+        yield field(f"turn {number}", Span(f"{glyph} ", role), Span(f"{end_word(end)}  "), *spent_line(end))
     yield from turn_counts(steady, len(tuning.turns) - steady - len(ends), len(ends) - len(ends[:most]))
 
 
@@ -101,7 +101,7 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     if end.cut_unseen:
         yield more(Span("the budget cut an answer over which this server says that it is finished", Tone.WARN))
     if end.limit:
-        yield more(Span(f"stopped by {SHORT.get(end.limit, end.limit)}", Tone.WARN))
+        yield more(Span(f"stopped by {SHORT_NAMES.get(end.limit, end.limit)}", Tone.WARN))
     yield field("verdict", Span(end.verdict, Tone.OK if end.complete else Tone.WARN))
     spent = end.spend
     yield field("segments", Span(f"{end.segments:,}"))

@@ -19,7 +19,7 @@ from inspector.sessions.recording import TurnRecord
 from inspector.whatif.tree import Branch
 from loop_core.errors import CallerError
 
-SHOWN = 60
+SHOWN_CHARS = 60
 """The number of characters of an input that a list of inputs shows."""
 
 
@@ -67,7 +67,7 @@ def _text(value: str) -> str:
 
 def inputs_line(replay: Replay, record: TurnRecord) -> str:
     """All inputs of a turn in one line."""
-    return "; ".join(f"{each.number} {each.what} “{one_line(each.text, SHOWN)}”"
+    return "; ".join(f"{each.number} {each.what} “{one_line(each.text, SHOWN_CHARS)}”"
                      for each in turn_inputs(replay.case, record))
 
 

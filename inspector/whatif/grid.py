@@ -19,24 +19,21 @@ from functools import cached_property
 from itertools import pairwise, product
 from math import prod
 
-from inspector.config.settings import INITIAL, Settings, command, settings_of
+from inspector.config.settings import INITIAL, SHORT_NAMES, Settings, command, settings_of
 from inspector.replay.case import Case
 from inspector.replay.tokens import plausible_usage
 from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, MOST, Limits, Spend
-from loop_core.turn.state import State, Turn
-from loop_core.turn.trace import Fidelity, limit_usage
-from loop_core.values import Request
+from loop_core.turn.state import State
+from loop_core.turn.trace import Fidelity
 
 Value = int | None
 """A value of an axis; None: as recorded (max_tokens), derived from max_tokens (total tokens), or no bound."""
 
 ATTEMPTS, TOKENS = "continuation_max_attempts", "continuation_max_total_completion_tokens"
-SHORT = {name: short for name, short, _, _ in limit_usage(Turn("", Request("")))}
-"""Name of a limit -> the short name that every screen shows; an operator may type either."""
-OLDER = {"tokens": TOKENS, "chars": "continuation_max_output_chars"}
+OLDER_NAMES = {"tokens": TOKENS, "chars": "continuation_max_output_chars"}
 """Name that may be typed too -> limit. It is not shown, since it suggests a bound on the output of the whole turn."""
 NAMES = (*dict.fromkeys(guard.limit for guard in GUARDS), INITIAL)
 """The names of the limits that may be an axis: those that a replay checks, and the initial max_tokens."""
@@ -55,7 +52,7 @@ class Axis:
     @property
     def short(self) -> str:
         """The displayed name."""
-        return SHORT.get(self.name, self.name)
+        return SHORT_NAMES.get(self.name, self.name)
 
     def value_text(self, value: Value) -> str:
         """A value as displayed and as it may be typed."""
@@ -76,7 +73,7 @@ def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
         CallerError: an unknown name, a name twice, a value that is not a number or out of range, too many cells.
     """
     axes: list[Axis] = []
-    full = {**{short: name for name, short in SHORT.items()}, **OLDER}
+    full = {**{short: name for name, short in SHORT_NAMES.items()}, **OLDER_NAMES}
     for text in texts:
         name, equals, spec = text.partition("=")
         name = full.get(name.strip(), name.strip())
@@ -114,7 +111,7 @@ def values_of(name: str, spec: str) -> tuple[Value, ...]:
     """
     found: set[Value] = set()
     for part in spec.split(","):
-        found.update(_part(name, part.strip()))
+        found.update(_parse_part(name, part.strip()))
         if len(found) > MOST_VALUES:
             raise CallerError(f"--grid {name}: more than {MOST_VALUES:,} values")
     values = sorted(found, key=size_of)
@@ -123,7 +120,7 @@ def values_of(name: str, spec: str) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _part(name: str, text: str) -> Iterable[Value]:
+def _parse_part(name: str, text: str) -> Iterable[Value]:
     if text.lower() in ("none", "default", "recorded"):
         return (None,)
     if re.fullmatch(r"[0-9][0-9_]{0,17}", text):
@@ -165,13 +162,13 @@ def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
         return (attempts,)
     if simulate:
         around = sorted({max(1, usual // 4), max(1, usual // 2), usual, usual * 2, usual * 4,
-                         max(usual, _longest(case))})
+                         max(usual, _longest_output(case))})
         recorded = () if len(caps) == 1 and caps.total() == len(case.recording.exchanges) else (None,)
         return attempts, Axis(INITIAL, (*(value for value in around if value <= MOST), *recorded))
     return attempts, Axis(TOKENS, tuple(usual * by for by in (1, 2, 4, 8, 16) if usual * by <= MOST))
 
 
-def _longest(case: Case) -> int:
+def _longest_output(case: Case) -> int:
     """The output tokens of the longest answer with its continuations, as far as they were counted."""
     longest = 0
     for turn in case.recording.turns:
@@ -192,9 +189,9 @@ def _tokens(exchange: Exchange) -> int:
 # A cell is a number, counted with the last axis fastest. Results are small: the distinct ends of a turn, and for each
 # cell which of them it is.
 
-UNDONE = 0xFFFFFFFF
+UNDONE_CODE = 0xFFFFFFFF
 """The code of a cell that was not run."""
-APART = frozenset({INITIAL, "min_progress_chars", TOKENS})
+SEPARATE_AXES = frozenset({INITIAL, "min_progress_chars", TOKENS})
 """The axes whose values may change a run before a guard stops it. Cells that differ in one need separate runs."""
 
 
@@ -304,7 +301,7 @@ class Grid:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The cells grouped by the values of the axes that guards do not check."""
-        apart = {name: place for place, name in enumerate(self.names) if name in APART}
+        apart = {name: place for place, name in enumerate(self.names) if name in SEPARATE_AXES}
         cells: dict[tuple[Value, ...], array[int]] = {}
         for cell, values in enumerate(product(*(axis.values for axis in self.axes))):
             cells.setdefault(tuple([values[place] for place in apart.values()]), array("I")).append(cell)
@@ -321,22 +318,22 @@ class TurnGrid:
     ends: tuple[End, ...]
     """The distinct ends of the turn, in the order of the first cells that have them."""
     codes: array[int]
-    """For each cell the index of the turn's end in `ends`, or `UNDONE`."""
+    """For each cell the index of the turn's end in `ends`, or `UNDONE_CODE`."""
 
     def end(self, cell: int) -> End | None:
         """The end of the turn in a cell; None if the cell was not run."""
         code = self.codes[cell]
-        return None if code == UNDONE else self.ends[code]
+        return None if code == UNDONE_CODE else self.ends[code]
 
     @property
     def steady(self) -> bool:
         """Whether the turn ends in the same way in every cell."""
-        return len(self.ends) == 1 and UNDONE not in self.codes
+        return len(self.ends) == 1 and UNDONE_CODE not in self.codes
 
 
 # -- The operator's request ------------------------------------------------------------------------------------------
 # The command line and the screen make their grids here, so that each can name the other's command or keys.
-LISTED = 8
+MOST_LISTED = 8
 """The largest number of values that is listed; more values are shown as a range."""
 
 
@@ -391,7 +388,7 @@ def _range(numbers: Sequence[int]) -> str:
     first, last, count = numbers[0], numbers[-1], len(numbers)
     if count > 2 and last - first == count - 1:
         return f"{first}..{last}"
-    if count > LISTED:
+    if count > MOST_LISTED:
         step, factor = numbers[1] - first, numbers[1] // first if first else 0
         if numbers == list(range(first, last + 1, step)):
             return f"{first}..{last}/{step}"

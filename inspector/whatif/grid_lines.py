@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from inspector.config.settings import INITIAL, REPLAYED
+from inspector.config.settings import INITIAL, REPLAYED, SHORT_NAMES
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
 from inspector.whatif.cell_lines import GUESS, cell_name, completes, spent_line, turn_counts, turn_name
-from inspector.whatif.grid import SHORT, End, Value
+from inspector.whatif.grid import End, Value
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
-from inspector.whatif.heat import heat, key, mark_of
+from inspector.whatif.heat import heat, legend, mark_of
 from inspector.whatif.recorded_rounds import raised_limits
 from inspector.whatif.smallest import (
-    KNOWN,
+    KNOWN_GRAINS,
     Knee,
     SmallestLimits,
-    ends_unknown,
-    every_larger,
-    smallest,
-    why_not,
+    completes_in_larger,
+    is_end_unknown,
+    smallest_limits,
+    why_incomplete,
 )
 from inspector.whatif.smallest_cap import (
     Fewest,
@@ -44,29 +44,29 @@ from loop_core.turn.trace import Fidelity
 
 def sheet(tuning: TunedGrid, bend: Knee | None, show: str = "outcome") -> list[Line]:
     """The whole sheet. The map has a fixed width; other lines have to be wrapped."""
-    lines: list[Line] = [headline(tuning, bend), (), *about(tuning), ()]
+    lines: list[Line] = [headline(tuning, bend), (), *parameter_lines(tuning), ()]
     if not tuning.turns:
         return lines
-    lines += [*heat(tuning, show), (), (Span(key(show, tuning), Tone.DIM),)]
+    lines += [*heat(tuning, show), (), (Span(legend(show, tuning), Tone.DIM),)]
     if any(tuning.simulated):
         lines.append((Span(f"{SIMULATED} stands behind what was simulated: {GUESS}", Tone.DIM),))
-    return [*lines, (), *answers(tuning, bend)]
+    return [*lines, (), *answer_lines(tuning, bend)]
 
 
 LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "best value"
 """The names of the three marked cells. The last is the knee of the curve of complete turns by tokens."""
 BEST_VALUE_MEANS = "with a larger budget each further turn costs more than the average"
-COUNTED = "every turn counts: one that does not complete, with what it spends until it stops"
+ALL_COUNT_NOTE = "every turn counts: one that does not complete, with what it spends until it stops"
 """The remark about the output tokens of all turns, if not all turns complete: a smaller max_tokens may stop a turn
 sooner."""
 FROM_RECORDING = "from the recording"
 
 
-def answers(tuning: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
+def answer_lines(tuning: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
     """What is enough for each turn, or for one, and for all; at most `most` turns."""
     lines: list[Line] = [(Span("what completes each turn", Tone.TITLE),), *_smallest(tuning, turn, most)]
     if turn is None and bend is not None and len(tuning.turns) > 1:
-        lines += [(), (Span("for all turns", Tone.TITLE),), *_knee(tuning, bend)]
+        lines += [(), (Span("for all turns", Tone.TITLE),), *_knee_lines(tuning, bend)]
     return lines
 
 
@@ -78,12 +78,12 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
     if bend is None:
         if not every:
             return (Span("NO CELL", Tone.WARN), Span(f"  none of {tuning.grid.size:,} was run"))
-        whys = Counter(why_not(tuning, found.end) for turn in range(len(tuning.turns))
-                       if (found := smallest(tuning, turn)) is not None)
+        whys = Counter(why_incomplete(tuning, found.end) for turn in range(len(tuning.turns))
+                       if (found := smallest_limits(tuning, turn)) is not None)
         why, count = whys.most_common(1)[0]
         of = "" if count == len(tuning.turns) else f" (in {count:,} of {count_of(len(tuning.turns), 'turn')})"
         word = "NONE COMPLETES"
-        if any(ends_unknown(tuning, turn) for turn in range(len(tuning.turns))):
+        if any(is_end_unknown(tuning, turn) for turn in range(len(tuning.turns))):
             word = "NONE IS KNOWN TO COMPLETE"
         single = tuning.alone(None)
         whole = () if single is None else _whole_call(tuning, single)
@@ -95,20 +95,20 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
     unknown = tuning.unrecorded[bend.enough.cell]
     most = f", {unknown:,} unknown  " if unknown else " at most  "
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
-            *least_cap(tuning, cap, tuning.alone(None) if every == 1 else None),
-            *fewest(tuning, best, None, f"{best.tokens:,}", made))
+            *least_cap_line(tuning, cap, tuning.alone(None) if every == 1 else None),
+            *fewest_line(tuning, best, None, f"{best.tokens:,}", made))
 
 
-def headline_of(tuning: TunedGrid, found: SmallestLimits) -> Line:
+def turn_headline(tuning: TunedGrid, found: SmallestLimits) -> Line:
     """The conclusion about one turn in one line."""
     best, turn = fewest_tokens(tuning, found), found.turn
     if best is None:
-        word = "NOT KNOWN TO COMPLETE" if ends_unknown(tuning, found.turn) else "DOES NOT COMPLETE"
-        return (Span(word, Tone.WARN), Span(f"  {why_not(tuning, found.end)}"), *_whole_call(tuning, turn))
+        word = "NOT KNOWN TO COMPLETE" if is_end_unknown(tuning, found.turn) else "DOES NOT COMPLETE"
+        return (Span(word, Tone.WARN), Span(f"  {why_incomplete(tuning, found.end)}"), *_whole_call(tuning, turn))
     end = best.ends[0]
     spent = " ".join([f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))])
-    return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap(tuning, smallest_cap(tuning, turn), turn),
-            *fewest(tuning, best, turn, spent, end.simulated))
+    return (Span("COMPLETES", Tone.OK), Span("  "), *least_cap_line(tuning, smallest_cap(tuning, turn), turn),
+            *fewest_line(tuning, best, turn, spent, end.simulated))
 
 
 def _whole_call(tuning: TunedGrid, turn: int) -> Line:
@@ -119,10 +119,10 @@ def _whole_call(tuning: TunedGrid, turn: int) -> Line:
         return ()
     guess = f": {GUESS}" if whole.ends[0].simulated else ""
     return (Span("; its call comes whole with max_tokens "), *cap_name(tuning, whole.values),
-            *between(tuning, whole.cell, tuning.grid.by_limit(whole.values)[INITIAL]), Span(guess))
+            *between_note(tuning, whole.cell, tuning.grid.by_limit(whole.values)[INITIAL]), Span(guess))
 
 
-def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
+def least_cap_line(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> Line:
     """The first of the two answers (smallest max_tokens) in few words, with the separator; empty if max_tokens is not
     varied."""
     if cap is None:
@@ -133,13 +133,13 @@ def least_cap(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None) -> L
     proved = (() if recorded is None else
               (Span(f" ({FROM_RECORDING} "), *cap_name(tuning, tuning.grid.values(recorded[0])), Span(")")))
     return (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values),
-            *between(tuning, cap.cell, tuning.grid.by_limit(cap.values)[INITIAL]),
+            *between_note(tuning, cap.cell, tuning.grid.by_limit(cap.values)[INITIAL]),
             Span(f": {spent}{GUESS if guess else FROM_RECORDING}"), *proved, Span(" · "))
 
 
-def fewest(tuning: TunedGrid, best: Fewest, turn: int | None, spent: str, guess: bool) -> Line:
+def fewest_line(tuning: TunedGrid, best: Fewest, turn: int | None, spent: str, guess: bool) -> Line:
     """The second of the two answers (fewest output tokens) in few words."""
-    return (Span(f"{FEWEST} {spent} "), *reach(tuning, best, turn),
+    return (Span(f"{FEWEST} {spent} "), *budget_line(tuning, best, turn),
             Span(f": {GUESS if guess else FROM_RECORDING}"))
 
 
@@ -168,22 +168,22 @@ def spent_words(end: End) -> str:
     return f"{count_of(end.spend.requests, 'answer')}{told}, {output(end.spend)}"
 
 
-def reach(tuning: TunedGrid, best: Fewest, turn: int | None = None) -> Line:
+def budget_line(tuning: TunedGrid, best: Fewest, turn: int | None = None) -> Line:
     """A smallest budget, with a remark if not every larger budget of the grid completes as much."""
-    name = Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), *between(tuning, best.cell, best.budget)
+    name = Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), *between_note(tuning, best.cell, best.budget)
     done = sum(end.complete for end in best.ends)  # a value between two columns may complete more
-    if every_larger(tuning, best.cell, turn) and (turn is not None or tuning.completed[best.cell] >= done):
+    if completes_in_larger(tuning, best.cell, turn) and (turn is not None or tuning.completed[best.cell] >= done):
         return (Span("from "), *name, Span(" on"))
     return (Span("with "), *name, Span(", but not with every larger one"))
 
 
-def between(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
+def between_note(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
     """A note if a max_tokens lies between the values of its axis: the map shows it in the next larger one."""
     cap = tuning.grid.by_limit(tuning.grid.values(cell)).get(INITIAL)
     return () if budget is None or cap in (None, budget) else (Span(f" (column {cap:,})", Tone.DIM),)
 
 
-def about(tuning: TunedGrid) -> Iterator[Line]:
+def parameter_lines(tuning: TunedGrid) -> Iterator[Line]:
     """The parameters of the grid: the axes, the size, and how far the results can be trusted."""
     grid = tuning.grid
     for number, axis in enumerate(grid.axes):
@@ -199,7 +199,7 @@ def about(tuning: TunedGrid) -> Iterator[Line]:
         if name not in grid.names:
             yield field("raised", Span(f"{name} {most:,}, as many as a recorded turn has"),
                         Span(f": the default of {getattr(REPLAYED, name):,} would end it first", Tone.DIM))
-    yield field("fidelity", *fidelity(tuning))
+    yield field("fidelity", *fidelity_line(tuning))
     if INITIAL in grid.names and not grid.base.simulate:
         yield more(Span("over a recording, max_tokens changes nothing", Tone.DIM))
     if tuning.cancelled:
@@ -207,7 +207,7 @@ def about(tuning: TunedGrid) -> Iterator[Line]:
                                       Tone.WARN))
 
 
-def fidelity(tuning: TunedGrid) -> Line:
+def fidelity_line(tuning: TunedGrid) -> Line:
     """How many cells rest on recorded answers, and how many on simulated ones."""
     run, simulated, ended = (sum(map(bool, cells)) for cells in (tuning.looked_at, tuning.simulated, tuning.unrecorded))
     parts = [(Span(f"{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
@@ -226,7 +226,7 @@ def _smallest(tuning: TunedGrid, turn: int | None, most: int | None) -> Iterator
     numbers = range(len(tuning.turns)) if turn is None else (turn,)
     steady = {number for number in numbers if turn is None and completes(tuning.turns[number])}
     told = [number for number in numbers if number not in steady][:most]
-    found = [smallest(tuning, number) for number in told]
+    found = [smallest_limits(tuning, number) for number in told]
     for each in found:
         if each is not None:
             yield from smallest_lines(tuning, each)
@@ -239,7 +239,7 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     glyph, role = mark_of(limits.end)
     who = safe(f"  ({turn_name(tuning, limits.turn)})", Tone.DIM, 60)
     if limits.cell is None:
-        yield field(name, Span(f"{glyph} ", role), Span(why_not(tuning, limits.end)), who)
+        yield field(name, Span(f"{glyph} ", role), Span(why_incomplete(tuning, limits.end)), who)
         known = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
         yield more(Span("in the largest cell: ", Tone.DIM), *known)
         whole = whole_cap(tuning, limits.turn)
@@ -267,7 +267,8 @@ def _cap_lines(tuning: TunedGrid, turn: int) -> Iterator[Line]:
     yield (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values))
     yield _spent_and_belief(end)
     for below in cap.below:
-        yield (Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values), Span(f", {fails(below)}", Tone.DIM))
+        failure = Span(f", {failure_words(below)}", Tone.DIM)
+        yield (Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values), failure)
     recorded = recorded_cap(tuning, turn) if end.simulated else None
     if recorded is not None:
         cell, own = recorded
@@ -277,11 +278,11 @@ def _cap_lines(tuning: TunedGrid, turn: int) -> Iterator[Line]:
         yield (Span(f"{FROM_RECORDING} alone, none completes it", Tone.DIM),)
 
 
-def fails(end: End) -> str:
+def failure_words(end: End) -> str:
     """How a turn fails with a budget, as the end of a sentence."""
     if end.state is State.UNRECORDED:
         return "is not known: what it would ask for next was never recorded"
-    short = SHORT.get(end.limit, end.limit)
+    short = SHORT_NAMES.get(end.limit, end.limit)
     why = (f"{short} stops it" if end.limit else "the server calls the cut answer finished" if end.cut_unseen else
            f"its verdict is {end.verdict}" if end.state is State.COMPLETE else f"it ends as {end.terminal}")
     return f"fails: {why} after {spent_words(end)}"
@@ -302,14 +303,14 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     if lower:
         least = " or ".join(f"{axis.short}={axis.value_text(value)}" for axis, value in lower)
         yield (Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
-    exact = [f"{SHORT.get(name, name)} {least:,}" for name, least in limits.limits.items() if name != INITIAL]
+    exact = [f"{SHORT_NAMES.get(name, name)} {least:,}" for name, least in limits.limits.items() if name != INITIAL]
     if exact:
         yield (Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
     if limits.edge is not None:
-        yield grain(limits.edge)
+        yield grain_line(limits.edge)
 
 
-def grain(edge: Edge, with_name: bool = False) -> Line:
+def grain_line(edge: Edge, with_name: bool = False) -> Line:
     """How precisely the smallest max_tokens is known, and the effect of one token less on the first turn that it harms,
     `with_name` if there are others."""
     below = ""
@@ -318,16 +319,16 @@ def grain(edge: Edge, with_name: bool = False) -> Line:
         rest = len(edge.worse) - 1
         others = f", and {count_of(rest, 'further turn')} {'does' if rest == 1 else 'do'} worse" if rest else ""
         end = edge.below[place]
-        does = f"completes for {spent_words(end)}" if end.complete else fails(end)
+        does = f"completes for {spent_words(end)}" if end.complete else failure_words(end)
         below = f"; with {edge.budget - 1:,} {who} {does}{others}"
-    sure = "known" if edge.grain in KNOWN else "estimated"
+    sure = "known" if edge.grain in KNOWN_GRAINS else "estimated"
     return (Span(f"{sure}: ", Tone.DIM), Span(f"max_tokens {edge.budget:,} {edge.grain}"), Span(below, Tone.DIM))
 
 
 # -- all turns -------------------------------------------------------------------------------------------------------
 
 
-def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
+def _knee_lines(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
     completed, best = bend.enough.completed, fewest_tokens_of_all(tuning, bend)
     cap = smallest_cap_of_all(tuning, completed)
     if cap is not None:
@@ -344,9 +345,9 @@ def _knee(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
            *_point_words(tuning, completed, best.tokens))
     yield more(Span("no cell of the grid completes more, or as many for fewer output tokens", Tone.DIM))
     if completed < tuning.every:
-        yield more(Span(COUNTED, Tone.DIM))
+        yield more(Span(ALL_COUNT_NOTE, Tone.DIM))
     if bend.edge is not None and (best.cell, best.budget) == (bend.enough.cell, bend.budget):
-        yield more(*grain(bend.edge, len(bend.edge.turns) > 1))
+        yield more(*grain_line(bend.edge, len(bend.edge.turns) > 1))
     value = best_value(bend, best)
     if value is not None:
         yield (Span(f"{BEST_VALUE} "), Span(cell_name(tuning, value.cell), Tone.STRONG), Span("  "),

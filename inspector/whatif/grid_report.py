@@ -18,8 +18,16 @@ from inspector.report.verdict import identifier
 from inspector.whatif.grid import End, TurnGrid, Value
 from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
-from inspector.whatif.heat import WIDTH, word
-from inspector.whatif.smallest import BudgetPoint, Knee, every_larger, knee, limits_of, smallest, why_not
+from inspector.whatif.heat import WIDTH, end_word
+from inspector.whatif.smallest import (
+    BudgetPoint,
+    Knee,
+    completes_in_larger,
+    knee,
+    limits_of,
+    smallest_limits,
+    why_incomplete,
+)
 from inspector.whatif.smallest_cap import (
     Fewest,
     best_value,
@@ -109,7 +117,7 @@ def rows_of(tuning: TunedGrid) -> Iterator[TurnInCell]:
 
 
 def _fewest(tuning: TunedGrid, number: int) -> Fewest | None:
-    found = smallest(tuning, number)
+    found = smallest_limits(tuning, number)
     return None if found is None else fewest_tokens(tuning, found)
 
 
@@ -200,7 +208,7 @@ def document(tuning: TunedGrid) -> dict[str, Any]:
             tuning, bend.enough.completed)),
         "enough": None if bend is None or best is None else {
             **_point(_enough(bend, best)), "edge": best.edge and _edge(best.edge),
-            "every_larger": every_larger(tuning, best.cell)},
+            "every_larger": completes_in_larger(tuning, best.cell)},
         "knee": None if bend is None or best is None else _point(best_value(bend, best) or _enough(bend, best)),
     }
 
@@ -218,7 +226,7 @@ def _cell(tuning: TunedGrid, cell: int) -> dict[str, Any]:
 
 def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
     turn = tuning.turns[number]
-    found, best = smallest(tuning, number), _fewest(tuning, number)
+    found, best = smallest_limits(tuning, number), _fewest(tuning, number)
     return {
         "id": turn.id,
         "path": turn.path,
@@ -227,13 +235,13 @@ def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
         "smallest": None if found is None or best is None else {
             "cell": best.cell,
             "by_axis": tuning.grid.by_limit(found.by_axis),
-            "every_larger": every_larger(tuning, best.cell, number),
+            "every_larger": completes_in_larger(tuning, best.cell, number),
             "limits": limits_of(best.budget, best.ends[0]),
             "grain": None if best.edge is None else best.edge.grain,
             "below": ENDS.values(best.edge.below[0]) if best.edge is not None and best.edge.below else None,
         },
         "smallest_max_tokens": _cap(tuning, smallest_cap(tuning, number)),
-        "why_not": why_not(tuning, found.end) if found is not None and found.cell is None else None,
+        "why_not": why_incomplete(tuning, found.end) if found is not None and found.cell is None else None,
     }
 
 
@@ -335,7 +343,7 @@ def _page_cell(tuning: TunedGrid, cell: int, best: bool) -> str:
         return "<td>not run</td>"
     done, every = tuning.completed[cell], max(1, tuning.every)
     single = tuning.turns[0].end(cell) if len(tuning.turns) == 1 else None
-    shown = word(single) if single is not None else f"{done:,} of {every:,}"
+    shown = end_word(single) if single is not None else f"{done:,} of {every:,}"
     mark = "~" if tuning.simulated[cell] else ""
     green = 0.12 + 0.55 * done / every if done else 0
     colour = f"rgba(47,133,90,{green:.2f})" if done else "rgba(197,48,48,.16)"

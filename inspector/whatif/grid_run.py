@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import threading
 import time
 import warnings
 from array import array
@@ -21,7 +20,8 @@ from typing import Any
 
 from inspector.replay.case import Case
 from inspector.report.findings import ReportedFinding, recorded_findings
-from inspector.whatif.grid import UNDONE, End, Grid, TurnGrid, Value
+from inspector.sessions.workers import cores, end_with_caller
+from inspector.whatif.grid import UNDONE_CODE, End, Grid, TurnGrid, Value
 from inspector.whatif.sweep import Sweep, SweptEnds
 from loop_core.turn.state import State
 
@@ -36,11 +36,6 @@ CHUNKS = 32
 those of another."""
 
 
-def cores() -> int:
-    """The number of processors available to this program."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def run_tasks(
     tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
@@ -48,7 +43,7 @@ def run_tasks(
     jobs = min(jobs, len(tasks))
     left = set(tasks)
     if jobs > 1 and hasattr(os, "fork"):
-        for task, result in _share(tasks, work, jobs, cancelled):
+        for task, result in _share_tasks(tasks, work, jobs, cancelled):
             left.discard(task)
             yield task, result
     for task in tasks:
@@ -58,7 +53,7 @@ def run_tasks(
             yield task, work(task)
 
 
-def _share(
+def _share_tasks(
     tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait  # most grids are done before
@@ -102,17 +97,7 @@ def _begin_worker(work: Callable[[Sequence[int]], Chunk]) -> None:
     _work_here = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the caller decides
     gc.disable()
-    threading.Thread(target=_end_with_caller, daemon=True).start()
-
-
-def _end_with_caller() -> None:
-    """Ends a worker whose caller was killed; it would wait for further tasks forever."""
-    from multiprocessing import parent_process
-
-    caller = parent_process()
-    if caller is not None:
-        caller.join()
-    os._exit(1)
+    end_with_caller()
 
 
 def _run_chunk(tasks: Sequence[int]) -> Chunk:
@@ -152,7 +137,7 @@ def _sum_of(value: Callable[[End], int]) -> cached_property[list[int]]:
             of_ends[:] = map(add, of_ends, values)
         totals = [0] * tuned.grid.size
         for codes, of_ends in alike.values():
-            by_code = {UNDONE: 0, **dict(enumerate(of_ends))}
+            by_code = {UNDONE_CODE: 0, **dict(enumerate(of_ends))}
             totals = list(map(add, totals, map(by_code.__getitem__, codes)))
         return totals
 
@@ -177,7 +162,7 @@ class Edge:
     def worse(self) -> tuple[int, ...]:
         """The turns that would cost more, or not complete, with one token less: indices into `ends`."""
         pairs = zip(self.below, self.ends, strict=False)
-        return tuple(place for place, (below, end) in enumerate(pairs) if not as_good([below], [end]))
+        return tuple(place for place, (below, end) in enumerate(pairs) if not is_as_good([below], [end]))
 
 
 def cost(ends: Sequence[End]) -> tuple[int, int]:
@@ -185,7 +170,7 @@ def cost(ends: Sequence[End]) -> tuple[int, int]:
     return sum(end.spend.output_tokens for end in ends), sum(end.spend.requests for end in ends)
 
 
-def as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
+def is_as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
     """Whether turns do as well as in `ends`: each that completes there completes, at no higher total cost."""
     kept = all(now.complete for now, end in zip(candidate, ends, strict=True) if end.complete)
     return kept and cost(candidate) <= cost(ends)
@@ -276,14 +261,14 @@ def tune(
     noted = recorded_findings(case)
     sweeps = [Sweep(case, record, grid, of_turn) for record, of_turn in zip(records, noted, strict=True)]
     places: list[dict[End, int]] = [{} for _ in records]
-    codes = [array("I", [UNDONE]) * grid.size for _ in records]
+    codes = [array("I", [UNDONE_CODE]) * grid.size for _ in records]
 
     def work(part: int) -> SweptEnds:
         which, turn = divmod(part, len(records))
         return sweeps[turn].sweep(each[which])
 
     done = 0
-    for part, (ends, swept) in _work(range(parts), work, jobs or cores(), stop):
+    for part, (ends, swept) in _run_parts(range(parts), work, jobs or cores(), stop):
         which, turn = divmod(part, len(records))
         own = [places[turn].setdefault(end, len(places[turn])) for end in ends]
         cells = chain.from_iterable(group.cells for group in each[which])
@@ -297,21 +282,21 @@ def tune(
     for record, ended, kept in zip(records, places, codes, strict=True):
         key = kept.tobytes()
         if key not in alike:
-            alike[key] = _in_order(kept)
+            alike[key] = _reorder(kept)
         path, ends, (first, cells_ends) = case.recording.exchanges[record.links[0].index].path, tuple(ended), alike[key]
         found.append(TurnGrid(record.id, path, tuple([ends[code] for code in first]), cells_ends))
     return TunedGrid(grid, tuple(found), done, parts, case, noted)
 
 
-def _in_order(codes: Sequence[int]) -> tuple[list[int], array[int]]:
+def _reorder(codes: Sequence[int]) -> tuple[list[int], array[int]]:
     """The codes in the order of the first cells that have them, and the index of each cell's code. Processes finish in
     any order, and this makes the report of a grid the same text each time."""
-    first = [code for code in dict.fromkeys(codes) if code != UNDONE]
-    place = {UNDONE: UNDONE, **{code: number for number, code in enumerate(first)}}
+    first = [code for code in dict.fromkeys(codes) if code != UNDONE_CODE]
+    place = {UNDONE_CODE: UNDONE_CODE, **{code: number for number, code in enumerate(first)}}
     return first, array("I", map(place.__getitem__, codes))
 
 
-def _work(
+def _run_parts(
     parts: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
     """Runs tasks in this process for a moment, and shares the remaining ones among processes."""

@@ -12,10 +12,11 @@ from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
+from inspector.config.settings import SHORT_NAMES
 from inspector.report.lines.glyphs import MARKED, SIMULATED, STATE
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone
 from inspector.report.verdict import ROWS
-from inspector.whatif.grid import SHORT, UNDONE, Axis, End, Grid, TurnGrid
+from inspector.whatif.grid import UNDONE_CODE, Axis, End, Grid, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
 from loop_core.turn.state import State
 
@@ -25,9 +26,9 @@ from loop_core.turn.state import State
 # that the cost of a map depends only on its visible part.
 
 GAP = 1
-HERE = "◀"
+CURSOR = "◀"
 """The mark after the cell of the cursor."""
-NOTHING: Mapping[int, str] = MappingProxyType({})
+NO_MARKS: Mapping[int, str] = MappingProxyType({})
 LEAST_CAP_MARK, FEWEST_MARK, KNEE_MARK = "▾", MARKED, "◇"
 """The marks after the cells of the smallest max_tokens, of the fewest output tokens, and of the knee."""
 
@@ -39,9 +40,9 @@ class Plane:
     axes: tuple[Axis, ...]
     margin: int
     """The number of screen columns for the names of the rows."""
-    wide: int
+    cell_width: int
     """The number of screen columns for a cell."""
-    many: int
+    cells_in_line: int
     """The number of cells next to each other."""
 
     @property
@@ -57,15 +58,15 @@ class Plane:
     @property
     def width(self) -> int:
         """The width of the longest line in screen columns."""
-        return self.margin + min(self.many, self.across) * self.wide
+        return self.margin + min(self.cells_in_line, self.across) * self.cell_width
 
     def whole_columns(self, cells: int) -> int:
         """This number of screen columns, rounded up to whole columns of cells."""
-        return -(-cells // self.wide) * self.wide
+        return -(-cells // self.cell_width) * self.cell_width
 
     def shown_columns(self, width: int) -> int:
         """The screen columns of the whole columns of cells that fit behind the margin at a width."""
-        return min(self.across, max(1, (width - self.margin) // self.wide)) * self.wide
+        return min(self.across, max(1, (width - self.margin) // self.cell_width)) * self.cell_width
 
     @property
     def across(self) -> int:
@@ -95,7 +96,7 @@ class Plane:
     @property
     def block(self) -> int:
         """The number of lines of a block."""
-        return self.title + -(-self.across // self.many) * self.chunk
+        return self.title + -(-self.across // self.cells_in_line) * self.chunk
 
     @property
     def height(self) -> int:
@@ -108,18 +109,19 @@ class Plane:
         """The screen column and the line at which a cell begins."""
         row, column = divmod(cell, self.across)
         block, row = divmod(row, len(self.rows.values))
-        chunk, column = divmod(column, self.many)
-        return self.margin + column * self.wide, block * self.block + self.title + chunk * self.chunk + self.heads + row
+        chunk, column = divmod(column, self.cells_in_line)
+        line = block * self.block + self.title + chunk * self.chunk + self.heads + row
+        return self.margin + column * self.cell_width, line
 
     def cell_at(self, x: int, y: int) -> int | None:
         """The cell at a position; None if there is none."""
         if not 0 <= y < self.height or x < self.margin:
             return None
-        block, chunk, row = self._at(y)
-        column = (x - self.margin) // self.wide
+        block, chunk, row = self._position(y)
+        column = (x - self.margin) // self.cell_width
         if row < 0 or column >= len(self._columns_of(chunk)):
             return None
-        return self._first(block, row) + chunk * self.many + column
+        return self._first_cell(block, row) + chunk * self.cells_in_line + column
 
     def neighbour(self, cell: int, across: int, down: int) -> int:
         """The cell this many columns and rows away, clamped to the grid; blocks follow one another."""
@@ -129,18 +131,18 @@ class Plane:
 
     def header_line(self, y: int) -> int:
         """The header line for the cells of a line; the line itself if it holds none."""
-        row = self._at(y)[2]
+        row = self._position(y)[2]
         return y - row - 1 if row >= 0 else y
 
     def scrolls(self, y: int) -> bool:
         """Whether a line scrolls sideways with the cells; axis names and titles do not."""
-        return self._at(y)[2] >= -1
+        return self._position(y)[2] >= -1
 
     def heads_columns(self, y: int) -> bool:
         """Whether a line shows the values of the column axis."""
-        return self.columns is not None and self._at(y)[2] == -1
+        return self.columns is not None and self._position(y)[2] == -1
 
-    def _at(self, y: int) -> tuple[int, int, int]:
+    def _position(self, y: int) -> tuple[int, int, int]:
         """The block, the chunk and the row of a line; rows below 0 are headings."""
         block, y = divmod(y, self.block)
         if y < self.title:
@@ -148,27 +150,27 @@ class Plane:
         chunk, y = divmod(y - self.title, self.chunk)
         return block, chunk, y - self.heads
 
-    def _first(self, block: int, row: int) -> int:
+    def _first_cell(self, block: int, row: int) -> int:
         return (block * len(self.rows.values) + row) * self.across
 
     def _columns_of(self, chunk: int) -> range:
-        return range(chunk * self.many, min((chunk + 1) * self.many, self.across))
+        return range(chunk * self.cells_in_line, min((chunk + 1) * self.cells_in_line, self.across))
 
     # -- drawing -----------------------------------------------------------------------------------------------------
 
-    def line(self, y: int, marks: Sequence[Span], here: int | None = None, best: Mapping[int, str] = NOTHING) -> Line:
+    def line(self, y: int, marks: Sequence[Span], here: int | None = None, best: Mapping[int, str] = NO_MARKS) -> Line:
         """One line of cells; cell `here` is marked, and each of `best` with its own marks."""
-        block, chunk, row = self._at(y)
+        block, chunk, row = self._position(y)
         if row >= 0:
-            return self._cells(self._first(block, row), chunk, row, marks, here, best)
+            return self._cells(self._first_cell(block, row), chunk, row, marks, here, best)
         if row == -1:
             heads = [self.columns.value_text(self.columns.values[at]) if self.columns is not None else ""
                      for at in self._columns_of(chunk)]
             return (Span(f"{self.rows.short:<{self.margin}}", Tone.STRONG),
-                    Span("".join(f"{head:<{self.wide}}" for head in heads), Tone.DIM))
+                    Span("".join(f"{head:<{self.cell_width}}" for head in heads), Tone.DIM))
         if row == -2 and self.columns is not None:
             return (Span(" " * self.margin), Span(self.columns.short, Tone.STRONG))
-        return (Span(self._chosen(block), Tone.TITLE),) if row == -self.heads - 1 else EMPTY
+        return (Span(self._block_values(block), Tone.TITLE),) if row == -self.heads - 1 else EMPTY
 
     def _cells(
         self, first: int, chunk: int, row: int, marks: Sequence[Span], here: int | None, best: Mapping[int, str]
@@ -177,18 +179,20 @@ class Plane:
         for column in self._columns_of(chunk):
             cell = first + column
             told, role = marks[cell]
-            rest = f"{told[1:]}{best.get(cell, '')}{HERE if cell == here else ''}"
+            rest = f"{told[1:]}{best.get(cell, '')}{CURSOR if cell == here else ''}"
             spans += [Span(told[:1], role), Span(rest, Tone.HERE if cell == here else Tone.PLAIN),
-                      Span(" " * (self.wide - len(told[:1] + rest)))]
+                      Span(" " * (self.cell_width - len(told[:1] + rest)))]
         return tuple(spans)
 
-    def _chosen(self, block: int) -> str:
+    def _block_values(self, block: int) -> str:
         others = Grid(self.axes[:-2])
         return ", ".join(f"{axis.short}={axis.value_text(value)}"
                          for axis, value in zip(others.axes, others.values(block), strict=True))
 
 
-def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best: Mapping[int, str] = NOTHING) -> Plane:
+def plane(
+    axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best: Mapping[int, str] = NO_MARKS
+) -> Plane:
     """The positions of cells with these marks, at most `width` columns wide; None: as wide as they are.
 
     Every cell has room for the mark of the cursor, and each of `best` for its own.
@@ -196,7 +200,7 @@ def plane(axes: tuple[Axis, ...], marks: Sequence[Span], width: int | None, best
     bare = Plane(axes, 0, 1, 1)
     rows, columns = bare.rows, bare.columns
     left = max(len(rows.short), *(len(rows.value_text(value)) for value in rows.values)) + 2 * GAP
-    widest = max([len(mark.text) + len(best.get(cell, "")) for cell, mark in enumerate(marks)], default=0) + len(HERE)
+    widest = max([len(mark.text) + len(best.get(cell, "")) for cell, mark in enumerate(marks)], default=0) + len(CURSOR)
     heads = [len(columns.value_text(value)) for value in columns.values] if columns is not None else []
     wide = max([widest, *heads]) + GAP
     return Plane(axes, left, wide, bare.across if width is None else max(1, (width - left + GAP) // wide))
@@ -208,7 +212,7 @@ SHADES = "░▒▓█"
 WIDTH = 80
 
 WORDS: Mapping[str, str] = {
-    **SHORT,
+    **SHORT_NAMES,
     "max_thinking_only": "thinking", "min_progress_chars": "progress", "max_tool_steps": "rounds",
     "max_identical_calls": "identical", "max_resumes": "resumes",
     "completed": "done", "retry_limit": "no method", "interrupted": "cut off",
@@ -228,7 +232,7 @@ def mark_of(end: End) -> tuple[str, Tone]:
     return (_GLYPHS[end.verdict], Tone.PLAIN) if end.verdict in _GLYPHS else STATE[end.looks]
 
 
-def word(end: End) -> str:
+def end_word(end: End) -> str:
     """The end of a turn in a word: the limit that stopped it, or its terminal reason; its verdict if that says more."""
     if end.state is State.COMPLETE and not end.complete and not end.cut_unseen:
         return end.verdict.lower()
@@ -253,7 +257,7 @@ def _shade(value: int, most: int) -> Span:
     return Span(f"{SHADES[level]} {value:,}")
 
 
-class _Shown(NamedTuple):
+class _Measure(NamedTuple):
     """A measure that the map can show: for all turns, for one turn, and the meaning of its glyphs."""
 
     total: Callable[[TunedGrid], Sequence[int]]
@@ -261,22 +265,22 @@ class _Shown(NamedTuple):
     title: str
 
 
-SHOWS: Mapping[str, _Shown] = {
-    "outcome": _Shown(lambda tuned: tuned.completed, lambda end: end.complete, "turns that complete"),
-    "spend": _Shown(lambda tuned: tuned.tokens, lambda end: end.spend.output_tokens,
+MEASURES: Mapping[str, _Measure] = {
+    "outcome": _Measure(lambda tuned: tuned.completed, lambda end: end.complete, "turns that complete"),
+    "spend": _Measure(lambda tuned: tuned.tokens, lambda end: end.spend.output_tokens,
                     "output tokens of all responses"),
-    "segments": _Shown(lambda tuned: tuned.segments, lambda end: end.segments,
+    "segments": _Measure(lambda tuned: tuned.segments, lambda end: end.segments,
                        "responses that the answers are made of"),
 }
 """Name of a measure that a map can show -> the measure."""
 
 
-def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
+def cell_marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
     """The mark of each cell: for all turns together, or for one; `short` leaves out how many turns there are."""
     single = tuning.alone(turn)
     if single is not None:
-        return _one(show, tuning.turns[single])
-    values = SHOWS[show].total(tuning)
+        return _turn_marks(show, tuning.turns[single])
+    values = MEASURES[show].total(tuning)
     most = max(values, default=0)
 
     def mark(cell: int) -> Span:
@@ -286,12 +290,12 @@ def marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool 
     return [mark(cell) if tuning.whole(cell) else NOT_RUN for cell in range(len(values))]
 
 
-def _one(show: str, seen: TurnGrid) -> list[Span]:
-    values = [SHOWS[show].single(end) for end in seen.ends]
-    most, by_code = max(values, default=0), {UNDONE: NOT_RUN}
+def _turn_marks(show: str, seen: TurnGrid) -> list[Span]:
+    values = [MEASURES[show].single(end) for end in seen.ends]
+    most, by_code = max(values, default=0), {UNDONE_CODE: NOT_RUN}
     for code, (end, value) in enumerate(zip(seen.ends, values, strict=True)):
         glyph, role = mark_of(end)
-        told = Span(f"{glyph} {word(end)}", role) if show == "outcome" else _shade(value, most)
+        told = Span(f"{glyph} {end_word(end)}", role) if show == "outcome" else _shade(value, most)
         by_code[code] = _with_sign(told, end.simulated)
     return [by_code[code] for code in seen.codes]
 
@@ -300,10 +304,10 @@ def _with_sign(mark: Span, simulated: bool) -> Span:
     return Span(mark.text + SIMULATED, mark.role) if simulated else mark
 
 
-def key(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
+def legend(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
     """The legend of the glyphs, for all turns together or for one."""
     if show != "outcome":
-        return f"{SHADES[0]} little to {SHADES[-1]} most: {SHOWS[show].title}"
+        return f"{SHADES[0]} little to {SHADES[-1]} most: {MEASURES[show].title}"
     glyphs = {state: STATE[state][0] for state in (State.COMPLETE, State.ABORT_PARTIAL, State.UNRECORDED)}
     single = tuning.alone(turn)
     waiting = single is not None and any(end.verdict in WHOLE_SO_FAR for end in tuning.turns[single].ends)
@@ -318,8 +322,8 @@ def key(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
 
 def heat(tuning: TunedGrid, show: str) -> list[Line]:
     """The map, at most `WIDTH` columns wide."""
-    spans = marks(tuning, show)
+    spans = cell_marks(tuning, show)
     if plane(tuning.grid.axes, spans, None).width > WIDTH:
-        spans = marks(tuning, show, short=True)
+        spans = cell_marks(tuning, show, short=True)
     made = plane(tuning.grid.axes, spans, WIDTH)
     return [made.line(y, spans) for y in range(made.height)]

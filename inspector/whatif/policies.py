@@ -113,7 +113,7 @@ def _name(verdict: Verdict) -> str:
     return short(verdict.call.name or "a call without a name")
 
 
-def _ran(pair: tuple[Evaluation, Verdict]) -> str:
+def _run_text(pair: tuple[Evaluation, Verdict]) -> str:
     seen, verdict = pair
     size = len(verdict.call.arguments or "")
     word = seen.judgement.stop.normalized
@@ -149,10 +149,10 @@ def _holds(look: PolicyRun) -> bool:
         return False
     if not look.is_completed:
         return bool(look.evaluations and held_calls(look.evaluations[-1].verdicts)) or look.turn.repairing
-    return not _ran_after(look)
+    return not _has_run_after(look)
 
 
-def _ran_after(look: PolicyRun) -> bool:
+def _has_run_after(look: PolicyRun) -> bool:
     """Whether a complete batch ran after a call was held, because the call was sent again."""
     since = next((i for i, step in enumerate(look.steps) if step.state is State.EVALUATE_STOP
                   and step.turn.evaluation is not None and held_calls(step.turn.evaluation.verdicts)), len(look.steps))
@@ -197,10 +197,10 @@ class Decision(NamedTuple):
 DECISIONS: tuple[Decision, ...] = (
     Decision("ran a cut call", "ran cut", Severity.ERROR,
              lambda look: look.cut is not None,
-             lambda look: _ran(look.cut or look.run_calls[0])),
+             lambda look: _run_text(look.cut or look.run_calls[0])),
     Decision("ran a held call", "ran held", Severity.ERROR,
              lambda look: bool(look.run_calls),
-             lambda look: _ran(look.run_calls[0])),
+             lambda look: _run_text(look.run_calls[0])),
     Decision("stuck", "stuck", Severity.ERROR,
              lambda look: look.turn.terminal == "stuck",
              lambda look: f"{_name(look.evaluations[-1].verdicts[-1])} is begun and never ended"),

@@ -41,7 +41,7 @@ COLUMN = 10
 FILE, FILE_MOST = 11, 31
 """The least and the largest width, in columns, of the name of a turn's file, which is between the turn's number and the
 policies."""
-ROOMY = 25
+FULL_WIDTH = 25
 """The width in columns at which every decision is written in full, between its mark and a blank."""
 ROLES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARN, Severity.INFO: Tone.OK}
 
@@ -51,7 +51,7 @@ def short_word(cell: Cell) -> str:
     return f"cont. x{cell.continuations}" if cell.decision.short == "continued" else cell.decision.short
 
 
-def same_decisions(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -> list[tuple[str, Cell]]:
+def cells_by_decision(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -> list[tuple[str, Cell]]:
     """The cells of a row grouped by decision: the names of the policies, and the decision.
 
     With `by_step`, policies that part from strict at different steps are in different groups.
@@ -67,10 +67,10 @@ def opening_turn(matrix: Matrix, here: int | None) -> int:
     """The turn to show first: the operator's, if policies differ in it, else the next such turn, wrapping around."""
     count, first = len(matrix.rows), here or 0
     turns = ((first + far) % count for far in range(count))
-    return next((turn for turn in turns if not agree(matrix, turn)), first)
+    return next((turn for turn in turns if not policies_agree(matrix, turn)), first)
 
 
-def agree(matrix: Matrix, turn: int) -> bool:
+def policies_agree(matrix: Matrix, turn: int) -> bool:
     """Whether all policies make the same decision about a turn."""
     first, *others = matrix.rows[turn]
     return all(cell.decision is first.decision for cell in others)
@@ -82,7 +82,7 @@ def fold_turns(matrix: Matrix, each: bool) -> list[range]:
     if each:
         return [range(turn, turn + 1) for turn in turns]
     found: list[range] = []
-    for alike, group in groupby(turns, key=partial(agree, matrix)):
+    for alike, group in groupby(turns, key=partial(policies_agree, matrix)):
         members = list(group)
         found += [range(members[0], members[-1] + 1)] if alike else [range(turn, turn + 1) for turn in members]
     return found
@@ -97,12 +97,12 @@ def fold_line(matrix: Matrix, turns: range, *, here: bool) -> Line:
     """The line of consecutive turns in which all policies agree."""
     told = ", ".join(_decision_counts(matrix.rows[turn][0] for turn in turns))
     return (Span(f"{turns[0] + 1:<{LABEL},}", Tone.DIM), Span("▶" if here else " ", Tone.HERE),
-            Span(f"{len(turns):,} turns{_of_files(matrix, turns)} in which all policies agree",
+            Span(f"{len(turns):,} turns{_files_text(matrix, turns)} in which all policies agree",
                  Tone.PLAIN if here else Tone.DIM),
             Span(f"  {told}", Tone.DIM))
 
 
-def _of_files(matrix: Matrix, turns: range) -> str:
+def _files_text(matrix: Matrix, turns: range) -> str:
     files = list(dict.fromkeys(matrix.files[turns[0] : turns[-1] + 1]))
     return f" of {len(files):,} files" if len(files) > 1 else f" of {one_line(files[0], 40)}" if files else ""
 
@@ -144,12 +144,12 @@ def layout(matrix: Matrix, width: int, policy: int) -> Layout:
     if matrix.files:
         file = min(matrix.widest_file + 1, max(FILE, min(FILE_MOST, width - LABEL - every * COLUMN)))
     room = width - LABEL - file
-    column = max(COLUMN, min(ROOMY, room // every))
+    column = max(COLUMN, min(FULL_WIDTH, room // every))
     count = max(1, min(every, room // column))
     return Layout(max(0, min(policy - count + 1, every - count)), count, column, file)
 
 
-def names(matrix: Matrix, layout: Layout) -> list[Line]:
+def column_heads(matrix: Matrix, layout: Layout) -> list[Line]:
     """The column heads: the names of the policies, in two lines if broken at the hyphen."""
     shown_names = [matrix.policies[policy].name for policy in layout.policies]
     whole = all(len(name) < layout.column - 1 for name in shown_names)
@@ -170,7 +170,7 @@ def row(matrix: Matrix, turn: int, here: Place | None, layout: Layout) -> Line:
         spans += [*name, Span(" " * (layout.file - width_of(name)))]
     for policy in layout.policies:
         cell, chosen = matrix.rows[turn][policy], (turn, policy) == here
-        full = _in_full(cell)
+        full = _full_words(cell)
         word = full if len(full) <= layout.column - 2 else short_word(cell)
         role = Tone.MATCH if chosen else ROLES[cell.decision.severity]
         spans += [Span("▶" if chosen else " ", Tone.HERE), Span(word, role),
@@ -178,7 +178,7 @@ def row(matrix: Matrix, turn: int, here: Place | None, layout: Layout) -> Line:
     return tuple(spans)
 
 
-def _in_full(cell: Cell) -> str:
+def _full_words(cell: Cell) -> str:
     return f"{cell.decision.word} x{cell.continuations}" if cell.decision.short == "continued" else cell.decision.word
 
 
@@ -212,7 +212,7 @@ def find(matrix: Matrix, needle: str, start: Place, by: int, again: bool) -> Pla
     return None
 
 
-def differing(matrix: Matrix, start: Place, by: int) -> Place | None:
+def next_difference(matrix: Matrix, start: Place, by: int) -> Place | None:
     """The next cell whose policy decides differently from strict, by turns, then by policies; None if none does."""
     columns = len(matrix.policies)
     first = start[0] * columns + start[1] + by
@@ -241,7 +241,7 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         field("differs", Span("from strict in no step" if cell.step is None else
                               f"from strict first at step {cell.step + 1:,} of this run")),
         (),
-        *_beside(matrix, turn),
+        *_decision_groups(matrix, turn),
         (),
         field("complete", Span(f"{matrix.complete(column):,} of {count_of(len(matrix.rows), 'turn')}, by the verdict "
                                "of each")),
@@ -249,17 +249,17 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         *[(more if at else partial(field, "follows"))(Span(cite, Tone.DIM)) for at, cite in enumerate(policy.cites)],
         (),
         (Span("whose policies these are", Tone.TITLE),),
-        *[(Span(f"{each.name:<{ROOMY}}", Tone.KEY), Span(each.title)) for each in matrix.policies],
+        *[(Span(f"{each.name:<{FULL_WIDTH}}", Tone.KEY), Span(each.title)) for each in matrix.policies],
     ])
 
 
-def _beside(matrix: Matrix, turn: int) -> list[Line]:
+def _decision_groups(matrix: Matrix, turn: int) -> list[Line]:
     """The decisions of all policies about a turn, grouped by decision."""
     lines: list[Line] = [(Span(f"turn {turn + 1:,} under all", Tone.TITLE),)]
-    for who, cell in same_decisions(matrix, matrix.rows[turn], by_step=False):
-        word = f"{_in_full(cell):<{ROOMY}}"
+    for who, cell in cells_by_decision(matrix, matrix.rows[turn], by_step=False):
+        word = f"{_full_words(cell):<{FULL_WIDTH}}"
         lines += [(Span(word, ROLES[cell.decision.severity]), Span(who)),
-                  (Span(" " * ROOMY), safe(cell.why, Tone.DIM))]
+                  (Span(" " * FULL_WIDTH), safe(cell.why, Tone.DIM))]
     return lines
 
 
@@ -282,7 +282,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     yield f"{count_of(len(matrix.rows), 'turn')} under {under}, {matrix.fidelity.value}"
     yield ""
     laid = layout(matrix, WIDTH, 0)._replace(first=0, size=len(matrix.policies), file=0)
-    yield from (text_of(line).rstrip() for line in names(matrix, laid))
+    yield from (text_of(line).rstrip() for line in column_heads(matrix, laid))
     lines, file = fold_turns(matrix, each=False), ""
     for alike in lines:
         files = set(matrix.files[alike[0] : alike[-1] + 1])
@@ -311,7 +311,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
         yield ""
         file = f"{one_line(matrix.files[turn])}, " if matrix.files else ""
         yield f"turn {turn + 1} ({file}{one_line(matrix.turns[turn].record.id)})"
-        for who, cell in same_decisions(matrix, matrix.rows[turn], by_step=True):
+        for who, cell in cells_by_decision(matrix, matrix.rows[turn], by_step=True):
             parts = "" if cell.step is None else f" (differs from strict from its step {cell.step + 1} on)"
             said = f"{who}: {cell.decision.word} · {one_line(cell.why)}{parts}"
             yield from wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -15,17 +15,17 @@ from inspector.config.settings import REPLAYED, Settings
 from inspector.replay.case import Case
 from inspector.sessions.recording import Exchange, Link, TurnPlace
 
-Answers = Sequence[tuple[Link, Exchange]]
+CallBatches = Sequence[tuple[Link, Exchange]]
 
 
-def _batches(turn: Answers) -> Iterator[tuple[tuple[str, str | None], ...]]:
+def _batches(turn: CallBatches) -> Iterator[tuple[tuple[str, str | None], ...]]:
     """The calls of each answer that has any, compared as the machine compares them: by raw text, without ids."""
     for _, exchange in turn:
         if exchange.response.tool_calls:
             yield tuple((call.name, call.arguments) for call in exchange.response.tool_calls)
 
 
-RECORDED_ROUNDS: Mapping[str, Callable[[Answers], int]] = {
+RECORDED_ROUNDS: Mapping[str, Callable[[CallBatches], int]] = {
     "max_tool_steps": lambda turn: sum(1 for _ in _batches(turn)),
     "max_identical_calls": lambda turn: max((len(list(same)) for _, same in groupby(_batches(turn))), default=0),
     "max_resumes": lambda turn: sum(link.place is TurnPlace.RESUME for link, _ in turn),

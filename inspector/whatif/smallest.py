@@ -27,12 +27,22 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from inspector.config.settings import INITIAL
+from inspector.config.settings import INITIAL, SHORT_NAMES
 from inspector.replay import first_run
 from inspector.replay.case import Case
 from inspector.sessions.recording import Exchange
-from inspector.whatif.grid import APART, SHORT, TOKENS, UNDONE, Axis, End, Grid, Group, TurnGrid, Value
-from inspector.whatif.grid_run import Edge, TunedGrid, as_good, cost
+from inspector.whatif.grid import (
+    SEPARATE_AXES,
+    TOKENS,
+    UNDONE_CODE,
+    Axis,
+    End,
+    Grid,
+    Group,
+    TurnGrid,
+    Value,
+)
+from inspector.whatif.grid_run import Edge, TunedGrid, cost, is_as_good
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State
 
@@ -47,7 +57,7 @@ UNCOUNTED = "since not every answer says its tokens: four characters were taken 
 ESTIMATED = "by cuts that are ESTIMATED"
 THINKING = "if thinking does not count under it, which is not known of this server"
 RESPONSES = "to the token, of recorded responses that no budget cuts"
-KNOWN = frozenset({EXACT, RESPONSES})
+KNOWN_GRAINS = frozenset({EXACT, RESPONSES})
 """The grains with which the max_tokens is known exactly; any other grain makes it an estimate."""
 
 
@@ -70,12 +80,12 @@ def _search_edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | N
         if value is None or value >= high:
             break
         made = tuning.ends(turns, grid.cell(with_cap(grid, values, value)))
-        if len(made) == len(turns) and not as_good(made, ends):
+        if len(made) == len(turns) and not is_as_good(made, ends):
             worse = value
     runs = Runs(tuning, tuning.case, turns, values)
 
     def enough(places: Sequence[int], budget: int) -> bool:
-        return as_good([runs.at(place, budget) for place in places], [ends[place] for place in places])
+        return is_as_good([runs.at(place, budget) for place in places], [ends[place] for place in places])
 
     few = [place for place, end in enumerate(ends) if not worse or runs.at(place, worse) != end]
     budget = smallest_value(worse, high, few, range(len(turns)), enough)
@@ -111,7 +121,7 @@ class Runs:
 
     def __init__(self, tuning: TunedGrid, case: Case, turns: Sequence[int], values: Sequence[Value]) -> None:
         self.case, self.values = case, tuning.grid.by_limit(values)
-        self.fixed = {name: value for name, value in self.values.items() if name in APART}
+        self.fixed = {name: value for name, value in self.values.items() if name in SEPARATE_AXES}
         self.grid = Grid(tuple(Axis(name, (value,)) for name, value in self.values.items()), tuning.grid.base)
         self.records = [case.recording.turns[turn] for turn in turns]
         self.sweeps = [Sweep(case, record, self.grid, tuning.findings[turn])
@@ -194,24 +204,24 @@ def limits_of(budget: int | None, end: End) -> dict[str, int]:
     """A max_tokens, and the smallest value of each other limit with which a turn has the same end, exact to one
     unit."""
     return {**({} if budget is None else {INITIAL: budget}),
-            **{name: least for name, least in end.needs if name in SHORT}}
+            **{name: least for name, least in end.needs if name in SHORT_NAMES}}
 
 
-def smallest(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
+def smallest_limits(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
     """The smallest budget of one turn; None if no cell of it was run."""
     seen = tuning.turns[turn]
     if not seen.ends:
         return None
     spent = {code: cost([end]) for code, end in enumerate(seen.ends) if end.complete}
     if not spent:
-        last = next(code for code in reversed(seen.codes) if code != UNDONE)
+        last = next(code for code in reversed(seen.codes) if code != UNDONE_CODE)
         return SmallestLimits(turn, None, seen.ends[last], ())
     _, cell = min((spent[code], cell) for cell, code in enumerate(seen.codes) if code in spent)
     end = seen.ends[seen.codes[cell]]
-    return SmallestLimits(turn, cell, end, _by_axis(tuning, seen, frozenset(spent)), _edge(tuning, [turn], cell))
+    return SmallestLimits(turn, cell, end, _axis_values(tuning, seen, frozenset(spent)), _edge(tuning, [turn], cell))
 
 
-def _by_axis(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:
+def _axis_values(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:
     found: list[Value] = []
     stride = tuning.grid.size
     for axis in tuning.grid.axes:
@@ -225,7 +235,7 @@ def _by_axis(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tu
     return tuple(found)
 
 
-def from_here(grid: Grid, cell: int) -> list[int]:
+def cells_from(grid: Grid, cell: int) -> list[int]:
     """The cell, and all that are as large or larger on each axis; "as recorded" and "default" are larger than none."""
     found, stride = [0], grid.size
     for axis in grid.axes:
@@ -237,20 +247,20 @@ def from_here(grid: Grid, cell: int) -> list[int]:
     return found
 
 
-def every_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -> bool:
+def completes_in_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -> bool:
     """Whether a turn, or as many of all turns, complete in every cell from this one on, each of which was run."""
-    cells = from_here(tuning.grid, cell)
+    cells = cells_from(tuning.grid, cell)
     if turn is None:
         return all(tuning.whole(each) and tuning.completed[each] >= tuning.completed[cell] for each in cells)
     return all((end := tuning.turns[turn].end(each)) is not None and end.complete for each in cells)
 
 
-def ends_unknown(tuning: TunedGrid, turn: int) -> bool:
+def is_end_unknown(tuning: TunedGrid, turn: int) -> bool:
     """Whether the recording ends before the turn does in any cell, so that its real end there is unknown."""
     return any(end.state is State.UNRECORDED for end in tuning.turns[turn].ends)
 
 
-def why_not(tuning: TunedGrid, end: End) -> str:
+def why_incomplete(tuning: TunedGrid, end: End) -> str:
     """The reason why no cell completes a turn, taken from its end in the cell with the largest limits."""
     if end.state is State.UNRECORDED:
         return "the recording ends first: what would be asked next was never recorded"
@@ -294,7 +304,7 @@ class Knee:
 def knee(tuning: TunedGrid) -> Knee | None:
     """The knee for all turns; None if nothing was run, or nothing completes anywhere."""
     cells = [cell for cell in range(tuning.grid.size) if tuning.whole(cell)]
-    curve = tuple(_unbeaten(tuning, cells))
+    curve = tuple(_best_points(tuning, cells))
     if not curve or curve[-1].completed == 0:
         return None
     enough = curve[-1]
@@ -304,7 +314,7 @@ def knee(tuning: TunedGrid) -> Knee | None:
     return Knee(curve, enough, enough if beaten else bend, found)
 
 
-def _unbeaten(tuning: TunedGrid, cells: Iterable[int]) -> Iterable[BudgetPoint]:
+def _best_points(tuning: TunedGrid, cells: Iterable[int]) -> Iterable[BudgetPoint]:
     best = -1
     tokens, requests, completed = tuning.tokens, tuning.requests, tuning.completed
     for cell in sorted(cells, key=lambda cell: (tokens[cell], -completed[cell], requests[cell], cell)):

@@ -17,7 +17,7 @@ from math import prod
 from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
-from inspector.whatif.grid import APART, UNDONE, End, Grid, TurnGrid, Value
+from inspector.whatif.grid import SEPARATE_AXES, UNDONE_CODE, End, Grid, TurnGrid, Value
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import WHOLE_SO_FAR
 from inspector.whatif.smallest import (
@@ -25,7 +25,7 @@ from inspector.whatif.smallest import (
     Knee,
     Runs,
     SmallestLimits,
-    ends_unknown,
+    is_end_unknown,
     smallest_value,
     with_cap,
 )
@@ -34,19 +34,19 @@ from loop_core.turn.trace import Fidelity
 
 def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens that completes a turn; None if none does, or max_tokens is not varied."""
-    return _cached_cap(tuning, 1, (turn,), _cells_of(tuning.turns[turn], _complete))
+    return _cached_cap(tuning, 1, (turn,), _cells_of(tuning.turns[turn], _completes))
 
 
 def whole_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens with which the last answer of a turn is whole, although nothing is recorded after it."""
-    return _cached_cap(tuning, 0, (turn,), _cells_of(tuning.turns[turn], _whole), _whole)
+    return _cached_cap(tuning, 0, (turn,), _cells_of(tuning.turns[turn], _is_whole), _is_whole)
 
 
 def is_call_never_whole(tuning: TunedGrid, turn: int) -> bool:
     """Whether a turn whose call is held ends in no cell with a whole one, and its recording ends first in some cell."""
     known = {end.verdict for end in tuning.turns[turn].ends}
     held = "CALL HELD" in known and known.isdisjoint(WHOLE_SO_FAR)
-    return held and ends_unknown(tuning, turn) and not tuning.cancelled
+    return held and is_end_unknown(tuning, turn) and not tuning.cancelled
 
 
 def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
@@ -58,14 +58,14 @@ def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None
 
 def run_turns(tuning: TunedGrid) -> tuple[int, ...]:
     """The turns that were run in any cell."""
-    return tuple(turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE for code in seen.codes))
+    return tuple(turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE_CODE for code in seen.codes))
 
 
 def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
     """The cell with the smallest max_tokens of the grid that completes a turn by recorded answers alone, and the end of
     the turn in it; None if none does."""
     seen = tuning.turns[turn]
-    found = _first(tuning.grid, _cells_of(seen, lambda end: end.complete and end.fidelity == Fidelity.RECORDED))
+    found = _first_cell(tuning.grid, _cells_of(seen, lambda end: end.complete and end.fidelity == Fidelity.RECORDED))
     return None if found is None else (found[1], seen.ends[seen.codes[found[1]]])
 
 
@@ -92,18 +92,18 @@ def fewest_tokens(tuning: TunedGrid, found: SmallestLimits) -> Fewest | None:
     """The fewest output tokens for which a turn completes; None if it completes nowhere."""
     if found.cell is None:
         return None
-    return _cheaper(tuning, Fewest(found.cell, found.budget, (found.at_edge,), found.edge), (found.turn,),
+    return _cheaper_of(tuning, Fewest(found.cell, found.budget, (found.at_edge,), found.edge), (found.turn,),
                     smallest_cap(tuning, found.turn))
 
 
 def fewest_tokens_of_all(tuning: TunedGrid, bend: Knee) -> Fewest:
     """The fewest output tokens of all turns for which as many complete as in any cell."""
     every = tuning.ends(range(len(tuning.turns)), bend.enough.cell) if bend.edge is None else bend.edge.ends
-    return _cheaper(tuning, Fewest(bend.enough.cell, bend.budget, every, bend.edge), run_turns(tuning),
+    return _cheaper_of(tuning, Fewest(bend.enough.cell, bend.budget, every, bend.edge), run_turns(tuning),
                     smallest_cap_of_all(tuning, bend.enough.completed))
 
 
-def _cheaper(tuning: TunedGrid, best: Fewest, turns: tuple[int, ...], cap: SmallestCap | None) -> Fewest:
+def _cheaper_of(tuning: TunedGrid, best: Fewest, turns: tuple[int, ...], cap: SmallestCap | None) -> Fewest:
     if cap is None or cost(cap.ends) >= cost(best.ends):
         return best
     budget, edge = tuning.grid.by_limit(cap.values)[INITIAL], None
@@ -118,11 +118,11 @@ def best_value(bend: Knee, best: Fewest) -> BudgetPoint | None:
     return None if best.tokens <= bend.knee.tokens else bend.knee
 
 
-def _complete(end: End) -> bool:
+def _completes(end: End) -> bool:
     return end.complete
 
 
-def _whole(end: End) -> bool:
+def _is_whole(end: End) -> bool:
     return end.verdict in WHOLE_SO_FAR
 
 
@@ -137,18 +137,18 @@ def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:
 
 
 def _cached_cap(
-    tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells, counts: Callable[[End], bool] = _complete
+    tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells, counts: Callable[[End], bool] = _completes
 ) -> SmallestCap | None:
     if INITIAL not in tuning.grid.names or not tuning.grid.base.simulate:
         return None
     key = (completed, *turns)
     if key not in tuning.caps:
-        found = _first(tuning.grid, cells)
-        tuning.caps[key] = None if found is None else _exact(tuning, turns, *found, counts)
+        found = _first_cell(tuning.grid, cells)
+        tuning.caps[key] = None if found is None else _search_cap(tuning, turns, *found, counts)
     return tuning.caps[key]
 
 
-def _first(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
+def _first_cell(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
     """The first cell by max_tokens, then by what is spent: the place of its max_tokens on the axis, and the cell."""
     if INITIAL not in grid.names:
         return None
@@ -158,18 +158,18 @@ def _first(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
     return None if found is None else (found[0], found[1][-1])
 
 
-def _exact(
+def _search_cap(
     tuning: TunedGrid, turns: Sequence[int], place: int, cell: int, counts: Callable[[End], bool]
 ) -> SmallestCap:
     """The smallest value between that of a cell in which the turns end in a way that counts and the next smaller one of
     the grid."""
-    grid, values, wanted = tuning.grid, tuning.grid.values(cell), _completing(tuning, turns, cell, counts)
+    grid, values, wanted = tuning.grid, tuning.grid.values(cell), _completed_turns(tuning, turns, cell, counts)
     axis = grid.axes[grid.names.index(INITIAL)]
     high, low = axis.values[place], axis.values[place - 1] if place else 0
     if tuning.case is None or high is None or low is None:
         return SmallestCap(values, cell, tuning.ends(turns, cell))
     largest = with_cap(grid, [each.values[-1] for each in grid.axes], high)
-    if _completing(tuning, turns, grid.cell(largest), counts) != wanted:  # a larger limit may complete less
+    if _completed_turns(tuning, turns, grid.cell(largest), counts) != wanted:  # a larger limit may complete less
         largest = values
     runs = Runs(tuning, tuning.case, turns, largest)
 
@@ -178,7 +178,7 @@ def _exact(
 
     few = [each for each in wanted if not low or not counts(runs.at(each, low))]
     budget = smallest_value(low, high, few, wanted, partial(completes, runs))
-    strict = _strictest(grid, largest, [runs.at(each, budget) for each in wanted])
+    strict = _strictest_values(grid, largest, [runs.at(each, budget) for each in wanted])
     own = Runs(tuning, tuning.case, turns, strict)
     if not completes(own, wanted, budget):
         own, strict = runs, largest
@@ -187,7 +187,7 @@ def _exact(
                        with_cap(grid, largest, budget - 1))
 
 
-def _completing(
+def _completed_turns(
     tuning: TunedGrid, turns: Sequence[int], cell: int, counts: Callable[[End], bool]
 ) -> list[int]:
     """Which of the turns end in a cell in a way that counts, by their places among these turns."""
@@ -195,11 +195,11 @@ def _completing(
     return [place for place, end in enumerate(ends) if end is not None and counts(end)]
 
 
-def _strictest(grid: Grid, values: Sequence[Value], ends: Sequence[End]) -> tuple[Value, ...]:
+def _strictest_values(grid: Grid, values: Sequence[Value], ends: Sequence[End]) -> tuple[Value, ...]:
     """The cell with, for each limit, its smallest value on the grid that is enough."""
     def least() -> Iterator[Value]:
         for axis, value in zip(grid.axes, values, strict=True):
             need = max((dict(end.needs).get(axis.name, 0) for end in ends), default=0)
             enough = [each for each in axis.values if each is not None and each >= need]
-            yield value if axis.name in APART or not enough else enough[0]
+            yield value if axis.name in SEPARATE_AXES or not enough else enough[0]
     return tuple(least())

@@ -227,20 +227,20 @@ class Store:
                         os.chmod(self.path, FILE)  # an older version left the file accessible to other users
                     if os.fstat(number).st_size < self._read:  # the file was removed, and this begins a new one
                         self._read, self._lines, self._header = 0, 0, False
-                    self._take(_from(number, self._read))
+                    self._take(_read_from(number, self._read))
                     self._write(number, line)
             finally:
                 os.close(number)
         except OSError as why:
-            self._lose(act, f"{self.path.parent}: cannot be written, so nothing is kept: {why.strerror or why}")
+            self._report_loss(act, f"{self.path.parent}: cannot be written, so nothing is kept: {why.strerror or why}")
             self._tell(self.failure)
         except NewerError as why:
-            self._lose(act, str(why))
+            self._report_loss(act, str(why))
             raise
         else:
             self.unkept.pop(str(act.get("key")), None)
 
-    def _lose(self, act: Act, why: str) -> None:
+    def _report_loss(self, act: Act, why: str) -> None:
         self.failure = why
         self.lost.append(act)
         ACTS[act["act"]][0](self.kept, act)
@@ -250,12 +250,12 @@ class Store:
     def _write(self, number: int, line: bytes) -> None:
         """Appends a line in one write, so that a partial line can only be at the end of the file."""
         size = os.fstat(number).st_size
-        lead = b"" if size == 0 or _from(number, size - 1) == b"\n" else b"\n"
+        lead = b"" if size == 0 or _read_from(number, size - 1) == b"\n" else b"\n"
         lead += b"" if self._header else _line({MARK: VERSION, "session": self.path.stem})
         whole = lead + line
         if os.write(number, whole) != len(whole):
             raise OSError(28, "the disk is full")
-        self._take(_from(number, self._read))
+        self._take(_read_from(number, self._read))
 
     def _take(self, data: bytes) -> None:
         """Reads complete lines; a last line without its line end is left for the next reading, or is ignored."""
@@ -280,7 +280,7 @@ class Store:
                 raise NewerError(f"{self.path}: line {number}: branches of version {version}, of a newer program: "
                                  f"expected {VERSION} at most")
             self._header = True
-        elif not isinstance(act, dict) or not self._header or not _fits(act):
+        elif not isinstance(act, dict) or not self._header or not _is_valid(act):
             self._tell(f"{self.path}: line {number}: " + (
                 "cut; it is kept and not read" if act is None else "an unknown act; it is kept"))
         else:
@@ -295,7 +295,7 @@ def _line(value: Act) -> bytes:
     return redact.text(json.dumps(value, ensure_ascii=True, separators=(",", ":"))).encode() + b"\n"
 
 
-def _from(number: int, start: int) -> bytes:
+def _read_from(number: int, start: int) -> bytes:
     os.lseek(number, start, os.SEEK_SET)
     parts: list[bytes] = []
     while data := os.read(number, 1 << 20):
@@ -303,7 +303,7 @@ def _from(number: int, start: int) -> bytes:
     return b"".join(parts)
 
 
-def _fits(act: Act) -> bool:
+def _is_valid(act: Act) -> bool:
     """Whether the fields of an act have the right types and values."""
     _, fields = ACTS.get(str(act.get("act")), (None, None))
     return fields is not None and all(

@@ -21,7 +21,7 @@ from inspector.report.findings import ReportedFinding
 from inspector.report.judged_turn import judge_steps
 from inspector.report.verdict import verdict_word
 from inspector.sessions.recording import Exchange, TurnRecord
-from inspector.whatif.grid import APART, TOKENS, End, Grid, Group, Value, size_of
+from inspector.whatif.grid import SEPARATE_AXES, TOKENS, End, Grid, Group, Value, size_of
 from loop_core.turn.limits import GUARDS, Limits, Spend, exceeded_guard, least_cap, token_stop
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.moves import GUARD_PLACES
@@ -37,7 +37,7 @@ from loop_core.values import Request
 # This does not hold for `max_tokens`, `min_progress_chars` and `attempts_scope`, which change the spend: each of their
 # values needs a stem. Nor does it hold for the token bound if that may change answers, since it bounds each cap.
 
-LEAST: Mapping[str, Callable[[Spend], int]] = {
+LEAST_VALUES: Mapping[str, Callable[[Spend], int]] = {
     "attempts": lambda spent: spent.attempts + 1,
     "tokens": lambda spent: spent.continuation_tokens + 1,
     "chars": lambda spent: spent.continuation_chars + 1,
@@ -73,7 +73,7 @@ class Stem:
     """A run under the laxest limits."""
 
     steps: Sequence[Step]
-    looks: tuple[GuardCheck, ...]
+    checks: tuple[GuardCheck, ...]
     end: End
     last: int
     """The rank of the stem's own end."""
@@ -90,7 +90,7 @@ class Stem:
 
 def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool = False) -> Stem:
     """The stem of a run; the total spend of a `simulated` one is unknown, since its answers depend on it."""
-    looks = tuple(look for number, step in enumerate(steps) if (look := _look(step, number)) is not None)
+    looks = tuple(look for number, step in enumerate(steps) if (look := _guard_check(step, number)) is not None)
     turn = steps[-1].turn
     lacks = turn.policy.lacks
     limit, last = "", len(looks) * len(GUARDS)
@@ -104,7 +104,7 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
     total = 0 if "room" in lacks or "tokens" in lacks else _least_total(steps, exchanges)
     needs: dict[str, int] = {}
     if last == len(looks) * len(GUARDS):
-        needs = _needs(looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
+        needs = _needed_values(looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
     if simulated or largest is None:  # an answer that reports no tokens is charged with its cap
         needs.pop(TOKENS, None)
     elif TOKENS in needs:
@@ -136,7 +136,7 @@ def segments(turn: Turn) -> int:
     return sum(len(answer) for answer in turn.answers)
 
 
-def _look(step: Step, number: int) -> GuardCheck | None:
+def _guard_check(step: Step, number: int) -> GuardCheck | None:
     turn = step.turn
     place = GUARD_PLACES.get(turn.state)
     if place is None:
@@ -148,12 +148,12 @@ def _look(step: Step, number: int) -> GuardCheck | None:
     return GuardCheck(place, turn.state, spent, segments(turn), step.fidelity.value, number, ended)
 
 
-def _needs(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> dict[str, int]:
+def _needed_values(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> dict[str, int]:
     """For each limit, the smallest value with which these checks pass; `more` tokens must also be left of the total."""
     needs: dict[str, int] = {}
     for guard in GUARDS:
-        if guard.name in LEAST and guard.name not in lacks:
-            least = [LEAST[guard.name](look.spend) for look in looks if look.place == guard.place]
+        if guard.name in LEAST_VALUES and guard.name not in lacks:
+            least = [LEAST_VALUES[guard.name](look.spend) for look in looks if look.place == guard.place]
             if least:
                 room = more if guard.limit == TOKENS else 0
                 needs[guard.limit] = max(needs.get(guard.limit, 0), max(least) + room)
@@ -169,17 +169,17 @@ def _rank(look: int, guard: int) -> int:
     return look * len(GUARDS) + guard
 
 
-def stops(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int]:
+def stop_ranks(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int]:
     """For each value of a limit, the rank of the first guard check that would stop the turn by it; None is no bound."""
     found = [stem.last] * len(values)
     for number, guard in enumerate(GUARDS):
-        if guard.limit != limit or guard.name not in LEAST or guard.name in stem.lacks:
+        if guard.limit != limit or guard.name not in LEAST_VALUES or guard.name in stem.lacks:
             continue
         at: list[int] = []
         highest: list[int] = []
-        for index, look in enumerate(stem.looks):
+        for index, look in enumerate(stem.checks):
             if look.place == guard.place:
-                least = LEAST[guard.name](look.spend)
+                least = LEAST_VALUES[guard.name](look.spend)
                 at.append(_rank(index, number))
                 highest.append(max(least, highest[-1]) if highest else least)
         at.append(stem.last)
@@ -200,7 +200,7 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
     if rank >= stem.last:
         return stem.end, stem.steps
     index, number = divmod(rank, len(GUARDS))
-    look, guard = stem.looks[index], GUARDS[number]
+    look, guard = stem.checks[index], GUARDS[number]
     taken, steps = (look.segments, look.spend, look.fidelity), stem.steps[: look.step + 1]
     if look.ended:
         return End(State.COMPLETE, "completed", "", *taken), steps
@@ -209,7 +209,7 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
 
 SweptEnds: TypeAlias = "tuple[tuple[End, ...], array[int]]"
 """The distinct ends, and for each cell, group after group, the index of its end."""
-DERIVED = Limits()
+DERIVED_TOTAL = Limits()
 """The limits with a total of tokens that is derived from the initial max_tokens."""
 
 
@@ -238,8 +238,8 @@ class Sweep:
         stems = self._stems(groups)
         for group, made in zip(groups, stems, strict=True):
             if id(made) not in along:
-                along[id(made)] = [stops(made, axis.name, axis.values) for axis in self.grid.axes
-                                   if axis.name not in APART]
+                along[id(made)] = [stop_ranks(made, axis.name, axis.values) for axis in self.grid.axes
+                                   if axis.name not in SEPARATE_AXES]
             for rank in self._ranks(group, made, along[id(made)]):
                 if (id(made), rank) not in met:
                     met[id(made), rank] = ends.setdefault(self._end(made, rank), len(ends))
@@ -285,12 +285,12 @@ class Sweep:
         if total is not None:
             return total
         if initial is None or not self.grid.base.simulate:
-            return DERIVED.token_cap(self._request.max_tokens)
-        return DERIVED.token_cap(bounding_cap(self._request.max_tokens, initial) or None)
+            return DERIVED_TOTAL.token_cap(self._request.max_tokens)
+        return DERIVED_TOTAL.token_cap(bounding_cap(self._request.max_tokens, initial) or None)
 
     # -- runs --------------------------------------------------------------------------------------------------------
 
-    def _run(self, groups: Sequence[Group]) -> Stem:
+    def _run_stem(self, groups: Sequence[Group]) -> Stem:
         """The stem of cells that differ only in limits that guards check."""
         values: dict[str, Value] = {axis.name: max(axis.values, key=size_of) for axis in self.grid.axes}
         values.update((name, value) for name, value in groups[0].fixed.items() if name not in (INITIAL, TOKENS))
@@ -312,12 +312,12 @@ class Sweep:
         alike: dict[Value, list[Group]] = {}
         for group in groups:
             alike.setdefault(group.fixed.get("min_progress_chars"), []).append(group)
-        shared = {value: self._run(members) for value, members in alike.items()}
+        shared = {value: self._run_stem(members) for value, members in alike.items()}
         made = [shared[group.fixed.get("min_progress_chars")] for group in groups]
-        return [each if each.largest is not None and not self._bounds(group, each) else self._run([group])
+        return [each if each.largest is not None and not self._leaves_no_room(group, each) else self._run_stem([group])
                 for each, group in zip(made, groups, strict=True)]
 
-    def _bounds(self, group: Group, stem: Stem) -> bool:
+    def _leaves_no_room(self, group: Group, stem: Stem) -> bool:
         """Whether the total of a group is set, and leaves no room for a recorded answer of the stem."""
         total = self._total(group)
         stated = TOKENS in self.grid.names or TOKENS in self.grid.base.explicit
@@ -333,13 +333,13 @@ class Sweep:
         initial, total = self._initial(group), self._total(group)
         bounded = total is not None and (initial is None or total < initial)
         if bounded or not {INITIAL} <= set(group.fixed) <= {INITIAL, TOKENS} or initial in self._recorded_budgets:
-            return self._run([group])
-        if self._uncut is not None and size_of(initial) >= self._uncut[0]:
-            return self._uncut[1]
+            return self._run_stem([group])
+        if self._uncut_turn is not None and size_of(initial) >= self._uncut_turn[0]:
+            return self._uncut_turn[1]
         for least, made in self.enough:
             if size_of(initial) >= least:
                 return made
-        made = self._run([group])
+        made = self._run_stem([group])
         if made.uncut and initial is not None and (
                 made.end.fidelity == Fidelity.RECORDED or initial >= self._largest_count):
             self.enough.append((initial, made))
@@ -361,9 +361,9 @@ class Sweep:
                    for each in (self.case.recording.exchanges[link.index] for link in self.record.links))
 
     @cached_property
-    def _uncut(self) -> tuple[int, Stem] | None:
+    def _uncut_turn(self) -> tuple[int, Stem] | None:
         """The turn as it was recorded, and its largest answer, if no budget cut any answer."""
-        made = self._run([Group({INITIAL: None}, array("I"))])
+        made = self._run_stem([Group({INITIAL: None}, array("I"))])
         recorded = made.uncut and made.end.fidelity == Fidelity.RECORDED and made.end.state is not State.UNRECORDED
         return (made.largest, made) if recorded and made.largest is not None else None
 
@@ -373,7 +373,7 @@ class Sweep:
         """The rank at which each cell of a group leaves a stem; `along` has those along each axis."""
         initial = self._initial(group)
         request = self._request if initial is None else replace(self._request, max_tokens=initial)
-        ranks: Sequence[int] = stops(stem, TOKENS, [token_stop(self._cap(self._total(group), initial), request,
+        ranks: Sequence[int] = stop_ranks(stem, TOKENS, [token_stop(self._cap(self._total(group), initial), request,
                                                                stem.lacks)])
         for row in along:
             ranks = [rank if rank < other else other for rank in ranks for other in row]

@@ -41,11 +41,11 @@ from loop_core.turn.trace import Fidelity
 
 CONTEXT = 2
 """The number of lines of unchanged text that are shown around a change."""
-SHARED_SHOWN = 120
+SHARED_CHARS = 120
 """The number of characters of a line's shared beginning that are shown."""
-SMALL = 2_000
+FULL_DIFF_LINES = 2_000
 """The number of lines up to which two texts are compared line by line in full."""
-NAME = 40
+NAME_CHARS = 40
 """The largest number of characters of a tool's name that a sentence quotes."""
 
 
@@ -86,11 +86,11 @@ def differences(old: Contents, new: Contents) -> list[str]:
 def _call_words(number: int, one: tuple[str, str] | None, other: tuple[str, str] | None) -> str:
     if one is None or other is None:
         name, side = (one or other or ("", ""))[0], "right" if one is None else "left"
-        return f"call {number} ({one_line(name, NAME)}, only on the {side})"
+        return f"call {number} ({one_line(name, NAME_CHARS)}, only on the {side})"
     if one[0] != other[0]:
-        return f"call {number} ({one_line(one[0], NAME)} and {one_line(other[0], NAME)})"
+        return f"call {number} ({one_line(one[0], NAME_CHARS)} and {one_line(other[0], NAME_CHARS)})"
     at = shared_length(one[1], other[1])
-    return f"the arguments of call {number} ({one_line(one[0], NAME)}) from character {at:,} on"
+    return f"the arguments of call {number} ({one_line(one[0], NAME_CHARS)}) from character {at:,} on"
 
 
 def content_lines(old: Contents, new: Contents, sides: tuple[str, str] = ("on the left", "on the right")) -> list[Line]:
@@ -124,7 +124,7 @@ def text_diff(old: str, new: str) -> list[Line]:
     if old == new:
         return [(Span(f"the same {count_of(len(new), 'character')}" if new else "no text in either", Tone.DIM),)]
     left, right = old.split("\n"), new.split("\n")
-    if max(len(left), len(right)) > SMALL:
+    if max(len(left), len(right)) > FULL_DIFF_LINES:
         return _ends(old, new)
     lines: list[Line] = []
     matcher = SequenceMatcher(None, left, right, autojunk=False)
@@ -134,7 +134,7 @@ def text_diff(old: str, new: str) -> list[Line]:
         for word, i, j, k, m in group:
             if word == "equal":
                 lines += _text("  ", right[k:m], Tone.DIM)
-            elif word == "replace" and j - i == 1 and _goes_on(left[i], right[k]):
+            elif word == "replace" and j - i == 1 and _is_extension(left[i], right[k]):
                 lines += _extension(left[i], right[k:m])
             else:
                 lines += _text("− ", left[i:j], Tone.REMOVED)
@@ -142,7 +142,7 @@ def text_diff(old: str, new: str) -> list[Line]:
     return lines
 
 
-def _goes_on(old: str, new: str) -> bool:
+def _is_extension(old: str, new: str) -> bool:
     """Whether two lines have so long a common beginning that one extends the other or is cut from it."""
     return shared_length(old, new) * 2 > min(len(old), len(new))
 
@@ -150,7 +150,7 @@ def _goes_on(old: str, new: str) -> bool:
 def _extension(old: str, new: Sequence[str]) -> list[Line]:
     """The two versions of a line: the common beginning once, then the rest of each side."""
     same = shared_length(old, new[0])
-    before = new[0][:same] if same <= SHARED_SHOWN else f"…{new[0][same - SHARED_SHOWN : same]}"
+    before = new[0][:same] if same <= SHARED_CHARS else f"…{new[0][same - SHARED_CHARS : same]}"
     lines: list[Line] = [(Span("  ", Tone.RULE), safe(before, Tone.DIM))]
     if same < len(old):
         lines.append((Span("− ", Tone.REMOVED), safe(old[same:], Tone.REMOVED)))
@@ -217,7 +217,7 @@ class TurnPair:
         """One fact. If both sides look equal although their values differ, the right side says so."""
         left, right = tell(self.left), tell(self.right)
         same = text_of(left) == text_of(right)
-        whole, but = WHOLE.get(name, (lambda contents: None, ""))
+        whole, but = WHOLE_VALUES.get(name, (lambda contents: None, ""))
         if same and whole(self.contents[0]) != whole(self.contents[1]):
             return PairFact(name, left, (*right, Span(f", {but}", Tone.WARN)), False)
         return PairFact(name, left, right, same)
@@ -268,7 +268,7 @@ class TurnPair:
     def head(self, width: int, measure: Measure = cells) -> Line:
         """The names of both turns above their columns."""
         left, right = (safe(side.name, Tone.TITLE) for side in (self.left, self.right))
-        return _columns((left,), Span("   "), (right,), width, measure)
+        return _row_columns((left,), Span("   "), (right,), width, measure)
 
     def row_line(self, row: PairRow, width: int, measure: Measure) -> Line:
         """One row, with `≠` between the two sides if they differ."""
@@ -282,14 +282,14 @@ class TurnPair:
             right = _step(self.right.view, row.right, row.same)
         same = isinstance(row, EqualSteps) or row.same
         between = Span(" │ ", Tone.RULE) if same else Span(" ≠ ", Tone.ERROR)
-        return _columns(left, between, right, width, measure)
+        return _row_columns(left, between, right, width, measure)
 
 
 def _range(first: int, size: int) -> str:
     return f"{first + 1:>4}–{first + size}"
 
 
-def _columns(left: Line, between: Span, right: Line, width: int, measure: Measure) -> Line:
+def _row_columns(left: Line, between: Span, right: Line, width: int, measure: Measure) -> Line:
     half = max(8, (width - 3) // 2)
     left = clip(left, half, measure)
     return (*left, Span(" " * max(0, half - width_of(left, measure))), between, *clip(right, half, measure))
@@ -358,7 +358,7 @@ FACTS = (
 """The name of each fact about a turn, and the function that words the fact."""
 
 
-WHOLE: Mapping[str, tuple[Callable[[Contents], object], str]] = {
+WHOLE_VALUES: Mapping[str, tuple[Callable[[Contents], object], str]] = {
     "calls": (lambda contents: contents.invocations, "other arguments"),
     "text": (lambda contents: contents.text, "other words"),
 }

@@ -66,14 +66,13 @@ UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape"})
 
 
 class EndingCase(NamedTuple):
-    """The input of a row: one response whose stop reason says that it finished."""
+    """The input of a row: one response whose stop reason says that it finished, and which holds no call to run."""
 
     response: ChatResponse
     request: Request | None
     stop: StopReason
-    calls: bool
-    """Whether the response holds a call for the client to run."""
     visible: bool
+    """Whether the response holds anything for its reader."""
     leak: Leak | None
     leak_in: str
     """The fact that holds the leaked call: text or reasoning."""
@@ -161,7 +160,7 @@ def ending_of(response: ChatResponse, request: Request | None, stop: StopReason)
     if stop.normalized is not Stop.TOOL_CALL and hit_stop_string(response):
         return None
     visible = has_content(response)
-    heard = EndingCase(response, request, stop, False, visible, *_leak(response, request, visible))
+    heard = EndingCase(response, request, stop, visible, *_leak(response, request, visible))
     for row in ENDINGS:
         seen = row.holds(heard)
         if seen is not None:

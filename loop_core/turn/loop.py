@@ -67,7 +67,7 @@ class ServerAware(Protocol):
         """The methods of continuation that the server is known to support, and its profile."""
 
 
-WENT_ON = "The recorded agent went another way here: what this loop asks for next was never recorded."
+NO_RECORDED_ANSWER = "The recorded agent went another way here: what this loop asks for next was never recorded."
 """The reason why a recording that goes on has no answer at the place where a loop asks."""
 
 
@@ -91,7 +91,7 @@ class RecordedSource(NamedTuple):
             # By place, not by text: a request at another place was never answered, however similar its text is.
             if (place, ordinal) == (send.place, send.ordinal):
                 return answer
-            return NotRecorded(WENT_ON)
+            return NotRecorded(NO_RECORDED_ANSWER)
         return self._end(position)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:

@@ -69,8 +69,8 @@ ZEROCLAW_REASONS: Mapping[Stop, Stop] = MappingProxyType({
 })
 """Stop reason -> Unknown, for our reasons that are not among the seven of the document."""
 
-_PARSED = "ZeroClaw RFI 2309: loop_.rs finalizes a response if it holds no parsed tool calls"
-ZEROCLAW_PROMOTIONS: tuple[Promotion, ...] = (Promotion("*", Stop.END_TURN, True, _PARSED),)
+_RFI_SOURCE = "ZeroClaw RFI 2309: loop_.rs finalizes a response if it holds no parsed tool calls"
+ZEROCLAW_PROMOTIONS: tuple[Promotion, ...] = (Promotion("*", Stop.END_TURN, True, _RFI_SOURCE),)
 
 ZEROCLAW_RFI_SIGNALS: Signals = MappingProxyType({
     Stop.END_TURN: (_END, _END, _END),

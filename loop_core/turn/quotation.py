@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 from loop_core.turn.continuation import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
 
-LONG = 24
+LONG_QUOTATION = 24
 """The least number of characters of a quotation that is accepted after text that is neither a wrapper nor a known
 opening."""
-SHORT = 8
+SHORT_QUOTATION = 8
 """A quotation with fewer characters is accepted only at the very beginning, or inside a wrapper that closes after
 it."""
 
-ALIKE = 4
+LEAST_EQUAL = 4
 """The least number of equal characters, without white space, beside two occurrences of the same words. Fewer may be
 chance."""
-ROW = 200
+COMPARED_CHARS = 200
 """The number of characters beside the words that are compared."""
 
 
@@ -107,16 +107,16 @@ def _behind_other_text(text: str, segment: str, start: int, anchor: str) -> tupl
         wrappers, before = _around(segment[start:begin])
         known = not before or find_opening(before) is not None
         # A few characters occur by chance, so they count only if a wrapper closes right after them.
-        if len(core) < SHORT:
+        if len(core) < SHORT_QUOTATION:
             shut = bool(wrappers) and known and _closing_marks(text, segment, end, anchor, wrappers, "")[1] == []
             if shut and segment[begin:end] == core:
                 return begin, end
         # Behind other words the words may as well be those of the next row, if the text repeats its rows.
         elif not wrappers and _is_next_row(text, segment, (start, begin, end), anchor, known):
             continue
-        elif known and (wrappers or before or len(core) >= LONG):
+        elif known and (wrappers or before or len(core) >= LONG_QUOTATION):
             return begin, end
-        elif len(core) >= LONG:
+        elif len(core) >= LONG_QUOTATION:
             if once is None:
                 once = _is_at_end_only(pattern, text)
             if once or _folded_end(text[: len(text) - len(anchor)], segment[start:begin]):
@@ -131,9 +131,10 @@ def _is_next_row(text: str, segment: str, at: tuple[int, int, int], anchor: str,
     own, before = text[: len(text) - len(anchor)].rstrip(), segment[start:begin].rstrip()
     if _folded_end(own, before) or (known and own and before.endswith(own)):
         return False  # more of the text was quoted than was asked for
-    first, after = segment[start:].lstrip()[:ROW], segment[end:].lstrip()
-    same = own[len(own) - shared_length(own[: -ROW - 1 : -1], before[::-1]) :] + first[: shared_length(first, after)]
-    return len("".join(same.split())) >= ALIKE
+    first, after = segment[start:].lstrip()[:COMPARED_CHARS], segment[end:].lstrip()
+    last = own[len(own) - shared_length(own[: -COMPARED_CHARS - 1 : -1], before[::-1]) :]
+    same = last + first[: shared_length(first, after)]
+    return len("".join(same.split())) >= LEAST_EQUAL
 
 
 def _may_come_again(text: str, words: str) -> bool:
@@ -143,7 +144,7 @@ def _may_come_again(text: str, words: str) -> bool:
     if not size or not text.endswith(words):
         return False
     before = text[: len(text) - size][-size:]
-    return size == 1 or (words + words).find(words, 1) < size or (len(before) >= ALIKE and words.endswith(before))
+    return size == 1 or (words + words).find(words, 1) < size or (len(before) >= LEAST_EQUAL and words.endswith(before))
 
 
 def shared_length(one: str, other: str) -> int:
@@ -160,7 +161,7 @@ def _last_line(text: str, segment: str, start: int, anchor: str) -> tuple[int, i
     beginning."""
     lines = anchor.strip().splitlines()
     line = lines[-1].strip() if len(lines) > 1 else ""
-    if len(line) < LONG:
+    if len(line) < LONG_QUOTATION:
         return None
     pattern = folded_pattern(line)
     places = list(pattern.finditer(segment, start, start + OPENING_CHARS))
@@ -187,7 +188,7 @@ def _is_at_end_only(pattern: re.Pattern[str], text: str) -> bool:
 def _folded_end(text: str, words: str) -> bool:
     """Whether a text ends with these words, regardless of white space: then more was quoted than was asked for."""
     core = words.split()
-    return bool(core) and " ".join(text[-2 * len(words) - LONG :].split()).endswith(" ".join(core))
+    return bool(core) and " ".join(text[-2 * len(words) - LONG_QUOTATION :].split()).endswith(" ".join(core))
 
 
 # -- wrappers --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loop_core.turn.continuation import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment, find_opening
-from loop_core.turn.quotation import SHORT, find_quotation, shared_length
+from loop_core.turn.quotation import SHORT_QUOTATION, find_quotation, shared_length
 
 ANCHOR_CHARS = 40
 """The number of last characters that the model is asked to quote as an anchor."""
@@ -197,7 +197,7 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
     if repetition is not None:
         return repetition
     begun = following.strip()
-    if len(begun) >= SHORT and segment.anchor.lstrip().startswith(begun):
+    if len(begun) >= SHORT_QUOTATION and segment.anchor.lstrip().startswith(begun):
         why = "it ended inside the words that were to be repeated"
         return _Cut(SeamDecision.ANCHOR, len(text), len(following), why)
     like = find_opening(following)

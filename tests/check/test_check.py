@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -73,7 +75,7 @@ def test_little_is_looked_at_by_one_process(tmp_path, monkeypatch):
         (tmp_path / f"{number}.jsonl").write_bytes(lines(WHOLE))
     seen = []
     monkeypatch.setattr(check, "_results", lambda tasks, jobs: seen.append(jobs) or iter(()))
-    monkeypatch.setattr(check.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(check, "cores", lambda: 4)
     size = sum(path.stat().st_size for path in tmp_path.iterdir())
     for small, jobs in ((size + 1, None), (size, None), (size + 1, 3)):
         monkeypatch.setattr(check, "SMALL", small)
@@ -118,6 +120,25 @@ def test_a_process_that_is_killed_costs_no_file(tmp_path, monkeypatch):
     monkeypatch.setattr(check, "check_paths_together", die)
     report = check_paths([str(tmp_path)], selected_rules(), jobs=2)
     assert [each.rule for each in report.problems] == ["answer-cut"] * 6
+
+
+KILLED = """
+import sys
+from inspector import check
+from inspector.check.rules import selected_rules
+
+check.check_paths([sys.argv[1]], selected_rules(), jobs=2, progress=lambda done, of: print(done, flush=True))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes of a caller that is killed at once are forked")
+def test_the_processes_end_with_a_caller_that_is_killed(tmp_path):
+    for number in range(2_000):
+        (tmp_path / f"{number}.jsonl").write_bytes(lines(LOST))
+    caller = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert [caller.stdout.readline() for _ in range(40)][-1] == "40\n", "its processes are at work"
+    caller.kill()
+    caller.communicate(timeout=20)  # its output ends when the last process is gone
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------

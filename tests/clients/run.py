@@ -28,7 +28,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT)]  # this checkout
 
 from inspector.provider import Provider, Story, all_stories, serving  # noqa: E402 - found by the line above
-from inspector.provider.faults import meaningless  # noqa: E402 - likewise
+from inspector.provider.faults import why_unplayable  # noqa: E402 - likewise
 from tests.clients import tables  # noqa: E402 - likewise
 
 NO_END = "no end"
@@ -137,7 +137,7 @@ class Probe:
 
 def play(probe: Probe, provider: Provider, client: tables.Client, api: str, mode: str, story: Story) -> Row:
     """One cell: what a client makes of a scenario, held against what the scenario means."""
-    why = meaningless(story, api, mode == "stream")
+    why = why_unplayable(story, api, mode == "stream")
     row: Row = {"client": client.name, "format": api, "mode": mode, "scenario": story.name}
     if why:
         return {**row, "unplayed": why}

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from inspector.provider import all_stories
-from inspector.provider.faults import meaningless
+from inspector.provider.faults import why_unplayable
 from loop_core.formats import FORMATS
 from tests.clients import run, tables
 
@@ -43,7 +43,7 @@ def test_every_cell_that_the_tables_name_is_there_once_and_no_other() -> None:
 
 def test_what_is_not_played_is_what_the_format_has_no_word_for() -> None:
     for row in DATA["cells"]:
-        refused = meaningless(all_stories()[row["scenario"]], row["format"], row["mode"] == "stream")
+        refused = why_unplayable(all_stories()[row["scenario"]], row["format"], row["mode"] == "stream")
         assert ("unplayed" in row) == bool(refused), run.keys(row)
 
 

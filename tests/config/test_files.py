@@ -90,7 +90,7 @@ def test_recent_files_of_many_programs_are_all_remembered(tmp_path: Path, monkey
         one.start()
     for one in each:
         one.join()
-    assert set(session_files.recent()) == {str(path) for path in paths}
+    assert set(session_files.recent_files()) == {str(path) for path in paths}
 
 
 @pytest.mark.parametrize("fails", ["replace", "fsync", "open"])

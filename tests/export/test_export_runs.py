@@ -12,7 +12,7 @@ from inspector.config.settings import settings_of
 from inspector.export import FORMS, ExportScope, form_files
 from inspector.export.exchange_files import ORIGINS, UNSENT, why_unreported
 from inspector.live.branch_run import new_name, run_branch
-from inspector.live.scripted import MADE_UP, stand_in_request
+from inspector.live.scripted import MADE_UP_MARK, stand_in_request
 from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.replay.rerun import edit_step, rerun
@@ -203,7 +203,7 @@ def test_a_session_cannot_hold_answers_that_a_simulation_made(tmp_path: Path) ->
 @pytest.mark.parametrize("form", ["md", "html", "text"])
 @pytest.mark.parametrize(("made", "says"), [
     (lambda path, folder: stood_in(path, folder, 2), ("SIMULATED response 4", "SIMULATED: answered by a stand-in",
-                                                      "-stand-in.jsonl", MADE_UP)),
+                                                      "-stand-in.jsonl", MADE_UP_MARK)),
     (lambda path, folder: simulated(path), ("SIMULATED response of step 2", "max_tokens=2")),
 ])
 def test_a_document_names_the_made_answers_and_their_file(

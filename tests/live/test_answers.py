@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inspector.live.answers import REFUSAL, Answers, CallDecision, How, results_of
+from inspector.live.answers import REFUSAL, Answers, CallDecision, Source, results_of
 from loop_core.errors import CallerError
 from loop_core.judge.classify import judge
 from loop_core.judge.gate import Admission, Verdict
@@ -74,9 +74,9 @@ def test_each_call_is_answered_as_it_was_decided() -> None:
     ran: list[object] = []
     answers = Answers(Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"}))  # type: ignore[func-returns-value]
     effect = RunTools((call("weather", {}), call("weather", {}), call("time", {}), call("time", {})))
-    answers.decide(effect, 0, CallDecision(How.REFUSED))
-    answers.decide(effect, 2, CallDecision(How.TYPED, "noon"))
-    answers.decide(effect, 3, CallDecision(How.TYPED, "no clock", is_error=True))
+    answers.decide(effect, 0, CallDecision(Source.REFUSED))
+    answers.decide(effect, 2, CallDecision(Source.TYPED, "noon"))
+    answers.decide(effect, 3, CallDecision(Source.TYPED, "no clock", is_error=True))
     made = answers.run(effect, TURN)
     assert [(part.text, part.is_error) for part in made.results] == [
         (REFUSAL, True), ("sun", False), ("noon", False), ("no clock", True)]
@@ -86,8 +86,8 @@ def test_each_call_is_answered_as_it_was_decided() -> None:
     assert answers.decisions == {}, "the next batch is another"
 
 
-@pytest.mark.parametrize("how", How)
-def test_no_operator_releases_a_held_call(how: How, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", Source)
+def test_no_operator_releases_a_held_call(how: Source, tmp_path: Path) -> None:
     ran: list[object] = []
     answers = Answers(Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"}),  # type: ignore[func-returns-value]
                       results_of(session(tmp_path, ("weather", {"a": 1}, "sun", False))))
@@ -125,8 +125,8 @@ def test_a_recording_goes_before_the_tool_and_the_tool_can_be_chosen(tmp_path: P
     path = session(tmp_path, ("weather", {}, "rain", False))
     answers = Answers(Toolbox({"weather": lambda _: "sun"}), results_of(path))
     effect = RunTools((call("weather", {}),))
-    assert answers.ways(effect, 0)[0] is How.RECORDED
-    answers.decide(effect, 0, CallDecision(How.RUN))
+    assert answers.ways(effect, 0)[0] is Source.RECORDED
+    answers.decide(effect, 0, CallDecision(Source.RUN))
     assert answers.run(effect, TURN).results[0].text == "sun"
 
 
@@ -135,7 +135,7 @@ def test_results_are_bounded_however_they_come() -> None:
     answers = Answers()
     effect = RunTools((call("a", {}), call("b", {}), call("c", {})))
     for place in range(3):
-        answers.decide(effect, place, CallDecision(How.TYPED, "x" * 120))
+        answers.decide(effect, place, CallDecision(Source.TYPED, "x" * 120))
     made = [part.text for part in answers.run(effect, turn).results]
     assert made[0] == "x" * 100 + "\n[cut: 100 of 120 characters]"
     assert made[1].endswith("of 120 characters]")

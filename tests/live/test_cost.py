@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from inspector.live.target import ASKED_TOKENS, Cost, RequestsLeft, cost_of, estimate, requests_left
+from inspector.live.target import MESSAGE_TOKENS, Cost, RequestsLeft, cost_of, estimate, requests_left
 from loop_core.judge.classify import judge
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
@@ -78,8 +78,8 @@ def test_each_part_of_the_sum_names_the_limit_that_it_comes_from() -> None:
 
 def test_the_input_is_the_first_request_in_each_and_what_was_answered_before() -> None:
     assert cost_of(left(), 50).input == 50
-    assert cost_of(left(attempts=2), 50).input == 3 * 50 + 100 + 200 + 3 * ASKED_TOKENS
-    assert cost_of(left(rounds=1), 50, 1_000).input == 2 * 50 + 100 + 1_000 + ASKED_TOKENS
+    assert cost_of(left(attempts=2), 50).input == 3 * 50 + 100 + 200 + 3 * MESSAGE_TOKENS
+    assert cost_of(left(rounds=1), 50, 1_000).input == 2 * 50 + 100 + 1_000 + MESSAGE_TOKENS
 
 
 @pytest.mark.parametrize(("given", "why"), [

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.live.answers import CallDecision, How
+from inspector.live.answers import CallDecision, Source
 from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, start
+from inspector.live.live_lines import activity_line, live_view, waiting_lines
 from inspector.live.scripted import scenario_turn
 from inspector.live.stepper import Flow, Phase
-from inspector.live.telling import live_view, now, waiting
 from inspector.provider import all_stories
 from inspector.replay import replay
 from inspector.replay.case import open_case
@@ -92,13 +92,13 @@ async def until(met: Callable[[], bool]) -> None:
 
 
 def said(driver: Driver) -> str:
-    return text_of(now(driver, lambda name: f"<{name}>"))
+    return text_of(activity_line(driver, lambda name: f"<{name}>"))
 
 
 def test_nothing_is_sent_or_written_before_the_operator_says_so(fake: Fake, tmp_path: Path) -> None:
     async def play(driver: Driver) -> None:
         assert isinstance(driver.live.pending, Send)
-        assert "POST" in "\n".join(text_of(line) for line in waiting(driver))
+        assert "POST" in "\n".join(text_of(line) for line in waiting_lines(driver))
 
     driver = played(fake, tmp_path, play)
     assert fake.got == []
@@ -335,10 +335,10 @@ def test_an_answer_that_was_none_can_be_sent_again(fake: Fake, tmp_path: Path) -
         await driver.act()
         assert said(driver).startswith("╳ NO ANSWER  HTTP 401, who are you")
         assert len(driver.stepper.steps) == 1, "the machine was not told"
-        await driver.again()
+        await driver.send_again()
         await driver.act()
         assert driver.live.failed_answer is not None
-        await driver.again()
+        await driver.send_again()
         await driver.run()
 
     driver = played(fake, tmp_path, play)
@@ -351,7 +351,7 @@ def test_the_machine_may_have_it_instead(fake: Fake, tmp_path: Path) -> None:
 
     async def play(driver: Driver) -> None:
         with pytest.raises(CallerError, match="only a request that got no answer"):
-            await driver.again()
+            await driver.send_again()
         for _ in range(3):
             await driver.act()
 
@@ -383,8 +383,8 @@ def test_a_typed_result_is_what_the_model_reads(fake: Fake, tmp_path: Path) -> N
         effect = driver.live.pending
         assert isinstance(effect, RunTools)
         assert "1 without an answer" in said(driver)
-        driver.answers.decide(effect, 0, CallDecision(How.TYPED, "rain", is_error=True))
-        assert "typed by you, an error" in "\n".join(text_of(line) for line in waiting(driver))
+        driver.answers.decide(effect, 0, CallDecision(Source.TYPED, "rain", is_error=True))
+        assert "typed by you, an error" in "\n".join(text_of(line) for line in waiting_lines(driver))
         await driver.run()
 
     driver = played(fake, tmp_path, play, tools=tools(tmp_path))
@@ -466,12 +466,12 @@ def test_a_body_with_the_key_is_not_taken_and_the_key_is_nowhere(
         assert driver.stepper.request is not None
         with pytest.raises(LoopError, match="holds the key"):
             driver.edit_body({**(driver.stepper.request.body or {}), "user": KEY})
-        shown = [text_of(line) for line in waiting(driver)]
+        shown = [text_of(line) for line in waiting_lines(driver)]
         await driver.act()
-        shown += [said(driver), *(text_of(line) for line in waiting(driver))]
+        shown += [said(driver), *(text_of(line) for line in waiting_lines(driver))]
         assert KEY not in "\n".join(shown)
         assert "wrong key ****" in "\n".join(shown)
-        await driver.again()
+        await driver.send_again()
         await driver.run()
 
     played(fake, tmp_path, play, key_env="MINE")

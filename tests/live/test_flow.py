@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.live.growing_views import Growing
+from inspector.live.growing_views import GrowingSheet
 from inspector.live.stepper import Flow
 from inspector.report.lines.spans import Span, Tone, paragraphs, text_of
 from loop_core.client.streaming import PendingSeam
@@ -30,7 +30,7 @@ def test_what_has_come_is_what_the_decoder_reads(api: str, size: int) -> None:
     flow.take_head(200, ())
     seen = ""
     for at in range(0, len(body), size):
-        flow.came(body[at : at + size], float(at))
+        flow.take_data(body[at : at + size], float(at))
         if at % 3 == 0:
             assert flow.read()
             assert flow.text.startswith(seen)
@@ -44,7 +44,7 @@ def test_what_has_come_is_what_the_decoder_reads(api: str, size: int) -> None:
 def test_bytes_of_no_format_show_no_text_and_break_nothing() -> None:
     flow = Flow("openai_chat", 0)
     for data in (b"<html>", b"no", b"data: {}"):
-        flow.came(data, 1.0)
+        flow.take_data(data, 1.0)
         flow.read()
     assert flow.text == ""
 
@@ -98,7 +98,7 @@ def test_a_quotation_that_is_wrapped_is_shown_as_it_will_be_cut(wrapper: str, me
 def test_a_text_that_grows_is_laid_out_as_one_that_is_whole(pieces: list[str], every: int) -> None:
     pieces = [piece.replace("\r", "") for piece in pieces]  # a line end that is cut in two shows its first half
     head, foot = [(Span("head"),)], [(Span("foot", Tone.DIM),)]
-    sheet = Growing(head, "")
+    sheet = GrowingSheet(head, "")
     shown: list[str] = []
     for number, piece in enumerate(pieces):
         sheet.grow(piece, foot)
@@ -117,14 +117,14 @@ def test_a_text_that_grows_is_laid_out_as_one_that_is_whole(pieces: list[str], e
 
 def test_a_long_paragraph_without_an_end_is_broken_as_it_will_be() -> None:
     words = "".join(f"word{number} " for number in range(2_000))
-    sheet = Growing([], "")
+    sheet = GrowingSheet([], "")
     for at in range(0, len(words), 37):
         sheet.grow(words[at : at + 37])
     assert [text_of(line) for line in sheet.lines] == [text_of(line) for line in paragraphs(words)]
 
 
 def test_sections_stand_one_below_the_other() -> None:
-    sheet = Growing([(Span("head"),)], "")
+    sheet = GrowingSheet([(Span("head"),)], "")
     for kind, text in (("thinking", "Hm. "), ("thinking", "Yes.\n"), ("text", "It is.")):
         if kind not in [text_of(line) for line in sheet.lines]:
             sheet.section((Span(kind),))

@@ -68,7 +68,7 @@ def test_what_is_given_is_run_and_only_that() -> None:
     assert (found.results[0].text, len(ran)) == ("sun", 1)
     assert isinstance(results.run(ready(OSLO._replace(name="other")), turned()), NotRecorded)
     assert len(ran) == 1
-    assert (results.any, TurnResults({}).any, TurnResults({}, Toolbox()).any) == (True, False, False)
+    assert (results.has_any, TurnResults({}).has_any, TurnResults({}, Toolbox()).has_any) == (True, False, False)
 
 
 def test_a_rejected_call_gets_its_error_and_is_not_run() -> None:

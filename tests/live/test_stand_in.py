@@ -12,7 +12,7 @@ import pytest
 
 from inspector.config.settings import settings_of
 from inspector.live.branch_run import file_of, new_name, recall, run_branch
-from inspector.live.scripted import MADE_UP, stand_in, stand_in_request
+from inspector.live.scripted import MADE_UP_MARK, stand_in, stand_in_request
 from inspector.replay import Replay
 from inspector.report.facts import view
 from inspector.whatif.branch_report import text, values
@@ -52,7 +52,7 @@ def test_a_cut_text_goes_on_with_a_rest_that_says_that_it_is_made_up(tmp_path: P
     branch = played(read(cut_recording(tmp_path)), tmp_path, max_tokens="400")
     [turn] = branch.view.turns
     merged = turn.joined_text.text
-    assert merged.startswith(f"One, two,  {MADE_UP} Made-up sentence 1.")
+    assert merged.startswith(f"One, two,  {MADE_UP_MARK} Made-up sentence 1.")
     assert turn.terminal == "completed"
     assert {step.fidelity for step in turn.run.steps[1:]} == {Fidelity.SIMULATED}
     assert turn.verdict.sentence.startswith("SIMULATED: ")
@@ -67,7 +67,7 @@ def test_a_budget_that_is_too_small_cuts_the_made_up_rest_as_well(tmp_path: Path
     branch = played(read(cut_recording(tmp_path)), tmp_path, max_tokens="30")
     [turn] = branch.view.turns
     assert turn.segments > 1
-    by_stand_in = turn.joined_text.text.split(MADE_UP)[1]
+    by_stand_in = turn.joined_text.text.split(MADE_UP_MARK)[1]
     assert by_stand_in == "".join(f" Made-up sentence {number}." for number in range(1, 9))
     assert turn.terminal == "completed"
 
@@ -77,7 +77,7 @@ def test_a_cut_call_is_brought_to_an_end_and_is_never_run(tmp_path: Path) -> Non
     branch = played(replay, tmp_path, max_tokens="400")
     [turn] = branch.view.turns
     [call] = [verdict.call for verdict in branch.view.responses[-1].verdicts]
-    assert json.loads(call.arguments or "") == {"path": "a.md", "text": f"The first li {MADE_UP}", "mode": 0}
+    assert json.loads(call.arguments or "") == {"path": "a.md", "text": f"The first li {MADE_UP_MARK}", "mode": 0}
     assert turn.terminal == "unrecorded"
     assert "no result is recorded for it" in (turn.final_turn.notice or "")
     assert not any(message.results for message in turn.final_turn.history)
@@ -94,7 +94,7 @@ def test_arguments_that_look_whole_in_a_cut_answer_are_marked_too(tmp_path: Path
     whole = ToolCall("call_1", "save", '{"path": "a.md", "text": "x", "mode": 1, "more": "y"}', closed=True)
     [answer] = stand_in(read(cut_recording(tmp_path, None, whole, tools=[SAVE])).turns[0]).answers
     [call] = answer.calls
-    assert json.loads(call.arguments or "")["more"] == f"y {MADE_UP}"
+    assert json.loads(call.arguments or "")["more"] == f"y {MADE_UP_MARK}"
 
 
 def test_an_answer_that_was_not_cut_gets_no_rest(tmp_path: Path) -> None:
@@ -134,12 +134,12 @@ def test_a_transcript_has_no_request_that_a_stand_in_could_get(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("kind", "value"), [
-    ("string", MADE_UP), ("number", 0), ("integer", 0), ("boolean", False), ("array", []), ("object", {}),
-    ("null", None), ("STRING", MADE_UP),
+    ("string", MADE_UP_MARK), ("number", 0), ("integer", 0), ("boolean", False), ("array", []), ("object", {}),
+    ("null", None), ("STRING", MADE_UP_MARK),
 ])
 def test_a_member_that_never_came_has_a_value_of_its_type(kind: str, value: Any, tmp_path: Path) -> None:
     tool = {"type": "function", "function": {"name": "save", "parameters": {
         "type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": kind}}}}}
     call = ToolCall("call_1", "save", '{"a": "x', closed=True)
     [answer] = stand_in(read(cut_recording(tmp_path, None, call, tools=[tool])).turns[0]).answers
-    assert json.loads(answer.calls[0].arguments or "") == {"a": f"x {MADE_UP}", "b": value}
+    assert json.loads(answer.calls[0].arguments or "") == {"a": f"x {MADE_UP_MARK}", "b": value}

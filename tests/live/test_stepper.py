@@ -201,16 +201,16 @@ def test_an_answer_that_was_given_up_ends_the_turn_and_its_text_stays() -> None:
 
 
 def test_a_message_after_the_end_begins_the_next_turn() -> None:
-    turn = answered(stepper(max_follow_ups=1), said("Done.", Stop.END_TURN)).following("And then?", 1)
+    turn = answered(stepper(max_follow_ups=1), said("Done.", Stop.END_TURN)).next_turn("And then?", 1)
     assert turn.last.state is State.REQUEST
     assert turn.last.turn.id == "t2"
     assert [message.text for message in turn.last.turn.history] == ["Tell me.", "Done.", "And then?"]
     again = answered(turn, said("Nothing.", Stop.END_TURN))
     assert len(again.turns) == 2
     with pytest.raises(CallerError, match=r"max_follow_ups \(1\) is reached"):
-        again.following("More.", 2)
+        again.next_turn("More.", 2)
     with pytest.raises(CallerError, match="the message is empty"):
-        again.following("  ", 2)
+        again.next_turn("  ", 2)
 
 
 def test_a_request_that_the_format_cannot_carry_waits_and_says_why() -> None:

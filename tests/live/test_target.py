@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inspector.live.target import base_of, target_of, why_not
+from inspector.live.target import base_of, target_of, why_unsendable
 from inspector.sessions.recording import Exchange
 from loop_core.client.address import Server, is_unencrypted, loopback, refuse_plain, url_of
 from loop_core.client.transport import AsyncLive, Live
@@ -144,7 +144,7 @@ def test_a_recorded_profile_speaks_on_where_the_address_does_not_tell() -> None:
 ])
 def test_what_is_no_request_is_not_asked(more: dict[str, Any], why: str) -> None:
     each = exchange("https://api.openai.com/v1/chat/completions", **more)
-    assert why in (why_not(each) or "")
+    assert why in (why_unsendable(each) or "")
     with pytest.raises(CallerError, match=why):
         target_of(each, {})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inspector.provider.checks import check, match_json, names_model
+from inspector.provider.checks import check, match_json, members_in_path
 from inspector.provider.reply import error_body, reply
 from inspector.provider.scenarios import Intent, Story
 from loop_core.formats import FORMATS
@@ -204,8 +204,8 @@ def test_an_error_has_the_type_that_goes_with_its_status(api: str, kinds: str) -
 
 @pytest.mark.parametrize("path", ["/openai/deployments/gpt/chat/completions?api-version=1", "/v1/agents/completions"])
 def test_a_path_that_names_the_model_spares_it(path: str) -> None:
-    check(CHAT, {"messages": [HI]}, optional=names_model(path))
-    assert names_model("/v1/chat/completions") == frozenset()
+    check(CHAT, {"messages": [HI]}, optional=members_in_path(path))
+    assert members_in_path("/v1/chat/completions") == frozenset()
 
 
 # -- the place of our own loop's requests ----------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def test_a_budget_ends_at_a_character() -> None:
     made = cut(parts, 32)
     assert made.parts == (parts[0], ToolCall(None, "write_file", PREFIX))
     assert (made.whole, made.tokens, made.thinking) == (False, 32, 0)
-    assert made.inside is parts[1]
+    assert made.cut_call is parts[1]
 
 
 @pytest.mark.parametrize(("budget", "kept"), [
@@ -66,7 +66,7 @@ def test_a_budget_ends_at_a_character() -> None:
 def test_a_name_comes_whole_or_not_at_all(budget: int, kept: int) -> None:
     made = cut(SCENARIOS["call-cut"].parts, budget)
     assert len(made.parts) == kept
-    assert (made.inside is not None) is (kept == 2)
+    assert (made.cut_call is not None) is (kept == 2)
     assert made.tokens == budget
 
 

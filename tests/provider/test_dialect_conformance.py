@@ -6,7 +6,7 @@ import pytest
 
 from inspector.provider.dialect_lines import COLUMNS, cells, entries, table
 from inspector.provider.dialect_output import document, sheet, text
-from inspector.provider.dialect_rows import LOST, RUN_HELD, DialectRow, row_view
+from inspector.provider.dialect_rows import LOSE_REST, RUN_HELD, DialectRow, row_view
 from inspector.provider.dialects import DIALECTS, PEER_MEANINGS, PEER_WORDS, PEERS
 from inspector.provider.scenarios import COMPLETE, SCENARIOS
 from inspector.report.lines.spans import plain, text_of, width_of
@@ -47,7 +47,7 @@ def check(row: DialectRow) -> None:
             assert row.play.moment in COMPLETE or row.blind, row.name
     if row.play.moment not in COMPLETE and not row.blind:
         assert stop not in FINISHED or row.judgement.ending is not None, row.name
-        assert row.decision not in (LOST, "finish", "run calls"), row.name
+        assert row.decision not in (LOSE_REST, "finish", "run calls"), row.name
 
 
 @each_scenario
@@ -74,7 +74,7 @@ def test_what_is_called_blind_is_blind() -> None:
             if row.blind:
                 shown.add((row.name, row.play.moment))
                 assert row.judgement.stop.normalized in FINISHED, row.name
-                assert row.decision in (LOST, "run calls", "ask once more"), row.name
+                assert row.decision in (LOSE_REST, "run calls", "ask once more"), row.name
                 if row.play.moment.value.startswith("cut"):
                     # Even then the operator is told: the count stands at the cap, or the text holds half a call.
                     assert {"judge.usage_at_cap"} & {finding.rule for finding in row.judgement.findings}, row.name
@@ -111,7 +111,7 @@ def test_a_row_opens_as_a_session(scenario: str) -> None:
 def test_another_policy_runs_what_strict_holds() -> None:
     told = [row for row in table_rows("call-cut", None, "pi-presence") if isinstance(row, DialectRow)]
     strict = {row.name: row for row in rows_of("call-cut")}
-    assert {row.decision for row in told} == {RUN_HELD, LOST}
+    assert {row.decision for row in told} == {RUN_HELD, LOSE_REST}
     for row in told:
         held = bool(strict[row.name].verdicts)
         assert row.runs_cut is held, row.name
@@ -133,10 +133,11 @@ def test_the_table_fits_and_names_every_dialect(scenario: str) -> None:
 def test_rows_are_put_together_only_where_every_cell_is_the_same(scenario: str) -> None:
     told = table_rows(scenario)
     put = entries(told)
-    assert sorted(row.name for entry in put for row in (entry.row, *entry.like)) == sorted(row.name for row in told)
+    assert sorted(row.name for entry in put for row in (entry.row, *entry.equal_rows)) == sorted(
+        row.name for row in told)
     for entry in put:
         assert len(cells(entry.row)) == len(COLUMNS)
-        for other in entry.like:
+        for other in entry.equal_rows:
             assert other.dialect.api == entry.row.dialect.api
             assert cells(other)[1:] == cells(entry.row)[1:]
 

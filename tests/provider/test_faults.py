@@ -10,8 +10,8 @@ import pytest
 
 import loop_core
 from inspector.provider import Kind, PlacedFault, Provider, Story, all_stories, serving
-from inspector.provider.faults import FAULTS, Fault, Layer, StopWord, Takes, meaningless, stop_word_of
-from inspector.provider.reading import TAKES
+from inspector.provider.faults import FAULTS, Fault, Layer, StopWord, Takes, stop_word_of, why_unplayable
+from inspector.provider.reading import ARGUMENT_TYPES
 from inspector.provider.reply import reply
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import parse_leniently
@@ -109,7 +109,7 @@ def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider) -> None:
         came = [seen for seen in provider.seen[first:] if (seen.api, seen.request.stream) == (api, stream)]
         assert all(MEANT[name] == arguments for name, arguments in got.ran), f"{where}: a cut call ran"
         assert len(came) <= 6, where
-        why = meaningless(shown(fault), api, stream)
+        why = why_unplayable(shown(fault), api, stream)
         if why:
             assert (came[0].status, got.turn.terminal) == (400, "error"), where
             assert why in came[0].error, where
@@ -172,7 +172,7 @@ def test_the_stop_word_becomes_what_the_row_says(fault: Fault) -> None:
     """In most formats: some cannot leave the word out, and some have one word for answers that differ."""
     seen: Counter[StopWord] = Counter()
     for api in FORMATS:
-        if meaningless(shown(fault), api, True):
+        if why_unplayable(shown(fault), api, True):
             continue
         request = Request(api, (Message(Role.USER, (TextPart("Go on."),)),), "m", (WRITE, PAGE), max_tokens=fault.cap)
         read = loop_core.read(api, reply(shown(fault), request, True).frames, request=request)
@@ -199,7 +199,7 @@ def test_of_several_faults_the_first_that_changes_the_stop_word_is_told() -> Non
 
 
 def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> None:
-    assert set(TAKES) == set(Takes)
+    assert set(ARGUMENT_TYPES) == set(Takes)
     for name, fault in FAULTS.items():
         assert name == fault.name
         assert fault.does

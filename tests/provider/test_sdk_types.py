@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from inspector.provider import Intent, Story, all_stories
-from inspector.provider.faults import meaningless
+from inspector.provider.faults import why_unplayable
 from inspector.provider.frames import JSON
 from inspector.provider.place import StoryPlace
 from inspector.provider.reply import Reply, error_body, reply_at
@@ -59,7 +59,7 @@ def is_valid(story: Story, api: str, stream: bool) -> bool:
 
 
 def is_refused(story: Story, api: str, stream: bool) -> bool:
-    return bool(meaningless(story, api, stream))
+    return bool(why_unplayable(story, api, stream))
 
 
 def replies(story: Story, api: str, stream: bool) -> Iterator[Reply]:

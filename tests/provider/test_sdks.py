@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from inspector.provider import Intent, Provider, Story, all_stories, serving
-from inspector.provider.faults import meaningless
+from inspector.provider.faults import why_unplayable
 from loop_core.wire.servers import (
     CHAT,
     COHERE,
@@ -79,7 +79,7 @@ def ask(provider: Provider, api: str, stream: bool, story: Story, cap: int) -> S
 def test_an_sdk_sees_the_scenario(name: str, api: str, stream: bool, provider: Provider) -> None:
     story = STORIES[name]
     cap = story.max_tokens or 200
-    why = meaningless(story, api, stream)
+    why = why_unplayable(story, api, stream)
     if why:
         with pytest.raises(Exception, match=r"cannot be played in") as refused:
             ask(provider, api, stream, story, cap)

@@ -14,8 +14,8 @@ import pytest
 from inspector.config.settings import Settings
 from inspector.live.headless import run_live
 from inspector.provider import Intent, PlacedFault, Story, app, serving
-from inspector.provider.faults import meaningless
-from inspector.provider.fixture import Scripted
+from inspector.provider.faults import why_unplayable
+from inspector.provider.fixture import ProviderStarter
 from inspector.provider.fixture import scripted_provider as scripted_provider
 from inspector.replay import replay
 from inspector.replay.case import open_case
@@ -227,7 +227,7 @@ def test_secrets_in_addresses_and_headers_are_not_kept() -> None:
         assert provider.seen[0].path == "/v1beta/models/m:generateContent?key=…&alt=json"
 
 
-def test_the_fixture_starts_a_provider(scripted_provider: Scripted) -> None:
+def test_the_fixture_starts_a_provider(scripted_provider: ProviderStarter) -> None:
     provider = scripted_provider("cut-twice", pace=0)
     assert got(f"{provider.url}/v1/chat/completions", chat())[0] == 200
     assert [seen.kind for seen in provider.seen] == ["first"]
@@ -258,7 +258,7 @@ def test_a_recording_against_it_reads_as_the_run(api: str, scenario: str, tmp_pa
         (story,) = provider.stories
         tools = tuple(each.tool for each in story.tools)
         if wire(api).no_tools and tools:
-            assert meaningless(story, api, True) == wire(api).no_tools
+            assert why_unplayable(story, api, True) == wire(api).no_tools
             return
         asked = Request(api, (Message(Role.USER, (TextPart("hi"),)),), scenario, tools,
                         max_tokens=8 if scenario == "thinking" else 64, stream=True)

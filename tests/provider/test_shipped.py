@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from inspector.provider import Provider, Story, all_stories, serving
-from inspector.provider.faults import meaningless
+from inspector.provider.faults import why_unplayable
 from inspector.provider.reading import FOLDER
 from loop_core.judge.arguments import parse
 from loop_core.wire.servers import GEMINI, MESSAGES, OLLAMA, RESPONSES
@@ -39,7 +39,7 @@ def test_a_scenario_ends_as_it_says(name: str, provider: Provider) -> None:
         meant = {call.name: parse(call.arguments).value for answer in story.answers for call in answer.calls}
         got = play(provider, api, stream, name, tools=tools, cap=story.max_tokens or 400, line=line)
         where = f"{api} {'stream' if stream else 'whole'}"
-        if meaningless(story, api, stream):
+        if why_unplayable(story, api, stream):
             assert got.turn.terminal == "error", where
             return
         assert got.turn.terminal == ends(story, api, stream), (where, got.turn.notice)
@@ -66,5 +66,5 @@ ONE = {"commentary": RESPONSES, "fallback": MESSAGES}
 
 def test_every_scenario_means_something_in_most_formats() -> None:
     for story in STORIES.values():
-        said = {api for api, stream in each_way if not meaningless(story, api, stream)}
+        said = {api for api, stream in each_way if not why_unplayable(story, api, stream)}
         assert said == {ONE[story.name]} if story.name in ONE else len(said) >= 3, story.name

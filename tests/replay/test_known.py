@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.replay.known import KnownAnswer, KnownOutput, known_output, opening, take
+from inspector.replay.known import KnownAnswer, KnownOutput, first_position, known_output, take
 from inspector.replay.tokens import measure
 from loop_core.turn.continuation import Method
 from loop_core.turn.state import RequestPlace
@@ -59,7 +59,7 @@ def test_what_was_quoted_and_what_wrapped_it_is_not_known() -> None:
     ]
     told = known_output(answers, 0, lambda position: measure(answers[position][2].response))
     assert (told.text, told.whole) == (first + " the morning.", True), "a refusal is no end of the answer"
-    assert opening(answers, 2) == 0
+    assert first_position(answers, 2) == 0
 
 
 def test_an_answer_that_was_begun_anew_stands_alone() -> None:
@@ -101,7 +101,7 @@ def test_a_segment_without_text_is_replaced_by_the_next() -> None:
 
 def test_what_no_budget_cut_goes_on_with_nothing() -> None:
     answers = taped((ASK, end("One.")), (ON, end("Two.")), (ON, cut("Three")), (ON, end(".")))
-    assert [opening(answers, position) for position in range(4)] == [0, 1, 2, 2]
+    assert [first_position(answers, position) for position in range(4)] == [0, 1, 2, 2]
     assert known((ASK, end("One.")), (ON, end("Two."))).text == "One."
 
 

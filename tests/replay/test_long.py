@@ -142,7 +142,7 @@ def test_few_of_its_steps_are_kept() -> None:
 
 def test_a_turn_of_a_long_session_takes_little_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its row in the table of turns; 100,000 such turns then stay below 400 MB."""
-    monkeypatch.setattr(session_files, "LONG", 1)
+    monkeypatch.setattr(session_files, "LONG_IN_APP", 1)
     many, few = tmp_path / "many.jsonl", tmp_path / "few.jsonl"
     many.write_bytes(turns(600))
     few.write_bytes(turns(100))  # what all sessions share is in both, and the steps that are kept

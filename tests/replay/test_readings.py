@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.replay.token_readings import Slot, TokenMark, held_back, marks, reach, shares
+from inspector.replay.token_readings import Slot, TokenMark, position_bounds, shares, slot_marks, tokens_held_back
 from inspector.replay.tokens import TokenBasis, TokenMeasure, measure
 from loop_core.values import Stop
 from loop_core.wire.reads import Pieces
@@ -99,17 +99,17 @@ def test_a_character_in_two_tokens_is_cut_before_it() -> None:
 
 def test_what_a_piece_may_hold_back() -> None:
     """Bytes beyond the first of each character; of bytes that never became one, up to three."""
-    assert [held_back(piece) for piece in ("abc", "é", "字", "😀", "aé字", "\ufffd")] == [0, 1, 2, 3, 3, 3]
+    assert [tokens_held_back(piece) for piece in ("abc", "é", "字", "😀", "aé字", "\ufffd")] == [0, 1, 2, 3, 3, 3]
 
 
 def test_marks_by_hand() -> None:
     """Two slots of one token that may each take one more, and one beyond them: the first ends after 1 or 2."""
-    assert marks([Slot(1, 1, 1), Slot(2, 1, 1)], 1) == [TokenMark(1, 1, 2), TokenMark(2, 3, 3)]
-    assert marks([Slot(1, 1, 1), Slot(2, 1, 1)], 2) == [TokenMark(1, 2, 2), TokenMark(2, 4, 4)]
+    assert slot_marks([Slot(1, 1, 1), Slot(2, 1, 1)], 1) == [TokenMark(1, 1, 2), TokenMark(2, 3, 3)]
+    assert slot_marks([Slot(1, 1, 1), Slot(2, 1, 1)], 2) == [TokenMark(1, 2, 2), TokenMark(2, 4, 4)]
     # One more than both can take may be anywhere.
-    assert marks([Slot(1, 1, 1), Slot(2, 1, 1)], 3) == [TokenMark(1, 2, 3), TokenMark(2, 4, 5)]
-    assert reach([TokenMark(5, 1, 2), TokenMark(9, 3, 3)], 3) == ([0, 0, 5, 9], [0, 5, 5, 9])
-    assert reach([TokenMark(5, 2, 2), TokenMark(9, 3, 3)], 3) is None
+    assert slot_marks([Slot(1, 1, 1), Slot(2, 1, 1)], 3) == [TokenMark(1, 2, 3), TokenMark(2, 4, 5)]
+    assert position_bounds([TokenMark(5, 1, 2), TokenMark(9, 3, 3)], 3) == ([0, 0, 5, 9], [0, 5, 5, 9])
+    assert position_bounds([TokenMark(5, 2, 2), TokenMark(9, 3, 3)], 3) is None
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(0, 60))

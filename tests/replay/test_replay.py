@@ -14,7 +14,7 @@ from inspector.sessions.recording import TurnPlace as RecordedPlace
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import WENT_ON
+from loop_core.turn.loop import NO_RECORDED_ANSWER
 from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import RunTools, Send, State
 from loop_core.turn.trace import Fidelity
@@ -114,7 +114,7 @@ def test_a_cut_call_never_runs_whatever_the_agent_did():
     played = replay(case_of(*ran_cut_call()))
     assert path(played)[-1] == "Unrecorded"
     assert not [e for step in played.trace.steps for e in step.effects if isinstance(e, RunTools)]
-    assert next(step.turn.notice for step in played.trace.steps if step.state is State.UNRECORDED) == WENT_ON
+    assert next(step.turn.notice for step in played.trace.steps if step.state is State.UNRECORDED) == NO_RECORDED_ANSWER
 
 
 def test_a_retry_begins_a_run_of_its_own():

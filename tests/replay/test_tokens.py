@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from inspector.replay.token_counts import HIDDEN, UNTOLD, impossible
-from inspector.replay.tokens import TokenBasis, TokenMeasure, agrees, measure, under_cap
+from inspector.replay.token_counts import MOST_HIDDEN, MOST_UNREPORTED, impossible_count
+from inspector.replay.tokens import TokenBasis, TokenMeasure, agrees, capped_tokens, measure
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, Stop, ToolCall, Usage
 from loop_core.wire.reads import Pieces
 from tests.scenes.turns import call, reply
@@ -128,7 +128,8 @@ def test_thinking_may_not_count_under_the_cap() -> None:
     assert measure(made).tokens == 12
     assert measure(made, thinking_counts=False).tokens == 3
     assert "not counted under the cap" in measure(made, thinking_counts=False).note
-    assert (under_cap(made.usage, True), under_cap(made.usage, False), under_cap(None, True)) == (12, 3, None)
+    assert (capped_tokens(made.usage, True), capped_tokens(made.usage, False)) == (12, 3)
+    assert capped_tokens(None, True) is None
 
 
 def test_counts_that_contradict_each_other_are_not_split() -> None:
@@ -151,10 +152,10 @@ def test_a_chunk_in_two_parts_and_one_that_is_no_text() -> None:
 # -- counts that cannot be -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("claimed", [HIDDEN + 9, 2_000_000_000, 10**400])
+@pytest.mark.parametrize("claimed", [MOST_HIDDEN + 9, 2_000_000_000, 10**400])
 def test_a_count_beyond_the_text_and_all_hidden_thinking_is_not_gone_by(claimed: int) -> None:
     response = reply(Stop.MAX_TOKENS, "The lämp", tokens=claimed)  # 9 bytes in UTF-8: 9 tokens at most
-    assert (impossible(response) is None) == (claimed <= HIDDEN + 9)
+    assert (impossible_count(response) is None) == (claimed <= MOST_HIDDEN + 9)
     told = measure(replace(response, usage=Usage(1, claimed + 1)))
     assert (told.basis, told.tokens) == (TokenBasis.ESTIMATE, 2)  # 8 characters, 4 a token
 
@@ -170,12 +171,12 @@ def test_a_count_beyond_the_text_and_all_hidden_thinking_is_not_gone_by(claimed:
 def test_a_whole_answer_that_hides_nothing_has_no_more_tokens_than_a_little_stripped_thinking(
     hint: Callable[[ChatResponse], ChatResponse],
 ) -> None:
-    made = reply(Stop.END_TURN, "The lämp", tokens=UNTOLD + 9)
-    assert impossible(made) is None
-    more = replace(made, usage=Usage(1, UNTOLD + 10))
-    assert impossible(more) == UNTOLD + 10
-    assert impossible(hint(more)) is None  # what tells of hidden tokens lets it claim as many as any model thinks
-    assert impossible(hint(replace(made, usage=Usage(1, HIDDEN + 12)))) == HIDDEN + 12
+    made = reply(Stop.END_TURN, "The lämp", tokens=MOST_UNREPORTED + 9)
+    assert impossible_count(made) is None
+    more = replace(made, usage=Usage(1, MOST_UNREPORTED + 10))
+    assert impossible_count(more) == MOST_UNREPORTED + 10
+    assert impossible_count(hint(more)) is None  # what tells of hidden tokens lets it claim as many as any model thinks
+    assert impossible_count(hint(replace(made, usage=Usage(1, MOST_HIDDEN + 12)))) == MOST_HIDDEN + 12
 
 
 def test_a_cap_that_no_answer_could_have_used_stands_for_no_tokens() -> None:
@@ -184,12 +185,12 @@ def test_a_cap_that_no_answer_could_have_used_stands_for_no_tokens() -> None:
 
 def test_thinking_that_was_counted_and_not_sent_is_believed_as_far_as_any_model_thinks() -> None:
     response = replace(reply(Stop.MAX_TOKENS, "The lamp"), usage=Usage(1, 100_000, 99_998))
-    assert impossible(response) is None
+    assert impossible_count(response) is None
     assert measure(response).tokens == 100_000
 
 
 @pytest.mark.parametrize("claimed", [-1, -(10**400)])
 def test_fewer_than_no_tokens_are_not_gone_by(claimed: int) -> None:
     response = reply(Stop.MAX_TOKENS, "The lamp", tokens=claimed)
-    assert impossible(response) == claimed
+    assert impossible_count(response) == claimed
     assert (measure(response).tokens, measure(reply(Stop.MAX_TOKENS, "The lamp"), total=claimed).tokens) == (2, 2)

@@ -6,7 +6,7 @@ import pytest
 
 from inspector.replay import Settings, replay
 from inspector.replay.case import open_case
-from inspector.report.facts import WENT_ON, view
+from inspector.report.facts import NEXT_ACTS, view
 from inspector.sessions import open_paths
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.gate import Admission
@@ -89,7 +89,7 @@ def test_every_way_to_go_on_has_its_words():
         "the recording ends",
     ]
     assert shown(*continued(*PARTS[:2])).responses[0].recorded_next == "asked to continue"
-    assert set(WENT_ON) == set(TurnPlace)
+    assert set(NEXT_ACTS) == set(TurnPlace)
 
 
 def test_a_whole_body_without_a_reason_is_no_stream():

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.replay.case import UNCLEAR
+from inspector.replay.case import AMBIGUITY
 from inspector.report import filters
 from inspector.report.lines.calls import call as lines_of_call
 from inspector.report.lines.spans import text_of
@@ -353,7 +353,7 @@ def test_a_turn_that_a_later_request_may_go_on_from_does_not_say_that_nothing_fo
         assert turn.verdict.word == "COMPLETE SO FAR"
         assert turn.verdict.sentence.endswith(
             "asks for write_file, and whether response 3 comes next is not known: its request fits several answers")
-        assert turn.run.final_turn.notice == UNCLEAR
+        assert turn.run.final_turn.notice == AMBIGUITY
         assert found.responses[turn.responses[-1]].recorded_next == "whether response 3 goes on from it is not known"
     assert third.verdict.word == "COMPLETE"
     alone = shown(asked(opening, called))

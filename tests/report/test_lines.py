@@ -477,7 +477,7 @@ def test_the_shared_beginning_of_two_texts(old: str, new: str, length: int) -> N
 
 def test_a_branch_is_compared_with_its_original(seen: View) -> None:
     made = branch(seen, settings_of({"continuation_max_attempts": "5"}, Settings()))
-    shown = "\n".join(said_by(whatif.against_original(made)))
+    shown = "\n".join(said_by(whatif.branch_sheet(made)))
     for wanted in ("Run attempts=5", "continuation_max_attempts 3 → 5", "step 13 in turn 1",
                    "AbortPartial, retry_limit → Complete", "attempts 3 → 5 of 5", "4 → 6", "+ All three"):
         assert wanted in shown, wanted
@@ -605,7 +605,7 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     for index, step in enumerate(seen.steps):
         sheets += [diff.diff(seen, index), response.awaiting_sheet(step)]
         lines.append(header.status(outline, index, 100))
-    sheets.append(whatif.against_original(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings()))))
+    sheets.append(whatif.branch_sheet(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings()))))
     lines += [sheet.line(index) for sheet in sheets for index in range(len(sheet))]
     bad = [line for line in lines if any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in text_of(line))]
     assert bad == []

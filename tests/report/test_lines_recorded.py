@@ -35,7 +35,7 @@ def sheets(seen: View, outline: Outline) -> Iterator[Sheet]:
         yield from (wire.wire(facts, mode) for mode in wire.MODES)
     for index, step in enumerate(seen.steps):
         yield from (diff.diff(seen, index), response.awaiting_sheet(step))
-    yield whatif.against_original(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings())))
+    yield whatif.branch_sheet(branch(seen, settings_of({"continuation_max_attempts": "0"}, Settings())))
 
 
 @pytest.mark.parametrize("api", APIS)

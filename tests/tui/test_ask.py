@@ -45,7 +45,7 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 
 @pytest.fixture
 def made(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    monkeypatch.setattr(asking, "HELD", 0.0)  # a test's keys come faster than a hand's
+    monkeypatch.setattr(asking, "REPEAT_TIME", 0.0)  # a test's keys come faster than a hand's
     path = cut_twice(fake.url, tmp_path / "s.har")
     return lambda: LoopInspector([path], opened_already=load([path], ReadingOptions()))
 
@@ -156,7 +156,7 @@ async def test_a_run_is_shown_also_if_the_saved_branches_are_read_while_it_is_as
 async def test_a_provider_that_needs_a_key_is_not_asked_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(asking, "HELD", 0.0)
+    monkeypatch.setattr(asking, "REPEAT_TIME", 0.0)
     for name in ("OPENAI_API_KEY", "LOOP_INSPECTOR_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     path = cut_twice("https://api.openai.com", tmp_path / "s.har")
@@ -189,7 +189,7 @@ async def test_nothing_leaves_unless_it_is_said(made: Made, fake: Fake, keys: li
 async def test_a_key_that_is_held_down_asks_nothing(
     made: Made, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "HELD", 60.0)
+    monkeypatch.setattr(asking, "REPEAT_TIME", 60.0)
     async with made().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         await pilot.press("enter", "y", "y", "y")

@@ -9,10 +9,10 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.beside_screen import Beside, PairList
+from inspector.tui.beside_screen import PairList, SideBySide
 from inspector.tui.breakpoints import Breakpoint
 from inspector.tui.limits_form import LimitsForm
-from inspector.tui.limits_words import ABOUT, MEANS, WORDS, word_means
+from inspector.tui.limits_words import FIELD_DETAILS, FIELD_LABELS, WORDS, word_meaning
 from inspector.tui.panels import Cycle
 from inspector.tui.run_tree import Nodes, RunTree
 from inspector.tui.session_screen import SessionScreen
@@ -47,9 +47,9 @@ async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn, name: str, ke
         assert isinstance(form, LimitsForm)
         await pilot.press(*keys)
         assert form.query_one(f"#{name}", Cycle).value == value
-        assert (word_means(name, value) or ABOUT[name])[:40] in page(pilot.app)
-        assert bool(word_means(name, value)) is (name in ("policy", "seam"))
-        assert MEANS[name]
+        assert (word_meaning(name, value) or FIELD_DETAILS[name])[:40] in page(pilot.app)
+        assert bool(word_meaning(name, value)) is (name in ("policy", "seam"))
+        assert FIELD_LABELS[name]
         await pilot.press("enter")
         settings = session(pilot).run.view.replay.settings
         found = "simulation" if name == "source" and settings.simulate else getattr(settings, name)
@@ -130,7 +130,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await pilot.press("e", "5", "enter", "R", "g", "d")
         screen = pilot.app.screen
-        assert isinstance(screen, Beside)
+        assert isinstance(screen, SideBySide)
         pairs = screen.query_one(PairList)
         assert pairs.rows[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.beside_screen import Beside
+from inspector.tui.beside_screen import SideBySide
 from inspector.tui.lists import Choose
 from inspector.tui.messages import PathWanted
 from inspector.tui.session_screen import SessionScreen
@@ -38,7 +38,7 @@ async def test_two_turns_of_a_session_stand_side_by_side(app_on: AppOn, size: tu
         assert isinstance(pilot.app.screen, Choose)
         assert "▶ turn 2" in page(pilot.app), "the worst of the others"
         await pilot.press("enter")
-        assert isinstance(pilot.app.screen, Beside)
+        assert isinstance(pilot.app.screen, SideBySide)
         shown = words(pilot)
         assert "Two turns differs: the answers' stop reasons, call 1 (wr" in shown
         assert "turn 1 · story.har" in shown
@@ -54,7 +54,7 @@ async def test_a_turn_is_compared_by_its_number(app_on: AppOn) -> None:
     async with app_on(BOTH).run_test(size=(120, 35)) as pilot:
         session(pilot).step = 0
         await pilot.press("colon", *"compare 2", "enter")
-        assert isinstance(pilot.app.screen, Beside)
+        assert isinstance(pilot.app.screen, SideBySide)
         await pilot.press("escape", "colon", *"compare 7", "enter")
         assert "expected 1 to 2" in page(pilot.app)
         await pilot.press("escape", "colon", *"compare", "enter")
@@ -70,7 +70,7 @@ async def test_in_a_branch_the_same_turn_of_the_original_is_offered_first(app_on
         assert "▶ original" in page(pilot.app)
         await pilot.press("enter")
         shown = words(pilot)
-        assert isinstance(pilot.app.screen, Beside)
+        assert isinstance(pilot.app.screen, SideBySide)
         assert "segments 4 ≠ 2" in shown
         assert "turn 1 · story.har · original" in shown
         await pilot.press("escape")

@@ -113,7 +113,7 @@ async def test_a_hostile_text_is_shown_by_marks(app_on: AppOn) -> None:
 async def test_an_edited_result_is_asked_live_from_the_editor(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_run, "HELD", 0.0)  # a test's keys come faster than a hand's
+    monkeypatch.setattr(live_run, "REPEAT_TIME", 0.0)  # a test's keys come faster than a hand's
     fake.answers = [streams("openai_chat", answer("openai_chat", "It rains.", Stop.END_TURN))]
     path = recorded_call(fake.url, tmp_path / "s.har")
     app = LoopInspector([path], opened_already=load([path], ReadingOptions()))

@@ -10,7 +10,7 @@ import pytest
 
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
-from inspector.tui.delivery import REFUSING, copy_refusal
+from inspector.tui.delivery import CLIPBOARD_REFUSALS, copy_refusal
 from inspector.tui.lists import Choose
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import VIEWS
@@ -112,7 +112,7 @@ async def test_what_cannot_be_written_is_told(app_on: AppOn, tmp_path: Path) -> 
 ])
 def test_terminals_that_take_no_copy_are_known(given: dict[str, str], says: str | None) -> None:
     assert copy_refusal(given) == says
-    assert len(REFUSING) == 4
+    assert len(CLIPBOARD_REFUSALS) == 4
 
 
 async def test_a_copy_that_would_be_lost_is_told(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.followed_screen import FollowedScreen, rest_after
+from inspector.tui.followed_screen import FollowedScreen, rest_seconds
 from inspector.tui.session_files import ReadingOptions, load
 from tests.scenes.app import page, until
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
@@ -52,7 +52,7 @@ async def test_what_is_added_is_shown_and_a_cursor_at_the_end_stays_there(path) 
 
 @pytest.mark.parametrize(("took", "rest"), [(0.0, 0.0), (0.01, 0.02), (0.3, 0.05), (20.0, 0.05)])
 def test_a_row_never_waits_long_for_the_next_reading(took: float, rest: float) -> None:
-    assert rest_after(took) == rest
+    assert rest_seconds(took) == rest
 
 
 async def test_a_cursor_elsewhere_and_a_filter_stay(path) -> None:

@@ -737,10 +737,10 @@ async def test_control_c_leaves_where_it_comes_twice(app_on: AppOn, monkeypatch:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("ctrl+c")
         assert "press ctrl+c again to leave" in page(pilot.app)
-        monkeypatch.setattr("inspector.tui.leaving.AGAIN", -1.0)
+        monkeypatch.setattr("inspector.tui.leaving.QUIT_PERIOD", -1.0)
         await pilot.press("ctrl+c")
         assert pilot.app.is_running, "too late"
-        monkeypatch.setattr("inspector.tui.leaving.AGAIN", 60.0)
+        monkeypatch.setattr("inspector.tui.leaving.QUIT_PERIOD", 60.0)
         await pilot.press(":", "ctrl+c")
         assert pilot.app.return_value == 0
 

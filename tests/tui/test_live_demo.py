@@ -17,7 +17,7 @@ from inspector.provider.dialect_rows import DialectRow
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.live_forms import LiveForm, keep_typed, last_typed
-from inspector.tui.live_screen import BLIND, LiveScreen
+from inspector.tui.live_screen import UNSEEN_CUT, LiveScreen
 from inspector.tui.messages import LiveWanted
 from inspector.tui.panels import Cycle
 from inspector.tui.providers_screen import ProvidersScreen
@@ -129,11 +129,11 @@ async def test_a_cut_that_no_byte_shows_is_said_where_the_verdict_cannot_know_it
         verdict = live(pilot).run.view.turns[0].verdict
         assert (verdict.word, verdict.complete) == ("MAYBE CUT", False)
         await pilot.press("home")  # the note at the foot is gone at the next key, and this line is not
-        assert BLIND in page(app)
+        assert UNSEEN_CUT in page(app)
         assert f"the built-in provider answers: text-cut as {row.name}" in page(app)
         await pilot.press("V")
         shown = app.screen.query_one(TextView).sheet
-        assert {BLIND, row.blind} <= {text_of(shown.line(at)[1:]) for at in range(len(shown))}
+        assert {UNSEEN_CUT, row.blind} <= {text_of(shown.line(at)[1:]) for at in range(len(shown))}
 
 
 async def test_the_screen_says_what_the_built_in_provider_plays_and_warns_of_nothing_that_bytes_show() -> None:
@@ -143,7 +143,7 @@ async def test_the_screen_says_what_the_built_in_provider_plays_and_warns_of_not
         app.post_message(LiveWanted(row_turn(row, Settings())))
         await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.is_finished)
         assert f"the built-in provider answers: text-cut as {row.name}" in page(app)
-        assert BLIND not in page(app)
+        assert UNSEEN_CUT not in page(app)
 
 
 async def test_leaving_the_app_in_the_middle_of_a_turn_ends_the_server() -> None:

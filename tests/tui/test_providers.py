@@ -66,7 +66,7 @@ async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, in
     async with Shown().run_test(size=size) as pilot:
         rows = await settled(pilot)
         entries = [each for each in rows.shown if not isinstance(each, str)]
-        assert sum(1 + len(entry.like) for entry in entries) == len(DIALECTS)
+        assert sum(1 + len(entry.equal_rows) for entry in entries) == len(DIALECTS)
         shown = seen(pilot.app)
         assert shown[0].split()[:2] == ["call-cut", "1/13"]
         assert shown[0].rstrip().endswith("32 tokens ESTIMATED  SIMULATED")
@@ -123,7 +123,7 @@ async def test_left_and_right_change_the_scenario_and_the_cursor_stays_on_its_di
             assert seen(pilot.app)[0].split()[:2] == [scenario.name, f"{number + 1}/13"]
             assert scenario.name in told(pilot.app)
             assert f"{scenario.budget:,} tokens" in seen(pilot.app)[0]
-            assert "openai_chat/vllm" in (chosen(rows), *(like.name for like in rows.current_entry.like))
+            assert "openai_chat/vllm" in (chosen(rows), *(like.name for like in rows.current_entry.equal_rows))
 
 
 async def test_s_chooses_a_scenario_by_its_title() -> None:
@@ -233,7 +233,7 @@ async def test_e_unfolds_rows_that_say_the_same_and_folds_them_again() -> None:
         await pilot.press("e")
         assert rows.count == folded
         assert rows.current_entry is not None
-        assert hidden in (rows.current_entry.row.name, *(like.name for like in rows.current_entry.like))
+        assert hidden in (rows.current_entry.row.name, *(like.name for like in rows.current_entry.equal_rows))
 
 
 async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path) -> None:

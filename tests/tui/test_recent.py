@@ -73,7 +73,7 @@ async def test_a_sample_is_not_remembered_and_a_path_is(tmp_path: Path) -> None:
         await pilot.press("enter", "q")
         assert not session_files.state_file().exists()
         await pilot.press("o", *str(path), "enter")
-        assert session_files.recent() == [str(path)]
+        assert session_files.recent_files() == [str(path)]
     assert json.loads(session_files.state_file().read_text()) == [str(path)]
     app = LoopInspector()
     async with app.run_test(size=(120, 50)) as pilot:
@@ -95,14 +95,14 @@ def test_recent_files_that_are_gone_are_left_out(tmp_path: Path) -> None:
     there = story(tmp_path)
     session_files.remember([str(tmp_path / "gone.har")])
     session_files.remember([str(there)])
-    assert session_files.recent() == [str(there)]
+    assert session_files.recent_files() == [str(there)]
 
 
 def test_the_last_file_comes_first_and_once(tmp_path: Path) -> None:
     one, two = story(tmp_path, name="one.har"), story(tmp_path, name="two.har")
     for path in (one, two, one):
         session_files.remember([str(path)])
-    assert session_files.recent() == [str(one), str(two)]
+    assert session_files.recent_files() == [str(one), str(two)]
 
 
 def test_standard_input_is_not_remembered() -> None:
@@ -114,11 +114,11 @@ def test_a_place_that_cannot_be_written_or_read_fails_nothing(tmp_path: Path) ->
     there = story(tmp_path)
     session_files.state_file().parent.write_text("a file where a folder is due")
     session_files.remember([str(there)])
-    assert session_files.recent() == []
+    assert session_files.recent_files() == []
     session_files.state_file().parent.unlink()
     session_files.state_file().parent.mkdir()
     session_files.state_file().write_text('{"no": "list"}')
-    assert session_files.recent() == []
+    assert session_files.recent_files() == []
 
 
 async def test_what_the_command_line_opened_is_remembered_once_it_is_seen(tmp_path: Path) -> None:
@@ -127,4 +127,4 @@ async def test_what_the_command_line_opened_is_remembered_once_it_is_seen(tmp_pa
     app.opened_paths = (str(path),)
     async with app.run_test(size=SIZE):
         pass
-    assert session_files.recent() == [str(path)]
+    assert session_files.recent_files() == [str(path)]

@@ -23,7 +23,7 @@ from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.tabs import TABS, SheetTab
 from inspector.tui.turn_list import Section, TurnList, flow_groups, found_sections, rows_of_session
-from inspector.tui.turns_screen import LARGE, READABLE, TurnsScreen
+from inspector.tui.turns_screen import LARGE, LARGEST_READ, TurnsScreen
 from tests.scenes.app import page, told, until
 from tests.scenes.recordings import ASKS, asked, chat, exchange, lines
 from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
@@ -204,14 +204,14 @@ async def test_keys_are_answered_while_verdicts_come() -> None:
 def test_a_large_file_is_listed_and_not_read() -> None:
     path = Path(wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000))
     with path.open("ab") as file:
-        file.truncate(READABLE + 1)
+        file.truncate(LARGEST_READ + 1)
     screen = TurnsScreen(found_sections(os.environ), named=False)
     assert screen.listed.slots[str(path)][0].why == LARGE
 
 
 async def test_a_search_reads_the_large_files_too_and_the_index_keeps_them(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("LOOP_INSPECTOR_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(turns_screen, "READABLE", SOME)
+    monkeypatch.setattr(turns_screen, "LARGEST_READ", SOME)
     large = wrote(".claude/projects/-work/large.jsonl", ZEBRA, 1)
     wrote(".claude/projects/-work/small.jsonl", ENDED, 2_000)
     go = threading.Event()
@@ -242,7 +242,7 @@ async def test_a_search_reads_the_large_files_too_and_the_index_keeps_them(monke
 
 
 async def test_a_search_that_begins_while_files_are_read_goes_on_to_the_large_ones(monkeypatch) -> None:
-    monkeypatch.setattr(turns_screen, "READABLE", SOME)
+    monkeypatch.setattr(turns_screen, "LARGEST_READ", SOME)
     large = wrote(".claude/projects/-work/large.jsonl", ZEBRA, 1)
     wrote(".claude/projects/-work/small.jsonl", ENDED, 2_000)
     go = threading.Event()
@@ -263,7 +263,7 @@ async def test_a_search_that_begins_while_files_are_read_goes_on_to_the_large_on
 
 
 async def test_reading_can_be_stopped_in_the_middle_of_a_file(monkeypatch) -> None:
-    monkeypatch.setattr(turns_screen, "READABLE", SOME)
+    monkeypatch.setattr(turns_screen, "LARGEST_READ", SOME)
     monkeypatch.setattr(intake, "PIECE", 1000)
     wrote(".claude/projects/-work/large.jsonl", ZEBRA, 1)
     go, ended, places, note = threading.Event(), threading.Event(), list[int](), intake.note_read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import WENT_ON, Plan, RecordedSource, ScriptedSource, run
+from loop_core.turn.loop import NO_RECORDED_ANSWER, Plan, RecordedSource, ScriptedSource, run
 from loop_core.turn.moves import NOTICES
 from loop_core.turn.state import ProviderResponse, RequestPlace, State
 from loop_core.turn.trace import Trace
@@ -43,7 +43,7 @@ def test_an_answer_at_another_place_is_none() -> None:
     """The recorded agent continued where our machine asks for a repair."""
     trace = play(recorded((RequestPlace.REQUEST, 0, "cut"), (RequestPlace.CONTINUATION, 1, "end")))
     assert path(trace)[-2:] == [State.REQUEST_TOOL_REPAIR, State.UNRECORDED]
-    assert last(trace).notice == WENT_ON
+    assert last(trace).notice == NO_RECORDED_ANSWER
 
 
 def test_a_recording_ends_where_it_ends() -> None:

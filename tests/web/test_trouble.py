@@ -17,7 +17,7 @@ from aiohttp import ClientSession, CookieJar
 from aiohttp.http_exceptions import BadHttpMessage
 
 from inspector.commands import serve
-from inspector.provider.listener import Certificate, Sparing, listening, load_certificate
+from inspector.provider.listener import Certificate, ProblemLog, listening, load_certificate
 from inspector.web import app_server
 from inspector.web.browser import Entrance
 from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, program, told
@@ -80,7 +80,7 @@ async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() ->
     said: list[str] = []
     at = made(said)
     now = [0.0]
-    at.trouble = Sparing(said.append, lambda: now[0])
+    at.trouble = ProblemLog(said.append, lambda: now[0])
 
     async def malformed() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -102,20 +102,20 @@ async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() ->
 def test_each_kind_of_trouble_is_told_once_a_minute() -> None:
     said: list[str] = []
     now = [100.0]
-    tell = Sparing(said.append, lambda: now[0])
+    tell = ProblemLog(said.append, lambda: now[0])
     for _ in range(128):
-        tell.loop_raised(None, {"message": "socket.accept() out of system resource",
+        tell.handle_loop_exception(None, {"message": "socket.accept() out of system resource",
                                 "exception": OSError(errno.EMFILE, "Too many open files")})
-    tell.of(BadHttpMessage("x"))
-    tell.of(ValueError("one\nof two lines" + "x" * 500))
+    tell.log_exception(BadHttpMessage("x"))
+    tell.log_exception(ValueError("one\nof two lines" + "x" * 500))
     assert len(said) == 3
     assert said[0].startswith("no room for a further connection or file: Too many open files")
     assert all("\n" not in line and len(line) <= 200 for line in said)
     now[0] = 159.9
-    tell.of(OSError(errno.ENFILE, "Too many"))
+    tell.log_exception(OSError(errno.ENFILE, "Too many"))
     assert len(said) == 3
     now[0] = 160
-    tell.of(OSError(errno.ENFILE, "Too many"))
+    tell.log_exception(OSError(errno.ENFILE, "Too many"))
     assert said[3].endswith("(128 more since the last line)")
 
 
@@ -228,8 +228,8 @@ def test_without_a_certificate_that_is_said_in_red(
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
 def test_whatever_leaves_no_room_is_told_as_that(number: int) -> None:
     said: list[str] = []
-    tell = Sparing(said.append, lambda: 0.0)
-    tell.of(OSError(number, "full"))
-    tell.of(OSError(errno.EIO, "broken"))
+    tell = ProblemLog(said.append, lambda: 0.0)
+    tell.log_exception(OSError(number, "full"))
+    tell.log_exception(OSError(errno.EIO, "broken"))
     assert said == ["no room for a further connection or file: full; it goes on when one ends",
                     "a request could not be answered: OSError: [Errno 5] broken"]

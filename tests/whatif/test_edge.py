@@ -15,9 +15,9 @@ from inspector.config.settings import INITIAL, Settings
 from inspector.report.lines.spans import text_of
 from inspector.whatif import smallest as edge
 from inspector.whatif.grid import Axis, End, Grid
-from inspector.whatif.grid_lines import grain
+from inspector.whatif.grid_lines import grain_line
 from inspector.whatif.grid_run import tune
-from inspector.whatif.smallest import cost, knee, smallest
+from inspector.whatif.smallest import cost, knee, smallest_limits
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
 from tests.whatif.test_simulation import WORDS, case_of, stream
 from tests.whatif.test_sweep import brute, stories
@@ -33,7 +33,7 @@ def grid(*budgets: int | None, attempts: tuple[int, ...] = (0, 9), simulate: boo
 def test_the_smallest_budget_is_as_many_tokens_as_the_answer_has():
     """12 words of a token each, and the end mark: 13 in one request, and with 12 a second one is needed."""
     case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
-    found = smallest(tune(case, grid(4, 64)), 0)
+    found = smallest_limits(tune(case, grid(4, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (13, "to the token")
     assert cost([found.at_edge]) == (13, 1)
     assert found.edge.below[0].spend.requests == 1
@@ -57,31 +57,31 @@ def test_fewest_output_tokens_go_before_fewest_requests(inspector):
 def test_thinking_that_an_unknown_server_may_count_leaves_the_number_a_guess(url: str, found: str) -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 30, "completion_tokens_details": {"reasoning_tokens": 20}}
     case = case_of(asked(ASKS, chat("a" * 40, usage=usage), max_tokens=50, url=url))
-    limits = smallest(tune(case, grid(2, 64)), 0)
+    limits = smallest_limits(tune(case, grid(2, 64)), 0)
     assert limits.edge.grain == found
-    assert text_of(grain(limits.edge)).startswith("known" if found == edge.EXACT else "estimated: max_tokens")
+    assert text_of(grain_line(limits.edge)).startswith("known" if found == edge.EXACT else "estimated: max_tokens")
 
 
 def test_what_was_only_counted_in_characters_says_so():
     case = case_of(asked(ASKS, chat("a" * 40, tokens=None), max_tokens=50))
-    found = smallest(tune(case, grid(2, 64)), 0)
+    found = smallest_limits(tune(case, grid(2, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (10, edge.UNCOUNTED)
-    told = text_of(grain(found.edge))
+    told = text_of(grain_line(found.edge))
     assert told.startswith("estimated: max_tokens 10 since not every answer says its tokens: four characters")
     assert "known" not in told
 
 
 def test_over_a_recording_the_grain_is_its_responses():
     case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
-    found = smallest(tune(case, grid(4, 64, simulate=False)), 0)
+    found = smallest_limits(tune(case, grid(4, 64, simulate=False)), 0)
     assert found.edge.grain == edge.RESPONSES
-    assert text_of(grain(found.edge)).startswith("known: max_tokens ")
+    assert text_of(grain_line(found.edge)).startswith("known: max_tokens ")
     assert found.edge.budget == 1, "max_tokens cuts no recorded response"
 
 
 def test_a_budget_as_recorded_has_no_edge():
     case = case_of(asked(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
-    assert smallest(tune(case, grid(None)), 0).edge is None
+    assert smallest_limits(tune(case, grid(None)), 0).edge is None
 
 
 @hypothesis_settings(max_examples=40, deadline=None)
@@ -90,7 +90,7 @@ def test_the_edge_costs_no_more_than_the_cell_and_one_token_less_does(exchanges,
     case = case_of(*exchanges)
     tuned = tune(case, grid(*sorted(budgets)), jobs=1)
     for number in range(len(case.recording.turns)):
-        found = smallest(tuned, number)
+        found = smallest_limits(tuned, number)
         if found is None or found.edge is None:
             continue
         chosen = dict(zip(tuned.grid.names, tuned.grid.values(found.cell), strict=True))
@@ -169,12 +169,12 @@ def test_the_edge_of_all_turns_keeps_what_the_cell_does_and_one_token_less_does_
         return brute(case, tuned.grid.settings_with({**chosen, INITIAL: budget}))
 
     cell = at(chosen[INITIAL])
-    assert edge.as_good(at(found.budget), cell)
+    assert edge.is_as_good(at(found.budget), cell)
     if found.budget > 1:
         below = at(found.budget - 1)
-        assert not edge.as_good(below, cell)
+        assert not edge.is_as_good(below, cell)
         for place, (less, kept) in enumerate(zip(below, at(found.budget), strict=True)):
-            assert (place in found.edge.worse) is not edge.as_good([less], [kept])
+            assert (place in found.edge.worse) is not edge.is_as_good([less], [kept])
 
 
 # -- every form that a grid is told in -------------------------------------------------------------------------------

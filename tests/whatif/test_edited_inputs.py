@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings, TurnEdit, assignments, from_record, name_of, record_of, settings_of
-from inspector.replay.case import EDITED
+from inspector.replay.case import EDITED_INPUT
 from inspector.replay.edits import turn_inputs
 from inspector.replay.rerun import edit_step
 from inspector.report.lines.spans import text_of
-from inspector.whatif.branch_lines import against_original
+from inspector.whatif.branch_lines import branch_sheet
 from inspector.whatif.branch_report import command_of, text, values
 from inspector.whatif.edited_inputs import edit_of, edit_stretches
 from inspector.whatif.store import Store
@@ -71,7 +71,7 @@ def test_the_recording_answers_up_to_the_edited_result_and_no_further():
     assert [step.state.value for step in turn.run.steps] == [
         "Request", "EvaluateStop", "ExecuteTools", "Request", "Unrecorded"]
     assert all(one is other for one, other in zip(view.steps[:3], turn.run.steps, strict=False))
-    assert turn.final_turn.notice == EDITED
+    assert turn.final_turn.notice == EDITED_INPUT
     assert [part.text for message in turn.final_turn.history for part in message.results] == ["the disk is full"]
     assert (turn.verdict.word, turn.verdict.severity.value) == ("EDITED, NOT ASKED", "warning")
     assert "no recorded answer belongs to it" in turn.verdict.sentence
@@ -103,7 +103,7 @@ def test_both_reports_say_what_was_edited_and_where_the_answers_end():
     assert found["edited"] == [
         {"turn": 1, "input": 3, "what": "result of write_file", "before": "ok, second", "after": "no"}]
     assert found["recording_stops_at"] == 8
-    lines = [text_of(line) for line in against_original(node.branch).lines]
+    lines = [text_of(line) for line in branch_sheet(node.branch).lines]
     assert any("turn 1, input 3 (result of write_file)" in line for line in lines)
     tree = Tree(shown(*two_rounds()))
     plain = values(tree.try_settings(tree.original, [(None, {"continuation_max_attempts": "5"})]).branch)
@@ -188,11 +188,11 @@ def test_the_command_of_an_edited_run_makes_it_again_and_the_store_keeps_it(tmp_
     words = shlex.split(command_of(node, ["s.har"]))
     assert words[3:] == ["--set", "continuation_max_attempts=5", "--edit", "1.2=@@ the\ndisk"]
     assert run_with(view, words[-1], continuation_max_attempts="5").key == node.key
-    from inspector.whatif.branch_report import keep, restore_tree
+    from inspector.whatif.branch_report import restore_tree, save_branch
 
     store = Store(tmp_path / "sessions" / "x.jsonl")
-    keep(store, node)
+    save_branch(store, node)
     tree, notices = restore_tree(view, Store(store.path))
     assert notices == []
     assert [each.key for each in tree.every][-1] == node.key
-    assert tree.every[-1].view.turns[0].final_turn.notice == EDITED
+    assert tree.every[-1].view.turns[0].final_turn.notice == EDITED_INPUT

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inspector.report.lines.glyphs import MARKED
 from inspector.report.lines.spans import Span, Tone, text_of
 from inspector.whatif.grid import NAMES, Axis
-from inspector.whatif.heat import GAP, HERE, plane
+from inspector.whatif.heat import CURSOR, GAP, plane
 
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
@@ -34,14 +34,14 @@ def test_every_cell_stands_at_its_place_and_is_found_there(sizes, width):
     for cell, mark in enumerate(marks):
         x, y = made.place(cell)
         assert text_of(made.line(y, marks))[x:].split(" ")[0] == mark.text
-        assert {made.cell_at(at, y) for at in (x, x + len(mark.text), x + made.wide - 1)} == {cell}
+        assert {made.cell_at(at, y) for at in (x, x + len(mark.text), x + made.cell_width - 1)} == {cell}
 
 
 @settings(deadline=None)
 @given(SIZES, st.integers(20, 90))
 def test_no_other_place_has_a_cell(sizes, width):
     made, marks = laid(sizes, width)
-    found = {made.cell_at(x, y) for y in range(-1, made.height + 1) for x in range(0, width, made.wide)}
+    found = {made.cell_at(x, y) for y in range(-1, made.height + 1) for x in range(0, width, made.cell_width)}
     assert found - {None} <= set(range(len(marks)))
     assert {made.cell_at(x, -1) for x in range(width)} == {made.cell_at(x, made.height) for x in range(width)} == {None}
     assert made.cell_at(made.margin - 1, made.place(0)[1]) is None
@@ -63,8 +63,8 @@ def test_one_axis_goes_down():
 
 
 def test_a_cell_is_named_by_the_heading_of_its_chunk():
-    made, marks = laid([2, 5], len("attempts") + 2 * GAP + 2 * (len("c0" + MARKED + HERE) + GAP))
-    assert made.many == 2
+    made, marks = laid([2, 5], len("attempts") + 2 * GAP + 2 * (len("c0" + MARKED + CURSOR) + GAP))
+    assert made.cells_in_line == 2
     for cell in range(10):
         heading = text_of(made.line(made.header_line(made.place(cell)[1]), marks))
         assert heading[made.place(cell)[0] :].split()[0] == str(cell % 5 + 1)
@@ -86,7 +86,7 @@ def test_a_state_colours_its_glyph_and_no_number(glyphs):
 def test_a_screen_has_one_block_however_many_columns_there_are():
     made, _ = laid([2, 40], None)
     assert made.height == 4
-    assert made.width == made.margin + 40 * made.wide
+    assert made.width == made.margin + 40 * made.cell_width
     assert [made.scrolls(y) for y in range(4)] == [False, True, True, True]
     assert [made.heads_columns(y) for y in range(4)] == [False, True, False, False]
     assert made.cell_at(made.place(79)[0], 3) == 79

@@ -383,7 +383,7 @@ def test_a_row_has_as_many_policies_as_fit(width: int, seen: int, column: int) -
         assert policies_lines.policy_at(laid, row.index("▶")) == policy
         assert "▶" not in text_of(policies_lines.row(made, 0, here, laid))
         # The words stand under their names.
-        names = text_of(policies_lines.names(made, laid)[0])
+        names = text_of(policies_lines.column_heads(made, laid)[0])
         assert names[row.index("▶") + 1 :].startswith(made.policies[policy].name.partition("-")[0])
     assert [policies_lines.policy_at(policies_lines.layout(made, 76, 0), at) for at in (0, 5, 6, 15, 16, 75, 76)] == [
         None, None, 0, 0, 1, 6, None]
@@ -406,7 +406,8 @@ def test_a_word_never_reaches_the_next_column(decision: Decision, column: int) -
     words = {row[at : at + laid.column] for at in range(laid.label, len(row), laid.column)}
     assert len(words) == 1
     assert words.pop().strip() in (policies_lines.short_word(cell), decision.word, f"{decision.word} x0")
-    assert text_of(policies_lines.names(made, policies_lines.layout(made, 160, 0))[0]).split() == ["turn", *NAMES]
+    heads = policies_lines.column_heads(made, policies_lines.layout(made, 160, 0))
+    assert text_of(heads[0]).split() == ["turn", *NAMES]
 
 
 def test_the_sheet_tells_a_cell_and_the_others_of_its_turn() -> None:
@@ -442,11 +443,11 @@ def test_cells_are_found_by_turns_then_policies_round_the_end() -> None:
     assert policies_lines.find(made, "pi-presence", (1, 5), -1, again=True) == (0, 5)
     assert policies_lines.find(made, "nowhere", (0, 0), 1, again=False) is None
     # Turn 1: the first three stop at a limit, the others lose text.
-    assert policies_lines.differing(made, (0, 0), 1) == (0, 3)
-    assert policies_lines.differing(made, (0, 6), 1) == (1, 3)
-    assert policies_lines.differing(made, (1, 5), 1) is None
-    assert policies_lines.differing(made, (1, 3), -1) == (0, 6)
-    assert policies_lines.differing(made, (0, 3), -1) is None
+    assert policies_lines.next_difference(made, (0, 0), 1) == (0, 3)
+    assert policies_lines.next_difference(made, (0, 6), 1) == (1, 3)
+    assert policies_lines.next_difference(made, (1, 5), 1) is None
+    assert policies_lines.next_difference(made, (1, 3), -1) == (0, 6)
+    assert policies_lines.next_difference(made, (0, 3), -1) is None
 
 
 # -- several files ---------------------------------------------------------------------------------------------------
@@ -486,7 +487,7 @@ def test_a_row_has_the_file_between_its_number_and_the_policies(tmp_path: Path) 
         row = text_of(policies_lines.row(made, 3, (3, 3), laid))
         assert policies_lines.policy_at(laid, row.index("▶")) == 3
         assert cells(row) <= 157
-        head = text_of(policies_lines.names(made, laid)[0])
+        head = text_of(policies_lines.column_heads(made, laid)[0])
         assert head.split()[:2] == ["turn", "file"]
         assert head[row.index("▶") + 1 :].startswith("zoo-")
 

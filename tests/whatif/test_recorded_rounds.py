@@ -12,7 +12,7 @@ from inspector.replay.case import open_case
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
 from inspector.whatif.grid import GridRequest, parse_axes
-from inspector.whatif.grid_lines import about
+from inspector.whatif.grid_lines import parameter_lines
 from inspector.whatif.grid_run import tune
 from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.turn.limits import Limits
@@ -81,8 +81,8 @@ def test_the_sheet_says_which_limit_was_raised_and_the_commands_give_the_same():
     case = case_of(*worked(12))
     request = GridRequest(parse_axes(["attempts=0", "max_tokens=99,100"]))
     grid = request.grid(case, Settings())
-    told = plain(list(about(tune(case, grid, jobs=1))))
+    told = plain(list(parameter_lines(tune(case, grid, jobs=1))))
     assert "max_tool_steps 12, as many as a recorded turn has: the default of 10 would end it first" in told
     assert "max_tool_steps" not in request.command(grid, ["a.jsonl"], "outcome"), "a grid finds it by itself"
     varied = GridRequest(parse_axes(["max_tool_steps=2,12"])).grid(case, Settings())
-    assert "as many as" not in plain(list(about(tune(case, varied, jobs=1)))), "what is varied is an axis"
+    assert "as many as" not in plain(list(parameter_lines(tune(case, varied, jobs=1)))), "what is varied is an axis"

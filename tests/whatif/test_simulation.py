@@ -28,7 +28,7 @@ from inspector.whatif.grid_report import document as document_of
 from inspector.whatif.grid_report import text as text_of_grid
 from inspector.whatif.grid_run import tune
 from inspector.whatif.policies import matrix
-from inspector.whatif.smallest import knee, smallest
+from inspector.whatif.smallest import knee, smallest_limits
 from inspector.whatif.tree import branch
 from loop_core.judge.gate import Admission
 from loop_core.turn.limits import Limits
@@ -299,7 +299,7 @@ def test_no_budget_that_cuts_an_answer_is_enough_whatever_the_server_says():
     tuned = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5,64"]), Settings(simulate=True)))
     assert [tuned.turns[0].end(cell).complete for cell in range(3)] == [False, False, True]
     assert [tuned.turns[0].end(cell).verdict for cell in range(3)] == ["CUT UNSEEN", "CUT UNSEEN", "COMPLETE"]
-    assert smallest(tuned, 0).edge.budget == 13
+    assert smallest_limits(tuned, 0).edge.budget == 13
     assert document_of(tuned)["turns"][0]["ends"][0]["cut_unseen"] is True
     few = tune(case, Grid(parse_axes(["attempts=0", "max_tokens=2,5"]), Settings(simulate=True)))
     assert knee(few) is None

@@ -8,11 +8,11 @@ from inspector.replay.case import open_case
 from inspector.report.lines.spans import plain, text_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
-from inspector.whatif.grid import UNDONE, Axis, End, Grid, TurnGrid, parse_axes
-from inspector.whatif.grid_lines import headline, reach, smallest_lines
+from inspector.whatif.grid import UNDONE_CODE, Axis, End, Grid, TurnGrid, parse_axes
+from inspector.whatif.grid_lines import budget_line, headline, smallest_lines
 from inspector.whatif.grid_report import document
 from inspector.whatif.grid_run import TunedGrid, tune
-from inspector.whatif.smallest import every_larger, from_here, knee, smallest, why_not
+from inspector.whatif.smallest import cells_from, completes_in_larger, knee, smallest_limits, why_incomplete
 from inspector.whatif.smallest_cap import Fewest
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
@@ -27,7 +27,7 @@ def tuned(number: str, *specs: str) -> TunedGrid:
 def test_the_first_sample_needs_five_attempts():
     """README of the samples: turn 1 needs five continuations; every response spends the whole 40 tokens."""
     made = tuned("01", "attempts=0..6", "tokens=160,200,239,240,1000")
-    first, second = (smallest(made, number) for number in (0, 1))
+    first, second = (smallest_limits(made, number) for number in (0, 1))
     assert made.grid.values(first.cell) == (5, 240)
     assert first.by_axis == (5, 240)
     needs = dict(first.end.needs)
@@ -35,30 +35,32 @@ def test_the_first_sample_needs_five_attempts():
     assert needs["continuation_max_total_completion_tokens"] == 6 * 40, "with less, the last request asks for less"
     assert (first.end.segments, first.end.spend.output_tokens) == (6, 6 * 40)
     assert second.cell is None
-    assert why_not(made, second.end) == "the recording ends first: what would be asked next was never recorded"
+    assert why_incomplete(made, second.end) == "the recording ends first: what would be asked next was never recorded"
     # Turn 2 spends its 40 tokens in every cell.
     assert (knee(made).enough.cell, knee(made).enough.completed, knee(made).enough.tokens) == (first.cell, 1, 280)
 
 
 def test_three_attempts_are_not_enough_for_it():
     made = tuned("01", "attempts=0..4")
-    found = smallest(made, 0)
+    found = smallest_limits(made, 0)
     assert found.cell is None
     assert found.by_axis == ()
-    assert why_not(made, found.end) == "the grid's largest continuation_max_attempts is not enough"
+    assert why_incomplete(made, found.end) == "the grid's largest continuation_max_attempts is not enough"
     assert knee(made) is None
 
 
 def test_what_no_budget_helps_says_why():
     made = tuned("12", "attempts=0..3")
-    assert why_not(made, smallest(made, 0).end) == "it ends in Abort (safety_blocked), whatever the budget"
+    why = why_incomplete(made, smallest_limits(made, 0).end)
+    assert why == "it ends in Abort (safety_blocked), whatever the budget"
     made = tuned("01", "repairs=0..3")
-    assert why_not(made, smallest(made, 0).end) == "continuation_max_attempts stops it, which this grid does not vary"
+    why = why_incomplete(made, smallest_limits(made, 0).end)
+    assert why == "continuation_max_attempts stops it, which this grid does not vary"
 
 
 def test_a_repair_is_a_budget_of_its_own():
     made = tuned("05", "repairs=0..2", "attempts=0,3")
-    found = smallest(made, 0)
+    found = smallest_limits(made, 0)
     assert made.grid.values(found.cell) == (1, 0)
     assert dict(found.end.needs)["continuation_tool_repair_attempts"] == 1
 
@@ -76,7 +78,7 @@ def grid_of(*turns: list[End | None]) -> TunedGrid:
     made = []
     for number, cells in enumerate(turns):
         ends = tuple(dict.fromkeys(cell for cell in cells if cell is not None))
-        codes = array("I", [UNDONE if cell is None else ends.index(cell) for cell in cells])
+        codes = array("I", [UNDONE_CODE if cell is None else ends.index(cell) for cell in cells])
         made.append(TurnGrid(f"t{number}", "-", ends, codes))
     size = len(turns[0])
     left = sum(cell is None for cells in turns for cell in cells)
@@ -108,14 +110,14 @@ def test_cells_that_were_not_run_count_nowhere():
     assert [made.whole(cell) for cell in range(3)] == [True, False, False]
     assert knee(made) is None, "the cell in which a turn completes was not run in the other"
     assert made.cancelled
-    assert smallest(made, 0).cell == 1
+    assert smallest_limits(made, 0).cell == 1
     assert knee(grid_of([None, None])) is None
-    assert smallest(grid_of([None, None]), 0) is None
+    assert smallest_limits(grid_of([None, None]), 0) is None
 
 
 def test_the_same_spend_names_the_strictest_cell():
     made = grid_of([end(5, False), end(10), end(10)])
-    assert smallest(made, 0).cell == 1
+    assert smallest_limits(made, 0).cell == 1
     assert knee(made).enough.cell == 1
 
 
@@ -135,10 +137,10 @@ def plane_of(*rows: str) -> TunedGrid:
 
 def test_on_is_said_where_every_larger_cell_completes():
     made = plane_of("....", ".xX.", "XxX.")
-    assert from_here(made.grid, 5) == [5, 6, 9, 10], "as recorded is larger than no number"
-    assert every_larger(made, 5, 0)
-    assert every_larger(made, 5)
-    assert text_of(reach(made, Fewest(5, None, ()), 0)) == "from attempts=1, max_tokens=200 on"
+    assert cells_from(made.grid, 5) == [5, 6, 9, 10], "as recorded is larger than no number"
+    assert completes_in_larger(made, 5, 0)
+    assert completes_in_larger(made, 5)
+    assert text_of(budget_line(made, Fewest(5, None, ()), 0)) == "from attempts=1, max_tokens=200 on"
     assert text_of(headline(made, knee(made))) == (
         "1 OF 1 COMPLETE at most  fewest output tokens 10 from attempts=1, max_tokens=200 on: from the recording")
 
@@ -146,8 +148,8 @@ def test_on_is_said_where_every_larger_cell_completes():
 def test_on_is_not_said_where_a_larger_cell_does_not_complete():
     for rows in (("....", ".x.x", "XxXx"), ("....", ".xXx", "X.Xx"), ("....", ".xXx", "Xx.x")):
         made = plane_of(*rows)
-        assert not every_larger(made, 5, 0)
-        assert not every_larger(made, 5)
+        assert not completes_in_larger(made, 5, 0)
+        assert not completes_in_larger(made, 5)
         assert text_of(headline(made, knee(made))) == (
             "1 OF 1 COMPLETE at most  fewest output tokens 10 with attempts=1, max_tokens=200, but not with every "
             "larger one: from the recording")
@@ -158,13 +160,13 @@ def test_on_is_not_said_where_a_larger_cell_does_not_complete():
 
 def test_a_cell_that_was_not_run_is_none_that_completes():
     made = grid_of([end(5, False), end(10), None])
-    assert not every_larger(made, 1, 0)
-    assert not every_larger(made, 1)
+    assert not completes_in_larger(made, 1, 0)
+    assert not completes_in_larger(made, 1)
 
 
 def test_smaller_values_that_complete_too_are_said_to_cost_no_less():
     made = plane_of("..X.", "XxX.")
-    told = plain(list(smallest_lines(made, smallest(made, 0))))
+    told = plain(list(smallest_lines(made, smallest_limits(made, 0))))
     assert "completes also, for no fewer output tokens, with: attempts=0 or max_tokens=100" in " ".join(told.split())
     made = plane_of("....", ".xX.")
-    assert "completes also" not in plain(list(smallest_lines(made, smallest(made, 0))))
+    assert "completes also" not in plain(list(smallest_lines(made, smallest_limits(made, 0))))

@@ -17,12 +17,12 @@ from inspector.report.lines.spans import plain, text_of
 from inspector.report.verdict import ROWS
 from inspector.whatif import smallest as searches
 from inspector.whatif.grid import Axis, Grid
-from inspector.whatif.grid_lines import fails, headline, headline_of, smallest_lines
+from inspector.whatif.grid_lines import failure_words, headline, smallest_lines, turn_headline
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_report import text as report
 from inspector.whatif.grid_run import TunedGrid, tune
-from inspector.whatif.heat import WHOLE_SO_FAR, mark_of, word
-from inspector.whatif.smallest import ESTIMATED, cost, knee, smallest
+from inspector.whatif.heat import WHOLE_SO_FAR, end_word, mark_of
+from inspector.whatif.smallest import ESTIMATED, cost, knee, smallest_limits
 from inspector.whatif.smallest_cap import (
     best_value,
     fewest_tokens,
@@ -50,7 +50,7 @@ def cut_once(*budgets: int | None, attempts: tuple[int, ...] = (0, 1, 2, 5)) -> 
 
 
 def said(tuned: TunedGrid, turn: int = 0) -> str:
-    found = smallest(tuned, turn)
+    found = smallest_limits(tuned, turn)
     assert found is not None
     return " ".join(plain(list(smallest_lines(tuned, found))).split())
 
@@ -68,7 +68,7 @@ def test_both_answers_stand_beside_each_other_with_why_each_may_be_believed():
     assert "one less, 2 with attempts=5, fails: attempts stops it after 6 answers (5 continuations)" in told
     assert "from the recording, the smallest tried is 8 with attempts=1: 2 answers (1 continuation), 13 output" in told
     assert "fewest output tokens with attempts=0, max_tokens=13 1 answer, 13 output tokens; a guess" in told
-    line = text_of(headline_of(tuned, smallest(tuned, 0)))
+    line = text_of(turn_headline(tuned, smallest_limits(tuned, 0)))
     assert line.startswith("COMPLETES  smallest max_tokens 3 with attempts=5 (column 4): 5 answers, a guess (from the "
                            "recording 8 with attempts=1) · fewest output tokens 13 from attempts=0")
 
@@ -98,7 +98,7 @@ def test_a_turn_that_only_simulated_answers_complete_says_so():
     ({"terminal": "interrupted"}, "fails: it ends as interrupted after"),
 ])
 def test_why_a_budget_fails(more, said):
-    assert fails(replace(end(5, False), **{"limit": "", **more})).startswith(said)
+    assert failure_words(replace(end(5, False), **{"limit": "", **more})).startswith(said)
 
 
 def test_no_max_tokens_is_named_where_it_is_not_varied_or_changes_nothing():
@@ -131,10 +131,10 @@ def test_a_budget_between_two_columns_that_costs_less_than_every_cell_is_the_few
     case = case_of(asked(ASKS, chat(first, "length", tokens=32)),
                    asked([*ASKS, assistant(first), user(HINT)], chat(None, "stop", tokens=32)))
     tuned = tune(case, grid(8), jobs=1)
-    found, cap, bend = smallest(tuned, 0), smallest_cap(tuned, 0), knee(tuned)
+    found, cap, bend = smallest_limits(tuned, 0), smallest_cap(tuned, 0), knee(tuned)
     assert cost(cap.ends)[0] < cost(found.edge.ends)[0]
     spent = f"{cost(cap.ends)[0]:,}"
-    for line in (headline_of(tuned, found), headline(tuned, bend)):
+    for line in (turn_headline(tuned, found), headline(tuned, bend)):
         assert f"fewest output tokens {spent} " in text_of(line)
         assert f"max_tokens={cap.values[1]}" in text_of(line)
     assert f"fewest output tokens with attempts=9, max_tokens={cap.values[1]}" in said(tuned)
@@ -160,7 +160,7 @@ def test_each_edge_is_searched_once_for_a_report_and_its_exports(monkeypatch):
 def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_complete():
     case = case_of(asked(ASKS, chat(None, "tool_calls", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=40))
     tuned = tune(case, grid(4, 64, attempts=(0,)), jobs=1)
-    whole, found = whole_cap(tuned, 0), smallest(tuned, 0)
+    whole, found = whole_cap(tuned, 0), smallest_limits(tuned, 0)
     (budget,) = whole.values[1:]
     assert 4 < budget < 64
     verdict = whole.ends[0].verdict
@@ -175,7 +175,7 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert "∅ awaits" not in shown
     assert "▷ whole, awaits a result ∅ the recording ends first" in shown
     assert "no cell ends with its call whole" not in said(tune(case, grid(4, 64, simulate=False), jobs=1))
-    for line in (headline_of(tuned, found), headline(tuned, knee(tuned))):
+    for line in (turn_headline(tuned, found), headline(tuned, knee(tuned))):
         assert "COMPLETES  " not in text_of(line)
         assert f"; its call comes whole with max_tokens {budget} with attempts=0 (column 64)" in text_of(line)
 
@@ -191,7 +191,7 @@ def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget(
 @pytest.mark.parametrize(("verdict", "word_of"), [("COMPLETE SO FAR", "so far"), ("AWAITS RESULT", "awaits")])
 def test_a_whole_call_without_a_result_has_a_word_of_its_own_in_its_cell(verdict, word_of):
     waits = replace(end(5, False), state=State.UNRECORDED, limit="", verdict=verdict)
-    assert word(waits) == word_of
+    assert end_word(waits) == word_of
     assert mark_of(waits)[0] == next(row.glyph for row in ROWS if row.word == verdict) == "▷"
 
 
@@ -221,7 +221,7 @@ def test_it_completes_the_turn_and_one_token_less_does_not(exchanges, budgets):
     for number in range(len(case.recording.turns)):
         cap = smallest_cap(tuned, number)
         if cap is not None:
-            best = fewest_tokens(tuned, smallest(tuned, number))
+            best = fewest_tokens(tuned, smallest_limits(tuned, number))
             assert cost(best.ends) <= cost(cap.ends)
         if cap is None:
             continue

@@ -340,12 +340,12 @@ def test_the_runs_of_a_session_are_made_again_from_what_is_kept(read, path):
     tree, store = Tree(original), Store(path)
     first, _ = tree.add(tree.original, settings_of({"continuation_max_attempts": "5"}, Settings()))
     second, _ = tree.add(first, settings_of({"seam": "concat"}, first.view.replay.settings), 4)
-    branch_report.keep(store, second)  # its parent too
+    branch_report.save_branch(store, second)  # its parent too
     again, notices = branch_report.restore_tree(original, Store(path))
     assert notices == []
     assert [(node.key, node.path) for node in again.every] == [(node.key, node.path) for node in tree.every]
     assert again.every[2].view.replay.stretches == second.view.replay.stretches
-    branch_report.keep(store, second)
+    branch_report.save_branch(store, second)
     assert path.read_bytes().count(b'"act":"branch"') == 2
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inspector.config.settings import Settings, assignments, from_record, parse_stretches, record_of, settings_of
 from inspector.replay import replay
 from inspector.report.explain_document import document
-from inspector.whatif.branch_lines import against_original
+from inspector.whatif.branch_lines import branch_sheet
 from inspector.whatif.branch_report import command_of
 from inspector.whatif.tree import (
     ORIGINAL,
@@ -122,7 +122,7 @@ def test_any_two_runs_are_compared(tree):
     assert tree.beside(two, two) is two.branch
     assert tree.beside(two, tree.original).name == "attempts=5, cont_tokens=30"
     assert tree.beside(tree.original, tree.original).difference is None
-    said = "\n".join("".join(span.text for span in line) for line in against_original(made).lines)
+    said = "\n".join("".join(span.text for span in line) for line in branch_sheet(made).lines)
     assert PARTS[2].strip() in said
 
 

@@ -16,11 +16,11 @@ from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from inspector.whatif.cell_lines import cell_sheet
 from inspector.whatif.grid import End, Grid, parse_axes
-from inspector.whatif.grid_lines import answers, headline, headline_of
+from inspector.whatif.grid_lines import answer_lines, headline, turn_headline
 from inspector.whatif.grid_report import as_csv, document, text
 from inspector.whatif.grid_run import tune
-from inspector.whatif.heat import SHOWS, WIDTH, heat, marks, plane, word
-from inspector.whatif.smallest import knee, smallest
+from inspector.whatif.heat import MEASURES, WIDTH, cell_marks, end_word, heat, plane
+from inspector.whatif.smallest import knee, smallest_limits
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
 from tests.scenes.recordings import lines
@@ -59,12 +59,12 @@ def test_the_map_says_in_each_cell_how_many_turns_complete():
     ({"state": State.UNRECORDED, "terminal": "unrecorded", "verdict": "COMPLETE SO FAR"}, "so far"),
 ])
 def test_a_cell_of_one_turn_is_one_word(end, said):
-    assert word(End(**{"state": State.ABORT_PARTIAL, "terminal": "completed", "limit": "", "segments": 1,
+    assert end_word(End(**{"state": State.ABORT_PARTIAL, "terminal": "completed", "limit": "", "segments": 1,
                        "spend": Spend(), "fidelity": "exact", **end})) == said
 
 
 def drawn(made, turn=None, here=None):
-    spans = marks(made, "outcome", turn)
+    spans = cell_marks(made, "outcome", turn)
     laid = plane(made.grid.axes, spans, WIDTH)
     return plain([laid.line(y, spans, here) for y in range(laid.height)]).split("\n")
 
@@ -98,7 +98,7 @@ def test_spend_and_segments_are_shaded_and_say_the_number():
     assert numbers(made, "segments") == [2, 3, 4, 5, 6, 7]
 
 
-@pytest.mark.parametrize("show", SHOWS)
+@pytest.mark.parametrize("show", MEASURES)
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_maps_keep_to_eighty_columns_and_to_ascii(show, ascii_only):
     made = tuned("attempts=0..6", "tokens=1..4000*2")
@@ -161,7 +161,7 @@ def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
 def test_long_lists_of_turns_are_cut_and_counted():
     made = tuned("attempts=3,5")
     assert "1 turn more, one at a time" in plain(cell_sheet(made, 0, most=1))
-    told = plain(answers(made, knee(made), most=1))
+    told = plain(answer_lines(made, knee(made), most=1))
     assert "turn 1 " in told
     assert "turn 2 " not in told
     assert "1 turn more, one at a time" in told
@@ -291,9 +291,10 @@ def test_an_outcome_that_the_recording_does_not_hold_is_unknown_and_no_failure(i
     told = inspector("tune", FIRST, "--grid", "attempts=5").out
     assert told.startswith("1 OF 2 COMPLETE, 1 unknown  "), "turn 2 waits for what was never recorded"
     made = tuned("attempts=5")
-    assert text_of(headline_of(made, smallest(made, 1))).startswith("NOT KNOWN TO COMPLETE  the recording ends first")
+    told = text_of(turn_headline(made, smallest_limits(made, 1)))
+    assert told.startswith("NOT KNOWN TO COMPLETE  the recording ends first")
     blocked = tuned("attempts=5", paths=[next(str(each.path) for each in samples() if each.path.stem[:2] == "12")])
-    assert text_of(headline_of(blocked, smallest(blocked, 0))).startswith("DOES NOT COMPLETE")
+    assert text_of(turn_headline(blocked, smallest_limits(blocked, 0))).startswith("DOES NOT COMPLETE")
     assert text_of(headline(blocked, knee(blocked))).startswith("NONE COMPLETES")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspector.config.settings import Settings, settings_of
 from inspector.report.lines.spans import text_of
-from inspector.whatif.branch_lines import against_original
+from inspector.whatif.branch_lines import branch_sheet
 from inspector.whatif.tree import EqualSteps, branch
 from inspector.whatif.turn_pair import TurnPair, TurnSide, pair_values
 from tests.scenes.recordings import (
@@ -170,7 +170,7 @@ def test_a_branch_beside_its_original_says_which_calls_differ():
     """With a larger budget the call that was cut comes whole."""
     found = shown(*repaired_call())
     made = branch(found, settings_of({"max_tokens": "400"}, Settings()))
-    lines = [" ".join(text_of(line).split()) for line in against_original(made).lines]
+    lines = [" ".join(text_of(line).split()) for line in branch_sheet(made).lines]
     at = lines.index("calls")
     assert lines[at + 1] == "call 1 write_file other arguments"
     assert "call 2 write_file only in the original" in lines

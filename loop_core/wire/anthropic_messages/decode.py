@@ -54,7 +54,7 @@ ITERATION = "fallback_message"
 Remark = tuple[str, str, At]
 
 
-def worth_keeping(iterations: Any) -> bool:
+def iterations_differ(iterations: Any) -> bool:
     """Whether usage per iteration differs from the total usage."""
     return isinstance(iterations, list) and (len(iterations) > 1 or bool(_fallback_models(iterations)))
 
@@ -373,7 +373,7 @@ class Decoder(base.Decoder):
             if before == 0 and count and name == "input_tokens":
                 self._quirk("late_input_tokens", "input_tokens was 0 at first, then known", Severity.INFO)
             counts[name] = count  # message_delta counts from the beginning on: the last holds (API docs, Streaming)
-        if worth_keeping(usage.get("iterations")):
+        if iterations_differ(usage.get("iterations")):
             self._iterations = usage["iterations"]
             self.native["usage.iterations"] = compact(self._iterations)
         details = usage.get("output_tokens_details")

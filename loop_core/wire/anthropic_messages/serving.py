@@ -95,7 +95,7 @@ def _follows(body: Body) -> str | None:
 # -- What it demands: it permits no member that it does not know -----------------------------------------------------
 # Members, ranges and values: anthropic 2.12.0 types/message_create_params.py and types/beta, and its API reference.
 
-KNOWN = (
+MEMBER_NAMES = (
     "anthropic_beta", "anthropic_version", "betas", "billing_policy", "cache_control", "compaction", "container",
     "context_management", "diagnostics", "fallback_credit_token", "fallbacks", "inference_geo", "max_tokens",
     "mcp_servers", "messages", "metadata", "model", "output_config", "output_format", "service_tier", "speed",
@@ -251,7 +251,7 @@ SERVING = Serving(
     stop_string_word="stop_sequence",
     stopped_field="stop_sequence",
     cannot=CANNOT,
-    demands=Demands(MEMBERS, RULES, names={"": KNOWN}),
+    demands=Demands(MEMBERS, RULES, names={"": MEMBER_NAMES}),
     json_shape=_json_shape,
     request_id=RequestId("request-id", "req_01{:.22}".format, in_errors=True),  # of the length of Anthropic's own
     count=TokenCount(re.compile(r"/v1/messages/count_tokens/?(?=$|[?#])"), lambda count: {"input_tokens": count},

@@ -86,7 +86,7 @@ KINDS: Mapping[str, BlockKind] = {
 }
 """Block type -> how the block streams, for types that are read. A block of any other type is kept verbatim."""
 
-KNOWN: Mapping[str, frozenset[str]] = {
+STORED_FIELDS: Mapping[str, frozenset[str]] = {
     "text": frozenset({"type", "text"}),
     "thinking": frozenset({"type", "thinking", "signature"}),
     "redacted_thinking": frozenset({"type", "data"}),
@@ -107,7 +107,7 @@ _MESSAGE_EVENTS = frozenset({
 })
 
 
-def worth_keeping(field: str, value: Any) -> bool:
+def must_be_kept(field: str, value: Any) -> bool:
     """Whether a field that the engine does not model is worth keeping; a `direct` caller is the API's default and is
     not."""
     return value not in (None, [], {}) and not (field == "caller" and value == {"type": "direct"})
@@ -243,7 +243,7 @@ class MessageBlock:
             self.fields["signature"] = delta.get("signature")
         elif self.type == "text" and kind == "citations_delta":
             self.citations.append(delta.get("citation"))
-        elif self.type not in KNOWN:
+        elif self.type not in STORED_FIELDS:
             # compaction_delta, and whatever comes next: strings grow, the rest is set.
             self.grown = True
             for name, value in delta.items():
@@ -326,10 +326,10 @@ def _call(
 
 
 def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
-    known = KNOWN[type_]
+    known = STORED_FIELDS[type_]
     if fields.keys() <= known and type_ != "mcp_tool_use":
         return []  # the usual case
-    rest = {name: value for name, value in fields.items() if name not in known and worth_keeping(name, value)}
+    rest = {name: value for name, value in fields.items() if name not in known and must_be_kept(name, value)}
     if not rest and type_ != "mcp_tool_use":
         return []
     return [OpaquePart(type_ + FIELDS, compact(rest, sort=True))]

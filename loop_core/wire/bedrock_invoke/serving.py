@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loop_core.wire.anthropic_messages.serving import CANNOT as MESSAGES_CANNOT
-from loop_core.wire.anthropic_messages.serving import KNOWN, RULES
+from loop_core.wire.anthropic_messages.serving import MEMBER_NAMES, RULES
 from loop_core.wire.anthropic_messages.serving import MEMBERS as MESSAGES_MEMBERS
 from loop_core.wire.anthropic_messages.serving import SAYS as MESSAGES_SAYS
 from loop_core.wire.anthropic_messages.serving import SERVING as MESSAGES
@@ -105,7 +105,7 @@ SERVING = replace(
     errors=CONVERSE.errors,
     error_body=CONVERSE.error_body,
     error_header=CONVERSE.error_header,
-    demands=Demands(MEMBERS, RULES, names={"": tuple(name for name in KNOWN if name not in ELSEWHERE)}),
+    demands=Demands(MEMBERS, RULES, names={"": tuple(name for name in MEMBER_NAMES if name not in ELSEWHERE)}),
     demands_of=(
         (NOVA, Demands(NOVA_MEMBERS, CONVERSE.demands.rules)),
         (LLAMA, Demands(LLAMA_MEMBERS, names={"": ("images", *(member.path for member in LLAMA_MEMBERS))})),

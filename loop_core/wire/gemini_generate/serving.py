@@ -72,19 +72,19 @@ def spellings(name: str) -> Sequence[str]:
     return (name, snake(name))
 
 
-_KNOWN = (
+_MEMBER_NAMES = (
     "contents", "tools", "toolConfig", "safetySettings", "systemInstruction", "generationConfig", "cachedContent",
     "model", "labels", "store", "serviceTier", "continuationToken", "modelArmorConfig", "outputConfig",
 )
-_KNOWN_SETTINGS = (
+_SETTING_NAMES = (
     "temperature", "topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences", "responseLogprobs", "logprobs",
     "presencePenalty", "frequencyPenalty", "seed", "responseMimeType", "responseSchema", "responseJsonSchema",
     "responseFormat", "routingConfig", "modelSelectionConfig", "responseModalities", "mediaResolution", "speechConfig",
     "audioTimestamp", "thinkingConfig", "imageConfig", "enableEnhancedCivicAnswers", "enableAffectiveDialog",
     "audioTranscriptionConfig", "translationConfig", "streamFunctionCallArguments",
 )
-KNOWN = frozenset(spelled for name in _KNOWN for spelled in spellings(name))
-KNOWN_SETTINGS = frozenset(spelled for name in (*_KNOWN_SETTINGS, "_responseJsonSchema") for spelled in spellings(name))
+MEMBER_NAMES = frozenset(spelled for name in _MEMBER_NAMES for spelled in spellings(name))
+SETTING_NAMES = frozenset(spelled for name in (*_SETTING_NAMES, "_responseJsonSchema") for spelled in spellings(name))
 
 MEMBERS: tuple[Member, ...] = (
     Member("contents", "array", required=True, least=1),
@@ -213,7 +213,7 @@ SERVING = Serving(
     cannot=CANNOT,
     ends=ENDS,
     demands=Demands(MEMBERS, RULES, Telling.BRACKETS, spellings, {
-        "": KNOWN, "generationConfig": KNOWN_SETTINGS, "generation_config": KNOWN_SETTINGS}),
+        "": MEMBER_NAMES, "generationConfig": SETTING_NAMES, "generation_config": SETTING_NAMES}),
     json_shape=_json_shape,
     count=TokenCount(re.compile(r"/models/(?P<model>[^/:?#]+):countTokens(?=$|[?#])"), _count,
                      # contents alone, or a whole request (API reference)

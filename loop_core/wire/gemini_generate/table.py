@@ -21,7 +21,7 @@ from loop_core.wire.reads import FactRow
 API = "gemini_generate"
 _SDK = "google-genai 3.4.0 types.py FinishReason"
 _VERTEX = "google.cloud.aiplatform.v1 content.proto Candidate.FinishReason"
-_BLOCKED = "google-genai 3.4.0 types.py BlockedReason"
+_BLOCK_REASON = "google-genai 3.4.0 types.py BlockedReason"
 
 _WORDS: Mapping[str, StopRow] = {
     "FINISH_REASON_UNSPECIFIED": StopRow(Stop.UNKNOWN, None, _SDK),
@@ -81,14 +81,14 @@ STOP_REASONS: Mapping[str, StopRow] = {
 }
 
 BLOCK_REASONS: Mapping[str, StopRow] = {
-    "BLOCKED_REASON_UNSPECIFIED": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "SAFETY": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "OTHER": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "BLOCKLIST": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "PROHIBITED_CONTENT": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "IMAGE_SAFETY": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "MODEL_ARMOR": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
-    "JAILBREAK": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCKED),
+    "BLOCKED_REASON_UNSPECIFIED": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
+    "SAFETY": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
+    "OTHER": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
+    "BLOCKLIST": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
+    "PROHIBITED_CONTENT": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
+    "IMAGE_SAFETY": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
+    "MODEL_ARMOR": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
+    "JAILBREAK": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
 }
 """Word of `promptFeedback.blockReason` -> mapped reason. The prompt was refused, and there is no candidate. A word
 without a row is a refusal too, but its evidence says that it is unknown."""

@@ -17,7 +17,7 @@ from loop_core.wire.reads import FactRow
 
 API = "gemini_interactions"
 _STATUS = "google-genai 3.4.0 _gaos/types/interactions/interaction.py InteractionStatus"
-_RESUMED = "google-genai 3.4.0 _interactions_continuation.py"
+_CONTINUATION = "google-genai 3.4.0 _interactions_continuation.py"
 
 STOP_REASONS: Mapping[str, StopRow] = {
     "completed": StopRow(Stop.END_TURN, None, _STATUS),
@@ -28,7 +28,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "cancelled": StopRow(Stop.CANCELLED, None, _STATUS),
     "queued": StopRow(Stop.PAUSED, "poll", f"{_STATUS}: only background interactions wait"),
     "in_progress": StopRow(Stop.PAUSED, "poll", f"{_STATUS}: it is still being made, and is fetched by its id"),
-    "requires_continuation": StopRow(Stop.PAUSED, "token", f"{_RESUMED}: the limit of one request was reached"),
+    "requires_continuation": StopRow(Stop.PAUSED, "token", f"{_CONTINUATION}: the limit of one request was reached"),
 }
 
 PENDING = frozenset({"queued", "in_progress"})

@@ -12,7 +12,7 @@ from typing import Any
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
 from loop_core.wire.body import mend
 from loop_core.wire.openai_chat.calls import CallAssembly, QuirkNote
-from loop_core.wire.openai_chat.table import API, BESIDE, MESSAGE_BLOCKS, REASONING_FIELDS
+from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_FIELDS, SIDE_FIELDS
 
 _THINKING = frozenset({*REASONING_FIELDS, "reasoning_details"})
 _EMPTY = ReasoningPart("")
@@ -165,7 +165,7 @@ class GrowingChoice:
                 self._verbatim(key, value, (*base, key), verbatim)
             elif key in _THINKING:
                 thinking = True
-            elif key not in BESIDE and _may_be_answer(value):
+            elif key not in SIDE_FIELDS and _may_be_answer(value):
                 self.note(f"{API}.unknown_field", f"a message has a field that is not read: {key[:40]}",
                           place(*base, key))
         if thinking:

@@ -19,7 +19,7 @@ from loop_core.wire.reads import FactRow
 API = "openai_chat"
 
 _SDK = "openai 3.54.0 types/chat/chat_completion.py"
-_FAILED = "mistralai 3.7.0; openrouter 1.3.84; fireworks-ai 1.2.30; cohere 7.3.1; vllm; lmdeploy 0.18.0; mistral.rs"
+_ERROR_WORD = "mistralai 3.7.0; openrouter 1.3.84; fireworks-ai 1.2.30; cohere 7.3.1; vllm; lmdeploy 0.18.0; mistral.rs"
 _GATEWAYS = "litellm 1.110.2 types/llms/openai.py OpenAIChatCompletionFinishReason; @portkey-ai/gateway 1.15.2"
 _CLAUDES = "QuantumNous/new-api@956d9f1 relay/reasonmap/reasonmap.go; litellm 1.110.2; pydantic-ai 2.68.0 zai.py:35"
 _ALIAS = "aliases seen in the wild: pi-ai openai-completions.js:1197; ironclaw PR#5665; agentao PR#125"
@@ -39,7 +39,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, _ALIAS),
     "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, _ALIAS),
     "abort": StopRow(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
-    "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", _FAILED),
+    "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", _ERROR_WORD),
     "guardrail_intervened": StopRow(Stop.SAFETY_BLOCKED, "guardrail", _GATEWAYS),
     "malformed_function_call": StopRow(Stop.MALFORMED_TOOL_CALL, None, _GATEWAYS),
     "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _CLAUDES),
@@ -89,7 +89,7 @@ counts."""
 MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_tools")
 """Fields of a message that are kept verbatim (citations, sound, pictures, Groq's own tools)."""
 
-BESIDE: frozenset[str] = frozenset({
+SIDE_FIELDS: frozenset[str] = frozenset({
     "role", "name", "id", "model", "object", "logprobs", "token_ids", PROVIDER_FIELDS, "extra_content",
     "metadata", "provider_metadata", "padding", "channel",
 })

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from inspector.config.settings import Settings
-from inspector.live.answers import Answers, How
+from inspector.live.answers import Answers, Source
 from inspector.live.driver import Driver
 from inspector.live.inputs import missing_key
 from inspector.live.recorder import NAME, LiveTurn, replay_of_turns
@@ -38,7 +38,7 @@ from loop_core.wire.body import dump
 # -- A live run as the screens' view model, while it goes on ---------------------------------------------------------
 # It has the responses and the steps so far, and no verdict.
 
-LIVE = "LIVE"
+LIVE_WORD = "LIVE"
 GLYPH, ASCII = "●", "*"
 
 
@@ -56,7 +56,7 @@ def live_view(driver: Driver) -> View:
     if live.phase is Phase.OVER:
         return made
     last = made.turns[-1]
-    running = TurnVerdict(last.verdict.rank, LIVE, GLYPH, ASCII, Severity.WARNING, "", None, sure=False)
+    running = TurnVerdict(last.verdict.rank, LIVE_WORD, GLYPH, ASCII, Severity.WARNING, "", None, sure=False)
     return replace(made, turns=(*made.turns[:-1], replace(last, verdict=running)))
 
 
@@ -84,34 +84,34 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
     return View(replay, view.inputs, view.responses, (*view.turns, facts), view.findings)
 
 
-SHOWN = 4_000
+SHOWN_CHARS = 4_000
 """The largest number of characters of a recorded or typed result that are shown beside its call."""
 Keys = Callable[[str], str]
 """A function that gives the name of the key of a binding, by the binding's id."""
 
 
-def now(driver: Driver, key: Keys) -> Line:
+def activity_line(driver: Driver, key: Keys) -> Line:
     """The current activity and the possible actions: the first line of the screen."""
     live = driver.live
-    made = _NOW[live.phase](driver, key)
+    made = _PHASE_LINES[live.phase](driver, key)
     if live.problem:
         made = (Span("✖ ", Tone.ERROR), safe(live.problem, Tone.ERROR), Span(" · ", Tone.DIM), *made)
     return made
 
 
-def _waits(driver: Driver, key: Keys) -> Line:
+def _waiting_line(driver: Driver, key: Keys) -> Line:
     live = driver.live
     if live.failed_answer is not None:
-        return (Span("╳ NO ANSWER", Tone.ERROR), Span("  "), safe(why_none(live.failed_answer), Tone.PLAIN, 200),
-                *_keys(key, ("live.again", "sends it again"), ("live.body", "edits it"),
+        return (Span("╳ NO ANSWER", Tone.ERROR), Span("  "), safe(why_no_answer(live.failed_answer), Tone.PLAIN, 200),
+                *_key_line(key, ("live.again", "sends it again"), ("live.body", "edits it"),
                        ("live.do", "passes it to the machine")))
     head, doing = Span(f"{GLYPH} WAITS", Tone.WARN), live.pending
     if isinstance(doing, Send) and driver.stepper.request is None:
         return (Span("✖ CANNOT BE SENT", Tone.ERROR), Span("  "), safe(driver.stepper.unsendable, Tone.PLAIN, 200),
-                *_keys(key, ("live.cancel", "cancels")))
+                *_key_line(key, ("live.cancel", "cancels")))
     if isinstance(doing, Send):
-        return (head, Span("  "), Span(f"to send {_which(doing, driver)}"), *_edit_note(driver),
-                *_keys(key, ("live.do", "sends"), ("live.edit", "budget, limits"), ("live.body", "body"),
+        return (head, Span("  "), Span(f"to send {_request_name(doing, driver)}"), *_edit_note(driver),
+                *_key_line(key, ("live.do", "sends"), ("live.edit", "budget, limits"), ("live.body", "body"),
                        ("live.run", "runs to the end")))
     if isinstance(doing, RunTools):
         open_ = sum(driver.answers.plan(doing, place) is None and bool(driver.answers.ways(doing, place))
@@ -119,73 +119,73 @@ def _waits(driver: Driver, key: Keys) -> Line:
         left = Span(f", {open_} without an answer" if open_ else "", Tone.WARN)
         calls = count_of(len(doing.batch), "call")
         return (head, Span("  "), Span(f"to answer {calls}"), left,
-                *_keys(key, ("live.do", "answers"), ("live.edit", "decides each")))
+                *_key_line(key, ("live.do", "answers"), ("live.edit", "decides each")))
     word = Tone.OK if doing.terminal == "completed" else Tone.WARN
     notice = (Span(" · ", Tone.DIM), safe(doing.notice, Tone.PLAIN, 160)) if doing.notice else ()
     return (head, Span("  "), Span("the turn ended: "), Span(doing.terminal, word), *notice,
-            *_keys(key, ("live.do", "accepts"), ("live.say", "writes a further message")))
+            *_key_line(key, ("live.do", "accepts"), ("live.say", "writes a further message")))
 
 
-def _asking(driver: Driver, key: Keys) -> Line:
+def _asking_line(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
     number = 1 if flow is None else response_number(flow.number)
     return (Span(f"{GLYPH} ASKED", Tone.WARN), Span("  "), Span(f"request {number} was sent, no answer yet"),
-            *_silence(driver), *_meanwhile(driver, key))
+            *_silence_line(driver), *_doing_line(driver, key))
 
 
-def _streaming(driver: Driver, key: Keys) -> Line:
+def _streaming_line(driver: Driver, key: Keys) -> Line:
     flow = driver.live.flow
     assert flow is not None  # noqa: S101 - `Driver.on_request` sets it before this phase begins
     number = response_number(flow.number)
     return (Span(f"{GLYPH} STREAMING", Tone.WARN), Span("  "),
             Span(f"the answer to request {number}, HTTP {flow.status}, its tokens not reported yet"),
-            *_silence(driver), *_meanwhile(driver, key))
+            *_silence_line(driver), *_doing_line(driver, key))
 
 
 LONG_SILENCE = 2
 """The number of seconds of silence from which the silence is shown while an answer is expected."""
 
 
-def _silence(driver: Driver) -> Line:
+def _silence_line(driver: Driver) -> Line:
     seconds = driver.live.silent
     return (Span(f", silent for {seconds} s", Tone.WARN),) if seconds >= LONG_SILENCE else ()
 
 
-def _retrying(driver: Driver, key: Keys) -> Line:
+def _retrying_line(driver: Driver, key: Keys) -> Line:
     last = driver.live.responses[-1][-1]
-    return (Span(f"{GLYPH} RETRIES", Tone.WARN), Span("  "), safe(why_none(last), Tone.PLAIN, 120),
+    return (Span(f"{GLYPH} RETRIES", Tone.WARN), Span("  "), safe(why_no_answer(last), Tone.PLAIN, 120),
             Span(f" · sent again in {driver.live.seconds_left:.0f} s, retry {last.ask.attempt + 1}", Tone.STRONG),
-            *_keys(key, ("live.cancel", "cancels")))
+            *_key_line(key, ("live.cancel", "cancels")))
 
 
-def _running(driver: Driver, key: Keys) -> Line:
-    return (Span(f"{GLYPH} TOOLS", Tone.WARN), Span("  the calls are being answered"), *_meanwhile(driver, key))
+def _running_line(driver: Driver, key: Keys) -> Line:
+    return (Span(f"{GLYPH} TOOLS", Tone.WARN), Span("  the calls are being answered"), *_doing_line(driver, key))
 
 
-def _over(driver: Driver, key: Keys) -> Line:
+def _end_line(driver: Driver, key: Keys) -> Line:
     return (Span("the turn is over"),)
 
 
-_NOW: Mapping[Phase, Callable[[Driver, Keys], Line]] = {
-    Phase.WAITING: _waits, Phase.ASKING: _asking, Phase.STREAMING: _streaming, Phase.RETRYING: _retrying,
-    Phase.RUNNING: _running, Phase.OVER: _over,
+_PHASE_LINES: Mapping[Phase, Callable[[Driver, Keys], Line]] = {
+    Phase.WAITING: _waiting_line, Phase.ASKING: _asking_line, Phase.STREAMING: _streaming_line,
+    Phase.RETRYING: _retrying_line, Phase.RUNNING: _running_line, Phase.OVER: _end_line,
 }
 
 
-def _keys(key: Keys, *each: tuple[str, str]) -> Line:
+def _key_line(key: Keys, *each: tuple[str, str]) -> Line:
     spans: list[Span] = []
     for name, words in each:
         spans += [Span(" · ", Tone.DIM), Span(key(name), Tone.PRESS), Span(f" {words}", Tone.DIM)]
     return tuple(spans)
 
 
-def _meanwhile(driver: Driver, key: Keys) -> Line:
+def _doing_line(driver: Driver, key: Keys) -> Line:
     if driver.live.running:
-        return _keys(key, ("live.pause", "waits after it"), ("live.cancel", "cancels"))
-    return _keys(key, ("live.cancel", "cancels"), ("live.run", "goes on to the end after it"))
+        return _key_line(key, ("live.pause", "waits after it"), ("live.cancel", "cancels"))
+    return _key_line(key, ("live.cancel", "cancels"), ("live.run", "goes on to the end after it"))
 
 
-def _which(send: Send, driver: Driver) -> str:
+def _request_name(send: Send, driver: Driver) -> str:
     if not send.ordinal:
         return "the first request of the turn"
     return f"{WORD_OF[send.place]} {send.ordinal}{HOW_SENT.get(send.method, f' ({send.method.value})')}"
@@ -205,7 +205,7 @@ def _edit_note(driver: Driver) -> Line:
     return (Span(f", {' and '.join(edited)} edited", Tone.MARK),) if edited else ()
 
 
-def why_none(answer: LiveResponse) -> str:
+def why_no_answer(answer: LiveResponse) -> str:
     """Why a request got no answer, in a few words."""
     error = answer.response.error
     message = error.message if error is not None and error.message else ""
@@ -214,15 +214,15 @@ def why_none(answer: LiveResponse) -> str:
     return f"HTTP {answer.status}" + (f", {message}" if message else "")
 
 
-def waiting(driver: Driver) -> list[Line]:
+def waiting_lines(driver: Driver) -> list[Line]:
     """The effect that waits, in full: the request as it will be sent, the calls, or the end."""
     live = driver.live
     if live.failed_answer is not None:
-        return [*_none(live.failed_answer), EMPTY, *_next(driver)]
-    return _next(driver)
+        return [*_failure_lines(live.failed_answer), EMPTY, *_next_lines(driver)]
+    return _next_lines(driver)
 
 
-def _next(driver: Driver) -> list[Line]:
+def _next_lines(driver: Driver) -> list[Line]:
     effect, asked = driver.live.pending, driver.stepper.request
     if isinstance(effect, Send):
         missing = missing_key(driver.start.server, driver.start.request.model)
@@ -252,11 +252,11 @@ def call_lines(effect: RunTools, answers: Answers) -> list[Line]:
     """The calls that wait, each with its arguments and its planned answer."""
     lines: list[Line] = [(Span("CALLS", Tone.TITLE), Span(f"  {len(effect.batch)} to be answered", Tone.DIM))]
     for place in range(len(effect.batch)):
-        lines += [EMPTY, *call_of(effect, place, answers)]
+        lines += [EMPTY, *waiting_call_lines(effect, place, answers)]
     return lines
 
 
-def call_of(effect: RunTools, place: int, answers: Answers) -> list[Line]:
+def waiting_call_lines(effect: RunTools, place: int, answers: Answers) -> list[Line]:
     """The lines of one call that waits."""
     verdict = effect.batch[place]
     glyph, role = glyphs.ADMISSION[verdict.admission]
@@ -266,7 +266,7 @@ def call_of(effect: RunTools, place: int, answers: Answers) -> list[Line]:
     text = call.arguments or ""
     if verdict.arguments is not None and isinstance(verdict.arguments, dict):
         text = json.dumps(verdict.arguments, indent=2, ensure_ascii=False)
-    lines += [(Span("│ ", Tone.RULE), *row) for row in paragraphs(text[:SHOWN])]
+    lines += [(Span("│ ", Tone.RULE), *row) for row in paragraphs(text[:SHOWN_CHARS])]
     lines += _answer(effect, place, verdict, answers)
     return lines
 
@@ -277,17 +277,17 @@ def _answer(effect: RunTools, place: int, verdict: Verdict, answers: Answers) ->
     decision = answers.plan(effect, place)
     if decision is None:
         return [field("answer", Span("none yet: without one, the model is told that there is no such tool", Tone.WARN))]
-    if decision.how is How.RUN:
+    if decision.how is Source.RUN:
         return [field("answer", Span("its tool answers it"))]
-    if decision.how is How.REFUSED:
+    if decision.how is Source.REFUSED:
         return [field("answer", Span("refused: the model is told so", Tone.WARN))]
     text, is_error, whence = decision.text, decision.is_error, "typed by you"
-    if decision.how is How.RECORDED:
+    if decision.how is Source.RECORDED:
         found = answers.recorded_result(effect, place)
         if found is not None:
             text, is_error, whence = found[0].text, found[0].is_error, f"recorded: {found[1]}"
     lines: list[Line] = [field("answer", safe(whence), Span(", an error" if is_error else "", Tone.WARN))]
-    return [*lines, *((Span("  ", Tone.RULE), *row) for row in paragraphs(text[:SHOWN]))]
+    return [*lines, *((Span("  ", Tone.RULE), *row) for row in paragraphs(text[:SHOWN_CHARS]))]
 
 
 def end_lines(effect: Finish) -> list[Line]:
@@ -299,28 +299,28 @@ def end_lines(effect: Finish) -> list[Line]:
     return lines
 
 
-def _none(answer: LiveResponse) -> list[Line]:
+def _failure_lines(answer: LiveResponse) -> list[Line]:
     """The lines about a failed answer, as it was received."""
-    lines: list[Line] = [(Span("NO ANSWER", Tone.TITLE),), field("why", safe(why_none(answer), Tone.ERROR))]
+    lines: list[Line] = [(Span("NO ANSWER", Tone.TITLE),), field("why", safe(why_no_answer(answer), Tone.ERROR))]
     lines += [field("" if place else "headers", safe(f"{name}: {value}", Tone.DIM))
               for place, (name, value) in enumerate(answer.headers)]
-    text = answer.body[:SHOWN].decode("utf-8", "replace")
-    return [*lines, *([field("body", quote(text, Tone.RAW, SHOWN))] if text else [])]
+    text = answer.body[:SHOWN_CHARS].decode("utf-8", "replace")
+    return [*lines, *([field("body", quote(text, Tone.RAW, SHOWN_CHARS))] if text else [])]
 
 
-def exchanges(driver: Driver) -> list[Line]:
+def exchange_lines(driver: Driver) -> list[Line]:
     """The requests of this turn that got no answer, and when the next attempt starts."""
     lines: list[Line] = []
     for heard in driver.live.responses[-1]:
         if heard.status is None or heard.status >= 400:
             lines.append((Span("╳ ", Tone.WARN), Span(f"request {response_number(heard.ask.number)}", Tone.STRONG),
-                          safe(f"  {why_none(heard)}", Tone.DIM, 160)))
+                          safe(f"  {why_no_answer(heard)}", Tone.DIM, 160)))
     if driver.live.phase is Phase.RETRYING and lines:
         lines.append((Span("  "), Span(f"sent again in {driver.live.seconds_left:.0f} s", Tone.WARN)))
     return lines
 
 
-def coming(flow: Flow) -> str:
+def arrival_text(flow: Flow) -> str:
     """How much of an answer has arrived, for the status line; its token count is known only at its end."""
     parts = [f"+{len(flow.text):,} chars"]
     if flow.thinking:
@@ -330,7 +330,7 @@ def coming(flow: Flow) -> str:
     return " ".join([*parts, f"{flow.ms / 1000:.1f} s"])
 
 
-def under_way(flow: Flow) -> list[Line]:
+def arrival_lines(flow: Flow) -> list[Line]:
     """The lines below a text that is still arriving."""
     lines: list[Line] = []
     if flow.thinking and not flow.text:
@@ -341,7 +341,7 @@ def under_way(flow: Flow) -> list[Line]:
     return lines
 
 
-def head_of(flow: Flow) -> list[Line]:
+def head_lines(flow: Flow) -> list[Line]:
     """The first lines about an answer that is still arriving."""
     parts = [(Span(f"Response {response_number(flow.number)}", Tone.TITLE),), (Span("still coming", Tone.WARN),)]
     if flow.status is not None:
