@@ -83,9 +83,15 @@ class Stem:
     uncut: bool
     """Whether no budget cut an answer, and no answer was requested again."""
     lacks: Container[str]
-    """The guards that the policy does not have."""
+    """The guards that hold for no request of the run."""
     least_total: int
     """The smallest total of tokens under which the recorded answers fit the stem's requests (`BoundedSource`)."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether recorded answers, used unchanged, lead to the end of the run. A run may also end because an answer
+        could not be simulated, which a larger budget may use unchanged."""
+        return self.end.fidelity == Fidelity.RECORDED and self.end.state is not State.UNRECORDED
 
 
 def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool = False) -> Stem:
@@ -93,6 +99,8 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
     looks = tuple(look for number, step in enumerate(steps) if (look := _look(step, number)) is not None)
     turn = steps[-1].turn
     lacks = turn.policy.lacks
+    if "tokens" in lacks:  # such a policy has no token bound at all (`Turn.token_cap`)
+        lacks |= {"room"}
     limit, last = "", len(looks) * len(GUARDS)
     if looks:
         guard = exceeded_guard(looks[-1].place, turn.limits, looks[-1].spend, turn.token_stop, lacks)
@@ -101,7 +109,7 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
             last = _rank(len(looks) - 1, GUARDS.index(guard))
     answers = [step.event for step in steps if isinstance(step.event, ProviderResponse)]
     largest = _largest(answers)
-    total = 0 if "room" in lacks or "tokens" in lacks else _least_total(steps, exchanges)
+    total = 0 if "room" in lacks else _least_total(steps, exchanges)
     needs: dict[str, int] = {}
     if last == len(looks) * len(GUARDS):
         needs = _needs(looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
@@ -327,8 +335,9 @@ class Sweep:
         """The stem under one budget.
 
         An answer that a budget does not cut is the same under every larger budget and needs no further run, unless a
-        larger one has room for all that was counted: then it is used as it was recorded. An answer that was recorded
-        cut is used unchanged under the budget of its recording; results for other budgets do not apply there.
+        larger one has room for all that was counted: then it is used as it was recorded. So is one that a smaller
+        budget could not simulate. An answer that was recorded cut is used unchanged under the budget of its recording;
+        results for other budgets do not apply there.
         """
         initial, total = self._initial(group), self._total(group)
         bounded = total is not None and (initial is None or total < initial)
@@ -340,8 +349,7 @@ class Sweep:
             if size_of(initial) >= least:
                 return made
         made = self._run([group])
-        if made.uncut and initial is not None and (
-                made.end.fidelity == Fidelity.RECORDED or initial >= self._largest_count):
+        if made.uncut and initial is not None and (made.is_recorded or initial >= self._largest_count):
             self.enough.append((initial, made))
         return made
 
@@ -364,8 +372,7 @@ class Sweep:
     def _uncut(self) -> tuple[int, Stem] | None:
         """The turn as it was recorded, and its largest answer, if no budget cut any answer."""
         made = self._run([Group({INITIAL: None}, array("I"))])
-        recorded = made.uncut and made.end.fidelity == Fidelity.RECORDED and made.end.state is not State.UNRECORDED
-        return (made.largest, made) if recorded and made.largest is not None else None
+        return (made.largest, made) if made.uncut and made.is_recorded and made.largest is not None else None
 
     # -- cells -------------------------------------------------------------------------------------------------------
 

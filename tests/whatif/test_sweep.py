@@ -37,6 +37,7 @@ from tests.scenes.recordings import (
     assistant,
     call,
     chat,
+    exchange,
     lines,
     message,
     result,
@@ -289,6 +290,32 @@ def test_a_larger_budget_that_holds_the_whole_count_leaves_an_answer_as_it_was_r
     body["choices"][0]["message"]["reasoning_content"] = "Let me think about that, word by word. " * 3
     grid = Grid((Axis("max_tokens", (2, 20, 50, 200)),), Settings(simulate=True, profile="xai"))
     same_everywhere(case_of(asked([user("Look.")], body)), grid)
+
+
+def test_a_budget_under_which_nothing_can_be_simulated_says_nothing_about_larger_ones():
+    """Converse has no form for a call that is cut before its arguments, and the answer holds nothing else."""
+    called = [{"toolUse": {"toolUseId": f"tooluse_{number}", "name": "roll", "input": {}}} for number in range(3)]
+    body = {"output": {"message": {"role": "assistant", "content": called}}, "stopReason": "tool_use",
+            "usage": {"inputTokens": 946, "outputTokens": 37, "totalTokens": 983}}
+    case = case_of(exchange({"messages": [{"role": "user", "content": [{"text": "Roll it 3 times."}]}]}, body,
+                            url="https://bedrock-runtime.us-east-1.amazonaws.com/model/us.amazon.nova-2-lite-v1:0/converse"))
+    grid = Grid((Axis("max_tokens", (23, 36, 37, 60, 95, 190)),), Settings(simulate=True))
+    same_everywhere(case, grid)
+    turn = tune(case, grid, 1).turns[0]
+    assert [turn.end(cell).spend.requests for cell in range(grid.size)] == [0, 0, 1, 1, 1, 1]
+
+
+def test_a_policy_without_a_token_budget_has_none_before_its_tools_either():
+    """The merged ZeroClaw runs the whole calls of a cut answer, whatever that answer has spent."""
+    history = [*ASKS, assistant(None, call(WHOLE)), result("ok")]
+    case = case_of(asked(ASKS, chat(None, "length", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=20),
+                   asked(history, chat("It is done.", "stop", tokens=5), tools=TOOLS, max_tokens=20))
+    grid = Grid((Axis("continuation_max_total_completion_tokens", (1, 19, 20, 21, None)),),
+                Settings(policy=POLICIES["zeroclaw-merged"]))
+    same_everywhere(case, grid)
+    turn = tune(case, grid, 1).turns[0]
+    assert [end.terminal for end in turn.ends] == ["completed"]
+    assert "continuation_max_total_completion_tokens" not in dict(turn.ends[0].needs)
 
 
 def test_few_runs_serve_many_cells(monkeypatch):
