@@ -286,13 +286,14 @@ class Sweep:
         return opening.request or Request(opening.api)
 
     def _initial(self, group: Group) -> Value:
-        return group.fixed.get(INITIAL, self.grid.base.max_tokens)
+        """The max_tokens of the first requests; None: as recorded, also where nothing is simulated."""
+        return group.fixed.get(INITIAL, self.grid.base.max_tokens) if self.grid.base.simulate else None
 
     def _cap(self, total: Value, initial: Value) -> int | None:
         """The bound on output tokens under a total (None: derived) and an initial max_tokens (None: as recorded)."""
         if total is not None:
             return total
-        if initial is None or not self.grid.base.simulate:
+        if initial is None:
             return DERIVED.token_cap(self._request.max_tokens)
         return DERIVED.token_cap(bounding_cap(self._request.max_tokens, initial) or None)
 

@@ -318,6 +318,18 @@ def test_a_policy_without_a_token_budget_has_none_before_its_tools_either():
     assert "continuation_max_total_completion_tokens" not in dict(turn.ends[0].needs)
 
 
+def test_another_max_tokens_leaves_recorded_requests_as_they_are():
+    """Responses takes no fewer than 16 tokens; a request that asked for fewer would be sent with that."""
+    body = {"id": "resp_1", "object": "response", "model": "m-1", "status": "completed", "output": [
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "save", "arguments": WHOLE,
+         "status": "completed"}], "usage": {"input_tokens": 40, "output_tokens": 13, "total_tokens": 53}}
+    case = case_of(exchange({"model": "m-1", "input": "Save it."}, body, url="https://api.openai.com/v1/responses"))
+    grid = Grid((Axis("continuation_max_total_completion_tokens", (15, 16, None)), Axis("max_tokens", (14, 25))))
+    same_everywhere(case, grid)
+    ends = [tune(case, grid, 1).turns[0].end(cell).terminal for cell in range(grid.size)]
+    assert ends == [*["budget_exhausted"] * 2, *["unrecorded"] * 4]
+
+
 def test_few_runs_serve_many_cells(monkeypatch):
     """Twelve hundred cells over a recording whose responses report their tokens: one run of each turn."""
     from inspector.whatif import sweep
