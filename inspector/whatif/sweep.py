@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from inspector.config.settings import INITIAL
 from inspector.replay import bounding_cap, first_run
-from inspector.replay.case import Case, case_as_profile, limits_for
+from inspector.replay.case import Case, limits_for
 from inspector.replay.token_counts import is_cut, tokens_under_cap
 from inspector.report.findings import ReportedFinding
 from inspector.report.judged_turn import judge_steps
@@ -226,6 +226,7 @@ class Sweep:
     """One turn, with the data that its runs share."""
 
     case: Case
+    """The recording as the server of the grid's profile answered it."""
     record: TurnRecord
     grid: Grid
     findings: Sequence[ReportedFinding] = ()
@@ -259,13 +260,9 @@ class Sweep:
         end, steps = end_at(stem, rank)
         ended = steps[-1].turn._replace(terminal=end.terminal)
         limit = (end.limit, 0) if end.limit else None
-        word, complete = verdict_word(judge_steps(self._case, self.record, steps, ended, self.findings, limit))
+        word, complete = verdict_word(judge_steps(self.case, self.record, steps, ended, self.findings, limit))
         stopped = end.cut_unseen or end.limit in self.grid.names
         return replace(end, verdict=word, complete=complete and not stopped)
-
-    @cached_property
-    def _case(self) -> Case:
-        return case_as_profile(self.case, self.grid.base.profile)
 
     # -- the limits in force -----------------------------------------------------------------------------------------
 
