@@ -88,10 +88,15 @@ class Stem:
     """The smallest total of tokens under which the recorded answers fit the stem's requests (`BoundedSource`)."""
 
     @property
+    def is_enough(self) -> bool:
+        """Whether no budget cut an answer, and none was missing. An answer that could not be simulated under one budget
+        may be known under a larger one."""
+        return self.uncut and self.end.state is not State.UNRECORDED
+
+    @property
     def is_recorded(self) -> bool:
-        """Whether recorded answers, used unchanged, lead to the end of the run. A run may also end because an answer
-        could not be simulated, which a larger budget may use unchanged."""
-        return self.end.fidelity == Fidelity.RECORDED and self.end.state is not State.UNRECORDED
+        """Whether every answer of the run is a recorded one."""
+        return self.end.fidelity == Fidelity.RECORDED
 
 
 def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool = False) -> Stem:
@@ -347,7 +352,7 @@ class Sweep:
             if size_of(initial) >= least:
                 return made
         made = self._run([group])
-        if made.uncut and initial is not None and (made.is_recorded or initial >= self._largest_count):
+        if made.is_enough and initial is not None and (made.is_recorded or initial >= self._largest_count):
             self.enough.append((initial, made))
         return made
 
@@ -370,7 +375,7 @@ class Sweep:
     def _uncut(self) -> tuple[int, Stem] | None:
         """The turn as it was recorded, and its largest answer, if no budget cut any answer."""
         made = self._run([Group({INITIAL: None}, array("I"))])
-        return (made.largest, made) if made.uncut and made.is_recorded and made.largest is not None else None
+        return (made.largest, made) if made.is_enough and made.is_recorded and made.largest is not None else None
 
     # -- cells -------------------------------------------------------------------------------------------------------
 

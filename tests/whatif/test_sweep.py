@@ -305,6 +305,19 @@ def test_a_budget_under_which_nothing_can_be_simulated_says_nothing_about_larger
     assert [turn.end(cell).spend.requests for cell in range(grid.size)] == [0, 0, 1, 1, 1, 1]
 
 
+def test_a_budget_under_which_a_call_is_cut_says_nothing_about_one_that_has_room_for_it():
+    """The call of the continuation belongs to the answer that was cut: together they have 27 tokens. An object of Messages
+    has no form for a part of it."""
+    used = [{"type": "tool_use", "id": f"toolu_{number}", "name": "roll", "input": {}} for number in range(2)]
+    first, history = "The first words of it", [*ASKS]
+    exchanges = [asked(list(history), message([{"type": "text", "text": first}], "max_tokens", 10), url=MESSAGES,
+                       max_tokens=10)]
+    history += [assistant(first), user(HINT)]
+    exchanges.append(asked(history, message(used, "tool_use", 17), url=MESSAGES, max_tokens=10))
+    grid = Grid((Axis("max_tokens", (8, 10, 16, 18, 20, 24, 26, 27, 28, 60)),), Settings(simulate=True))
+    same_everywhere(case_of(*exchanges), grid)
+
+
 def test_a_policy_without_a_token_budget_has_none_before_its_tools_either():
     """The merged ZeroClaw runs the whole calls of a cut answer, whatever that answer has spent."""
     history = [*ASKS, assistant(None, call(WHOLE)), result("ok")]
