@@ -306,8 +306,8 @@ def test_a_budget_under_which_nothing_can_be_simulated_says_nothing_about_larger
 
 
 def test_a_budget_under_which_a_call_is_cut_says_nothing_about_one_that_has_room_for_it():
-    """The call of the continuation belongs to the answer that was cut: together they have 27 tokens. An object of Messages
-    has no form for a part of it."""
+    """The call of the continuation belongs to the answer that was cut: together they have 27 tokens. A whole body of
+    Messages has no form for a part of it."""
     used = [{"type": "tool_use", "id": f"toolu_{number}", "name": "roll", "input": {}} for number in range(2)]
     first, history = "The first words of it", [*ASKS]
     exchanges = [asked(list(history), message([{"type": "text", "text": first}], "max_tokens", 10), url=MESSAGES,
