@@ -103,7 +103,8 @@ def cell_count(axes: Iterable[Axis]) -> int:
     return cells
 
 
-_RANGE = re.compile(r"([0-9_]+)\.\.([0-9_]+)(?:([/*])([0-9_]+))?")
+_NUMBER = r"([0-9][0-9_]{0,17})"
+_RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?:([/*]){_NUMBER})?")
 
 
 def values_of(name: str, spec: str) -> tuple[Value, ...]:
@@ -126,13 +127,13 @@ def values_of(name: str, spec: str) -> tuple[Value, ...]:
 def _part(name: str, text: str) -> Iterable[Value]:
     if text.lower() in ("none", "default", "recorded"):
         return (None,)
-    if re.fullmatch(r"[0-9][0-9_]{0,17}", text):
-        return (int(text),)
+    if re.fullmatch(_NUMBER, text):
+        return (_number(text),)
     match = _RANGE.fullmatch(text)
     if match is None:
         raise CallerError(f"--grid {name}: {text!r} is neither a number nor a range such as "
                           "1..6, 64..512/64 or 64..4096*2")
-    low, high, by = int(match[1]), int(match[2]), int(match[4] or 1)
+    low, high, by = _number(match[1]), _number(match[2]), _number(match[4] or "1")
     if low > high:
         raise CallerError(f"--grid {name}: {text!r} begins above its end")
     if match[3] == "*":
@@ -147,6 +148,10 @@ def _part(name: str, text: str) -> Iterable[Value]:
     if (high - low) // by >= MOST_VALUES:
         raise CallerError(f"--grid {name}: more than {MOST_VALUES:,} values")
     return range(low, high + 1, by)
+
+
+def _number(text: str) -> int:
+    return int(text.replace("_", ""))  # int() itself refuses `1_` and `1__0`
 
 
 def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
