@@ -123,7 +123,7 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
     elif TOKENS in needs:
         needs[TOKENS] = max(needs[TOKENS], total)
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
-    unseen = any(answer.cut_unseen for answer in answers)
+    unseen = _cut_unseen(steps)
     end = End(state, turn.terminal or "", limit, segments(turn), turn.spend, fidelity, tuple(needs.items()), unseen)
     uncut = not unseen and all(look.place == "tools" for look in looks) and not any(map(is_cut, answers))
     return Stem(steps, looks, end, last, largest, uncut, lacks, 0 if simulated else total)
@@ -137,6 +137,10 @@ def _least_total(steps: Sequence[Step], exchanges: Sequence[Exchange]) -> int:
             tokens = tokens_under_cap(step.event, exchanges)
             totals.append(0 if tokens is None else step.before.spend.continuation_tokens + tokens)
     return max(totals)
+
+
+def _cut_unseen(steps: Sequence[Step]) -> bool:
+    return any(isinstance(step.event, ProviderResponse) and step.event.cut_unseen for step in steps)
 
 
 def _largest(answers: Sequence[ProviderResponse]) -> int | None:
@@ -216,8 +220,10 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
     look, guard = stem.looks[index], GUARDS[number]
     taken, steps = (look.segments, look.spend, look.fidelity), stem.steps[: look.step + 1]
     if look.ended:
-        return End(State.COMPLETE, "completed", "", *taken), steps
-    return End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken), steps
+        end = End(State.COMPLETE, "completed", "", *taken)
+    else:
+        end = End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken)
+    return replace(end, cut_unseen=_cut_unseen(steps)), steps
 
 
 SweptEnds: TypeAlias = "tuple[tuple[End, ...], array[int]]"
