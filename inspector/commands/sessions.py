@@ -268,7 +268,7 @@ def compare(left: str, right: str | None, api: str | None, profile: str | None, 
 
 def _numbers(text: str) -> tuple[int, int]:
     first, comma, second = text.partition(",")
-    if not (comma and first.strip().isdecimal() and second.strip().isdecimal()):
+    if not (comma and all(each.strip().isdecimal() and len(each) < 19 for each in (first, second))):
         raise click.UsageError(f"--turns {text}: expected the number of a turn of each, such as 3,5")
     return int(first), int(second)
 

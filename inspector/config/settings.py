@@ -357,7 +357,7 @@ def parse_stretches(
     found: dict[int | None, list[str]] = {}
     for text in assignments:
         setting, at, step = text.rpartition("@") if "@" in text else (text, "", "")
-        if at and not (step.isascii() and step.isdigit() and 0 < int(step) < 10**9):
+        if at and (re.fullmatch("[0-9]{1,9}", step) is None or int(step) < 1):
             raise CallerError(f"--set {text!r}: expected the number of a step after @, such as max_tokens=80@7")
         number = int(step) if at else from_step
         found.setdefault(None if number is None else number - 1, []).append(setting)

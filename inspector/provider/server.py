@@ -55,7 +55,7 @@ def address(listen: str) -> tuple[str, int]:
     """
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    if not colon or not host or re.fullmatch("[0-9]{1,5}", port) is None or int(port) > 65535:
         raise CallerError(f"--listen {listen}: expected HOST:PORT, such as 127.0.0.1:8765")
     if not loopback(host):
         raise CallerError(f"--listen {listen}: expected an address of this machine alone (127.0.0.1, ::1 or "

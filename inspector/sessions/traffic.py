@@ -81,6 +81,11 @@ def http_status(value: Any) -> int | None:
     return value if type(value) is int and 100 <= value < 600 else None
 
 
+def written_status(value: Any) -> int | None:
+    """An HTTP status that may be written as a text of three digits; None if it is not one."""
+    return http_status(int(value) if isinstance(value, str) and re.fullmatch("[0-9]{3}", value) else value)
+
+
 def header(pairs: Iterable[tuple[str, str]], name: str) -> str:
     """The value of the first header with this name, in small letters; empty if there is none."""
     return next((str(value).strip().lower() for key, value in pairs if str(key).lower() == name), "")

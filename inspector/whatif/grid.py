@@ -100,7 +100,8 @@ def cell_count(axes: Iterable[Axis]) -> int:
     return cells
 
 
-_RANGE = re.compile(r"([0-9_]+)\.\.([0-9_]+)(?:([/*])([0-9_]+))?")
+_NUMBER = r"([0-9]{1,18})"
+_RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?:([/*]){_NUMBER})?")
 
 
 def values_of(name: str, spec: str) -> tuple[Value, ...]:
@@ -123,9 +124,10 @@ def values_of(name: str, spec: str) -> tuple[Value, ...]:
 def _parse_part(name: str, text: str) -> Iterable[Value]:
     if text.lower() in ("none", "default", "recorded"):
         return (None,)
-    if re.fullmatch(r"[0-9][0-9_]{0,17}", text):
-        return (int(text),)
-    match = _RANGE.fullmatch(text)
+    digits = text.replace("_", "")
+    if re.fullmatch(_NUMBER, digits):
+        return (int(digits),)
+    match = _RANGE.fullmatch(digits)
     if match is None:
         raise CallerError(f"--grid {name}: {text!r} is neither a number nor a range such as "
                           "1..6, 64..512/64 or 64..4096*2")

@@ -18,7 +18,7 @@ from itertools import chain
 from operator import add
 from typing import Any
 
-from inspector.replay.case import Case
+from inspector.replay.case import Case, case_as_profile
 from inspector.report.findings import ReportedFinding, recorded_findings
 from inspector.sessions.workers import cores, end_with_caller
 from inspector.whatif.grid import UNDONE_CODE, End, Grid, TurnGrid, Value
@@ -250,9 +250,10 @@ def tune(
     the results so far are returned.
 
     Raises:
-        CallerError: a session file holds a limit that does not exist or is out of range.
+        CallerError: a session file holds a limit that does not exist or is out of range, or there is no such profile.
     """
     stop = cancelled or (lambda: False)
+    case = case_as_profile(case, grid.base.profile)
     records = case.recording.turns
     # Simulated cells with another max_tokens share no run, so each group is a part of the work; otherwise a whole turn
     # is one part.

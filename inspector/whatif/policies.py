@@ -318,7 +318,7 @@ def matrix(case: Case, settings: Settings | None = None, policies: Sequence[Poli
     base = settings or Settings()
     chosen = (STRICT, *(p for p in (policies or POLICIES.values()) if p.name != STRICT.name))
     replays = tuple(replay(case, replace(base, policy=policy)) for policy in chosen)
-    noted = recorded_findings(case)
+    noted = recorded_findings(replays[0].case)
     rows = tuple(tuple(_cells(replays, row, of_turn)) for row, of_turn in enumerate(noted))
     return Matrix(replays, rows)
 

@@ -4,7 +4,9 @@ grid.
 This differs from the budget that completes a turn for the fewest output tokens (`inspector.whatif.smallest`), because a
 small max_tokens may complete a turn in many continuations. The search uses the largest values of the other limits, then
 the strictest ones of the grid that are enough. The result is exact to the token: with one token less not all of the
-turns complete. It needs simulation, because over a recording alone max_tokens changes no answer.
+turns complete. Between two columns the search halves, so it may pass over a still smaller value that completes although
+a larger one fails, as when a cut falls into a call. It needs simulation, because over a recording alone max_tokens
+changes no answer.
 
 A value between two columns may also cost less than every cell of the grid: then it has the fewest output tokens too.
 """

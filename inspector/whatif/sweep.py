@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from inspector.config.settings import INITIAL
 from inspector.replay import bounding_cap, first_run
-from inspector.replay.case import Case, case_as_profile, limits_for
+from inspector.replay.case import Case, limits_for
 from inspector.replay.token_counts import is_cut, tokens_under_cap
 from inspector.report.findings import ReportedFinding
 from inspector.report.judged_turn import judge_steps
@@ -83,9 +83,20 @@ class Stem:
     uncut: bool
     """Whether no budget cut an answer, and no answer was requested again."""
     lacks: Container[str]
-    """The guards that the policy does not have."""
+    """The guards that hold for no request of the run."""
     least_total: int
     """The smallest total of tokens under which the recorded answers fit the stem's requests (`BoundedSource`)."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether no budget cut an answer, and none was missing. An answer that could not be simulated under one budget
+        may be known under a larger one."""
+        return self.uncut and self.end.state is not State.UNRECORDED
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether every answer of the run is a recorded one."""
+        return self.end.fidelity == Fidelity.RECORDED
 
 
 def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool = False) -> Stem:
@@ -93,6 +104,8 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
     looks = tuple(look for number, step in enumerate(steps) if (look := _guard_check(step, number)) is not None)
     turn = steps[-1].turn
     lacks = turn.policy.lacks
+    if "tokens" in lacks:  # such a policy has no token bound at all (`Turn.token_cap`)
+        lacks |= {"room"}
     limit, last = "", len(looks) * len(GUARDS)
     if looks:
         guard = exceeded_guard(looks[-1].place, turn.limits, looks[-1].spend, turn.token_stop, lacks)
@@ -101,7 +114,7 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
             last = _rank(len(looks) - 1, GUARDS.index(guard))
     answers = [step.event for step in steps if isinstance(step.event, ProviderResponse)]
     largest = _largest(answers)
-    total = 0 if "room" in lacks or "tokens" in lacks else _least_total(steps, exchanges)
+    total = 0 if "room" in lacks else _least_total(steps, exchanges)
     needs: dict[str, int] = {}
     if last == len(looks) * len(GUARDS):
         needs = _needed_values(looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
@@ -110,7 +123,7 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool =
     elif TOKENS in needs:
         needs[TOKENS] = max(needs[TOKENS], total)
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
-    unseen = any(answer.cut_unseen for answer in answers)
+    unseen = _cut_unseen(steps)
     end = End(state, turn.terminal or "", limit, segments(turn), turn.spend, fidelity, tuple(needs.items()), unseen)
     uncut = not unseen and all(look.place == "tools" for look in looks) and not any(map(is_cut, answers))
     return Stem(steps, looks, end, last, largest, uncut, lacks, 0 if simulated else total)
@@ -124,6 +137,10 @@ def _least_total(steps: Sequence[Step], exchanges: Sequence[Exchange]) -> int:
             tokens = tokens_under_cap(step.event, exchanges)
             totals.append(0 if tokens is None else step.before.spend.continuation_tokens + tokens)
     return max(totals)
+
+
+def _cut_unseen(steps: Sequence[Step]) -> bool:
+    return any(isinstance(step.event, ProviderResponse) and step.event.cut_unseen for step in steps)
 
 
 def _largest(answers: Sequence[ProviderResponse]) -> int | None:
@@ -203,8 +220,10 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
     look, guard = stem.checks[index], GUARDS[number]
     taken, steps = (look.segments, look.spend, look.fidelity), stem.steps[: look.step + 1]
     if look.ended:
-        return End(State.COMPLETE, "completed", "", *taken), steps
-    return End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken), steps
+        end = End(State.COMPLETE, "completed", "", *taken)
+    else:
+        end = End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken)
+    return replace(end, cut_unseen=_cut_unseen(steps)), steps
 
 
 SweptEnds: TypeAlias = "tuple[tuple[End, ...], array[int]]"
@@ -218,6 +237,7 @@ class Sweep:
     """One turn, with the data that its runs share."""
 
     case: Case
+    """The recording as the server of the grid's profile answered it."""
     record: TurnRecord
     grid: Grid
     findings: Sequence[ReportedFinding] = ()
@@ -251,13 +271,9 @@ class Sweep:
         end, steps = end_at(stem, rank)
         ended = steps[-1].turn._replace(terminal=end.terminal)
         limit = (end.limit, 0) if end.limit else None
-        word, complete = verdict_word(judge_steps(self._case, self.record, steps, ended, self.findings, limit))
+        word, complete = verdict_word(judge_steps(self.case, self.record, steps, ended, self.findings, limit))
         stopped = end.cut_unseen or end.limit in self.grid.names
         return replace(end, verdict=word, complete=complete and not stopped)
-
-    @cached_property
-    def _case(self) -> Case:
-        return case_as_profile(self.case, self.grid.base.profile)
 
     # -- the limits in force -----------------------------------------------------------------------------------------
 
@@ -278,13 +294,14 @@ class Sweep:
         return opening.request or Request(opening.api)
 
     def _initial(self, group: Group) -> Value:
-        return group.fixed.get(INITIAL, self.grid.base.max_tokens)
+        """The max_tokens of the first requests; None: as recorded, also where nothing is simulated."""
+        return group.fixed.get(INITIAL, self.grid.base.max_tokens) if self.grid.base.simulate else None
 
     def _cap(self, total: Value, initial: Value) -> int | None:
         """The bound on output tokens under a total (None: derived) and an initial max_tokens (None: as recorded)."""
         if total is not None:
             return total
-        if initial is None or not self.grid.base.simulate:
+        if initial is None:
             return DERIVED_TOTAL.token_cap(self._request.max_tokens)
         return DERIVED_TOTAL.token_cap(bounding_cap(self._request.max_tokens, initial) or None)
 
@@ -327,8 +344,9 @@ class Sweep:
         """The stem under one budget.
 
         An answer that a budget does not cut is the same under every larger budget and needs no further run, unless a
-        larger one has room for all that was counted: then it is used as it was recorded. An answer that was recorded
-        cut is used unchanged under the budget of its recording; results for other budgets do not apply there.
+        larger one has room for all that was counted: then it is used as it was recorded. So is one that a smaller
+        budget could not simulate. An answer that was recorded cut is used unchanged under the budget of its recording;
+        results for other budgets do not apply there.
         """
         initial, total = self._initial(group), self._total(group)
         bounded = total is not None and (initial is None or total < initial)
@@ -340,8 +358,7 @@ class Sweep:
             if size_of(initial) >= least:
                 return made
         made = self._run_stem([group])
-        if made.uncut and initial is not None and (
-                made.end.fidelity == Fidelity.RECORDED or initial >= self._largest_count):
+        if made.is_enough and initial is not None and (made.is_recorded or initial >= self._largest_count):
             self.enough.append((initial, made))
         return made
 
@@ -364,8 +381,7 @@ class Sweep:
     def _uncut_turn(self) -> tuple[int, Stem] | None:
         """The turn as it was recorded, and its largest answer, if no budget cut any answer."""
         made = self._run_stem([Group({INITIAL: None}, array("I"))])
-        recorded = made.uncut and made.end.fidelity == Fidelity.RECORDED and made.end.state is not State.UNRECORDED
-        return (made.largest, made) if recorded and made.largest is not None else None
+        return (made.largest, made) if made.is_enough and made.is_recorded and made.largest is not None else None
 
     # -- cells -------------------------------------------------------------------------------------------------------
 

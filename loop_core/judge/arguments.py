@@ -102,7 +102,7 @@ def json_schema_of(schema: Any) -> Any:
                 found[key] = [value.lower(), "null"] if nullable else value.lower()
         elif key == "enum" and nullable and isinstance(value, list):
             found[key] = [*value, None]
-        elif key in _COUNTS and isinstance(value, str) and value.isdecimal():
+        elif key in _COUNTS and isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value):
             found[key] = int(value)
         elif key == "properties" and isinstance(value, Mapping):
             found[key] = {name: json_schema_of(inner) for name, inner in value.items()}

@@ -253,6 +253,7 @@ NAMES: dict[str, str] = {
     "retry-after": "retry_after",
 }
 _NUMBERS = ("limit_requests", "remaining_requests", "limit_tokens", "remaining_tokens")
+_WHOLE_NUMBER = re.compile("[0-9]{1,18}")  # int() refuses other digits such as `²`, and more than 4,300 of them
 
 
 def read_quota(headers: Iterable[tuple[str, str]]) -> Quota | None:
@@ -266,7 +267,7 @@ def read_quota(headers: Iterable[tuple[str, str]]) -> Quota | None:
             continue
         seen[lower] = value
         field = NAMES.get(lower)
-        if field in _NUMBERS and value.strip().isdigit():
+        if field in _NUMBERS and _WHOLE_NUMBER.fullmatch(value.strip()) is not None:
             numbers.setdefault(field, int(value))
         elif field in ("reset", "retry_after"):
             words.setdefault(field, value)

@@ -129,6 +129,11 @@ def test_geminis_dialect_is_read(schema: dict[str, Any], good: dict[str, Any], b
     assert schema_problems(gemini(schema), bad) != ()
 
 
+def test_a_count_that_no_integer_holds_is_no_usable_schema() -> None:
+    schema = {"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "maxItems": "4" * 5_000}}}
+    assert not is_usable(gemini(schema))
+
+
 def test_the_same_words_mean_nothing_in_plain_json_schema() -> None:
     assert not is_usable(Tool("f", {"type": "OBJECT"}))
     assert schema_problems(Tool("f", {"properties": {"a": {"type": "string", "nullable": True}}}), {"a": None})

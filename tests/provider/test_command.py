@@ -107,6 +107,7 @@ def test_lists_and_the_schema_are_printed() -> None:
     (["text", "--profile", "nobody"], "no dialect is called 'nobody'"),
     (["--listen", "0.0.0.0:8765"], "expected an address of this machine alone"),
     (["--listen", "8765"], "expected HOST:PORT, such as 127.0.0.1:8765"),
+    (["--listen", "127.0.0.1:" + "4" * 5_000], "expected HOST:PORT, such as 127.0.0.1:8765"),
     (["--tools", "nobody"], "no scenario is called 'nobody'"),
 ])
 def test_what_cannot_be_used_is_one_line(arguments: list[str], said: str) -> None:

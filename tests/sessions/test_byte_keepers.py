@@ -172,6 +172,14 @@ interactions:
 """
 
 
+@pytest.mark.parametrize(("code", "status"), [
+    ("503", 503), ("'503'", 503), ("'\u00b2\u00b2\u00b2'", None), ("'999'", None),
+    pytest.param("'" + "4" * 5_000 + "'", None, id="endless")])
+def test_a_status_is_a_number_of_three_digits(opened, code, status):
+    (exchange,) = opened(STORED.replace("{code: 200}", f"{{code: {code}}}"), "a.yaml").exchanges
+    assert exchange.response.http_status == status
+
+
 def test_the_values_of_a_body_are_its_json_again(opened):
     seen = opened(STORED, "a.yaml")
     (exchange,) = seen.exchanges

@@ -125,11 +125,17 @@ def test_a_row_of_spend_is_known_by_all_of_its_names(opened, gone):
 
 @pytest.mark.parametrize(("code", "status", "retryable"), [
     ("429", 429, True), ("400", 400, False), ("", None, False), ("None", None, False), ("7", None, False),
+    (429, 429, True), pytest.param("4" * 5_000, None, False, id="endless"), ("302", None, False),
 ])
 def test_a_failure_has_the_status_of_its_error(opened, code, status, retryable):
     failed = payload(status="failure", response={}, error_str="it is broken", error_information={"error_code": code})
     response = opened(json.dumps(failed), "a.json").exchanges[0].response
     assert (response.http_status, response.error.retryable) == (status, retryable)
+
+
+def test_a_time_beyond_all_numbers_is_no_time(opened):
+    text = json.dumps(payload(startTime=10**400)) + "\n" + json.dumps(payload(startTime=10**400)) + "\n"
+    assert len(opened(text, "a.jsonl").exchanges) == 1, "of one answer, with no time that tells them apart"
 
 
 @pytest.mark.parametrize(("kind", "answers"), [

@@ -146,6 +146,12 @@ def test_an_error_that_was_sent_again_is_a_retry(tmp_path):
     assert words(seen) == ["RETRIED"]
 
 
+def test_a_word_of_other_digits_is_no_status(tmp_path):
+    wrong = pi_said(stop="error", message={"errorMessage": "\u00b2\u00b2\u00b2 times it failed"})
+    error = shown(pi(pi_user("hi"), wrong), tmp_path).responses[0].exchange.response.error
+    assert (error.message, error.code) == ("\u00b2\u00b2\u00b2 times it failed", None)
+
+
 def test_an_error_of_a_full_context_is_one(tmp_path):
     wrong = pi_said(stop="error", message={"errorMessage": "400 prompt is too long: 210000 tokens > 200000 maximum"})
     assert stops(shown(pi(pi_user("hi"), wrong), tmp_path)) == ["context_window_exceeded"]

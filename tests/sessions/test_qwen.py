@@ -185,7 +185,9 @@ def test_a_turn_that_the_outcome_says_was_stopped_names_why(tmp_path):
     assert any("line 3: the turn ended (max_turn_requests)" in each.finding.message for each in seen.findings)
 
 
-@pytest.mark.parametrize(("code", "detail"), [("429", "retryable"), ("-32603", "fatal"), ("x", "fatal")])
+@pytest.mark.parametrize(("code", "detail"), [
+    ("429", "retryable"), (429, "retryable"), ("-32603", "fatal"), ("x", "fatal"),
+    pytest.param("4" * 5_000, "fatal", id="endless")])
 def test_a_turn_whose_outcome_is_an_error_failed(tmp_path, code, detail):
     failed = outcome("1", "error", error={"message": "it broke", "code": code})
     seen = shown(file(row("1", None, "user", text("go")), failed), tmp_path)

@@ -28,6 +28,8 @@ from tests.scenes.recordings import asked, chat, lines, user
     ("none,64", (64, None)),
     ("64,recorded", (64, None)),
     ("1_000", (1_000,)),
+    ("6_", (6,)),
+    ("1_..1__0/3_", (1, 4, 7, 10)),
     ("7..7", (7,)),
 ])
 def test_values_are_typed_as_lists_and_ranges(spec, values):
@@ -50,6 +52,8 @@ def test_values_are_typed_as_lists_and_ranges(spec, values):
     ("attempts=none", "is not a whole number"),
     ("max_tokens=1..999999999", "more than 10,000 values"),
     ("max_tokens=1..9\x1b[2J", "is neither a number"),
+    ("max_tokens=_.._", "is neither a number"),
+    pytest.param("max_tokens=1.." + "4" * 5_000, "is neither a number", id="endless"),
 ])
 def test_what_cannot_be_read_is_one_clear_line(given, says):
     with pytest.raises(CallerError, match=says) as raised:

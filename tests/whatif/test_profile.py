@@ -10,12 +10,15 @@ from inspector.replay.case import case_as_profile, open_case
 from inspector.report.facts import view
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
+from inspector.whatif.grid import Axis, Grid
+from inspector.whatif.grid_run import tune
+from inspector.whatif.policies import matrix
 from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
 from loop_core.turn.trace import step_key
 from loop_core.values import Stop
 from loop_core.wire.profiles import PROFILES
-from tests.scenes.recordings import PARTS, WHOLE, asked, call, chat, continued, lines, shown, user
+from tests.scenes.recordings import PARTS, WHOLE, asked, assistant, call, chat, continued, lines, result, shown, user
 
 
 def case_of(*exchanges):
@@ -51,6 +54,24 @@ def test_calls_at_the_cap_wait_only_where_thinking_counts_under_it():
     told = case_of(asked([user("go")], chat("The first", "stop", tokens=40), max_tokens=40, url=here))
     assert told.judgements[0].stop.normalized is Stop.END_TURN
     assert case_as_profile(told, "openai").judgements[0].stop.normalized is Stop.END_TURN
+
+
+@pytest.mark.parametrize(("host", "profile", "word"), [
+    ("http://localhost:9999", "openai", "CUT CALL RUN"),
+    ("https://api.openai.com", "generic", "COMPLETE"),
+])
+def test_a_grid_and_a_matrix_judge_as_a_replay_under_the_profile(host, profile, word):
+    """Whether a call that used the whole cap was cut, and so ran although it was, is known of the profile alone."""
+    asks, here = [user("go")], f"{host}/v1/chat/completions"
+    history = [*asks, assistant(None, call(WHOLE)), result("ok")]
+    case = case_of(asked(asks, chat(None, "stop", call(WHOLE), tokens=40), max_tokens=40, url=here),
+                   asked(history, chat("It is done.", "stop", tokens=5), max_tokens=40, url=here))
+    given = Settings(profile=profile)
+    seen = view(replay(case, given)).turns[0].verdict
+    assert seen.word == word
+    end = tune(case, Grid((Axis("continuation_max_attempts", (1,)),), given), 1).turns[0].end(0)
+    assert (end.verdict, end.complete) == (word, seen.complete)
+    assert matrix(case, given).rows[0][0].complete is seen.complete
 
 
 def test_it_is_judged_once_and_only_where_another_speaks():

@@ -37,6 +37,7 @@ from tests.scenes.recordings import (
     assistant,
     call,
     chat,
+    exchange,
     lines,
     message,
     result,
@@ -289,6 +290,73 @@ def test_a_larger_budget_that_holds_the_whole_count_leaves_an_answer_as_it_was_r
     body["choices"][0]["message"]["reasoning_content"] = "Let me think about that, word by word. " * 3
     grid = Grid((Axis("max_tokens", (2, 20, 50, 200)),), Settings(simulate=True, profile="xai"))
     same_everywhere(case_of(asked([user("Look.")], body)), grid)
+
+
+def test_a_budget_under_which_nothing_can_be_simulated_says_nothing_about_larger_ones():
+    """Converse has no form for a call that is cut before its arguments, and the answer holds nothing else."""
+    called = [{"toolUse": {"toolUseId": f"tooluse_{number}", "name": "roll", "input": {}}} for number in range(3)]
+    body = {"output": {"message": {"role": "assistant", "content": called}}, "stopReason": "tool_use",
+            "usage": {"inputTokens": 946, "outputTokens": 37, "totalTokens": 983}}
+    case = case_of(exchange({"messages": [{"role": "user", "content": [{"text": "Roll it 3 times."}]}]}, body,
+                            url="https://bedrock-runtime.us-east-1.amazonaws.com/model/us.amazon.nova-2-lite-v1:0/converse"))
+    grid = Grid((Axis("max_tokens", (23, 36, 37, 60, 95, 190)),), Settings(simulate=True))
+    same_everywhere(case, grid)
+    turn = tune(case, grid, 1).turns[0]
+    assert [turn.end(cell).spend.requests for cell in range(grid.size)] == [0, 0, 1, 1, 1, 1]
+
+
+def test_a_budget_under_which_a_call_is_cut_says_nothing_about_one_that_has_room_for_it():
+    """The call of the continuation belongs to the answer that was cut: together they have 27 tokens. A whole body of
+    Messages has no form for a part of it."""
+    used = [{"type": "tool_use", "id": f"toolu_{number}", "name": "roll", "input": {}} for number in range(2)]
+    first, history = "The first words of it", [*ASKS]
+    exchanges = [asked(list(history), message([{"type": "text", "text": first}], "max_tokens", 10), url=MESSAGES,
+                       max_tokens=10)]
+    history += [assistant(first), user(HINT)]
+    exchanges.append(asked(history, message(used, "tool_use", 17), url=MESSAGES, max_tokens=10))
+    grid = Grid((Axis("max_tokens", (8, 10, 16, 18, 20, 24, 26, 27, 28, 60)),), Settings(simulate=True))
+    same_everywhere(case_of(*exchanges), grid)
+
+
+def test_a_policy_without_a_token_budget_has_none_before_its_tools_either():
+    """The merged ZeroClaw runs the whole calls of a cut answer, whatever that answer has spent."""
+    history = [*ASKS, assistant(None, call(WHOLE)), result("ok")]
+    case = case_of(asked(ASKS, chat(None, "length", call(WHOLE), tokens=20), tools=TOOLS, max_tokens=20),
+                   asked(history, chat("It is done.", "stop", tokens=5), tools=TOOLS, max_tokens=20))
+    grid = Grid((Axis("continuation_max_total_completion_tokens", (1, 19, 20, 21, None)),),
+                Settings(policy=POLICIES["zeroclaw-merged"]))
+    same_everywhere(case, grid)
+    turn = tune(case, grid, 1).turns[0]
+    assert [end.terminal for end in turn.ends] == ["completed"]
+    assert "continuation_max_total_completion_tokens" not in dict(turn.ends[0].needs)
+
+
+def test_another_max_tokens_leaves_recorded_requests_as_they_are():
+    """Responses takes no fewer than 16 tokens; a request that asked for fewer would be sent with that."""
+    body = {"id": "resp_1", "object": "response", "model": "m-1", "status": "completed", "output": [
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "save", "arguments": WHOLE,
+         "status": "completed"}], "usage": {"input_tokens": 40, "output_tokens": 13, "total_tokens": 53}}
+    case = case_of(exchange({"model": "m-1", "input": "Save it."}, body, url="https://api.openai.com/v1/responses"))
+    grid = Grid((Axis("continuation_max_total_completion_tokens", (15, 16, None)), Axis("max_tokens", (14, 25))))
+    same_everywhere(case, grid)
+    ends = [tune(case, grid, 1).turns[0].end(cell).terminal for cell in range(grid.size)]
+    assert ends == [*["budget_exhausted"] * 2, *["unrecorded"] * 4]
+
+
+def test_a_cut_that_no_word_shows_is_known_also_where_a_limit_stops_the_turn():
+    """llama.cpp says `completed` over a cut at the cap, here of the reasoning: the answer is empty."""
+    body = {"id": "resp_1", "object": "response", "model": "m-1", "status": "completed", "output": [
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Let me think of it. " * 4}]},
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+         "content": [{"type": "output_text", "text": "I save it, as you said.", "annotations": []}]},
+    ], "usage": {"input_tokens": 40, "output_tokens": 30, "total_tokens": 70}}
+    case = case_of(exchange({"model": "m-1", "input": "Save it.", "max_output_tokens": 100}, body,
+                            url="http://localhost:8080/v1/responses"))
+    grid = Grid((Axis("max_empty_retries", (0, 1)), Axis("max_tokens", (10, 100))),
+                Settings(simulate=True, profile="llama_cpp"))
+    same_everywhere(case, grid)
+    end = tune(case, grid, 1).turns[0].end(0)
+    assert (end.limit, end.cut_unseen) == ("max_empty_retries", True)
 
 
 def test_few_runs_serve_many_cells(monkeypatch):

@@ -253,7 +253,7 @@ def test_the_command_of_a_branch_from_a_step(tree):
         "inspector replay a.har --set continuation_max_attempts=1@7 --set policy=pi-presence@9")
 
 
-@pytest.mark.parametrize("text", ["a=1@", "a=1@x", "a=1@0", "a=1@-1", "a=1@1.5"])
+@pytest.mark.parametrize("text", ["a=1@", "a=1@x", "a=1@0", "a=1@-1", "a=1@1.5", "a=1@" + "4" * 5_000])
 def test_a_step_that_is_none_is_the_callers_error(text):
     with pytest.raises(CallerError, match="expected the number of a step after @"):
         parse_stretches([text])

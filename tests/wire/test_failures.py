@@ -347,6 +347,13 @@ def test_the_headers_that_are_a_standard_count_requests_and_what_is_no_number_st
         60, reset="30", retry_after="5", headers=headers)
     assert decode("openai_chat", b"{}", headers=[("RateLimit-Remaining", "59")]).quota_metadata == Quota(
         remaining_requests=59, headers={"ratelimit-remaining": "59"})
+
+
+@pytest.mark.parametrize("value", ["\u00b2", "\u0663", pytest.param("4" * 5_000, id="endless"), "-1", "1e3", ""])
+def test_a_header_that_is_no_whole_number_stays_as_it_came(value: str) -> None:
+    """A byte 0xb2 in a header is read as a superscript, which is a digit and no number."""
+    headers = {"x-ratelimit-remaining-tokens": value}
+    assert decode("openai_chat", b"{}", headers=list(headers.items())).quota_metadata == Quota(headers=headers)
     assert decode("openai_chat", b"{}", headers=[("x-request-id", "r")]).quota_metadata is None
 
 

@@ -20,7 +20,7 @@ from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.traffic import loads
+from inspector.sessions.traffic import loads, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, usage_of
@@ -118,11 +118,11 @@ def _logged(number: int, value: dict[str, Any]) -> _Logged:
 
 def _seconds(value: Any) -> float | None:
     """A time in seconds since the epoch; in the table of spend it is a text, without a zone for UTC."""
-    if type(value) in (int, float):
-        return float(value)
     try:
+        if type(value) in (int, float):
+            return float(value)
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
+    except (ValueError, OverflowError):  # no time, or a number beyond all floats
         return None
     return None if moment is None else (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
@@ -209,8 +209,8 @@ class _Log(DialogueReader):
             # A row of the table of spend has it among its metadata.
             beside = object_of(load_json(value.get("metadata"))).get("error_information")
             info = object_of(value.get("error_information")) or object_of(beside)
-            failed, code = failed or known_text(info.get("error_message")), str(info.get("error_code"))
-            # otherwise a provider's own code
-            status = int(code) if code.isascii() and code.isdigit() and 400 <= int(code) < 600 else None
+            failed, status = failed or known_text(info.get("error_message")), written_status(info.get("error_code"))
+            if status is not None and status < 400:
+                status = None  # a provider's own code
             answer.fail(failed or "it failed", pointer_at(at, "error_str"), status, word=failed or "failure")
         return self.here

@@ -16,6 +16,7 @@ from typing import Any
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import error_reason, table_reason
 from inspector.sessions.recording import Options, SessionAbout
+from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, store_result
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, text_of
@@ -83,7 +84,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
 def _error(message: str) -> ProviderError:
     """The error in pi's message about a failure, which may begin with the HTTP status."""
     words = message.replace(":", " ").replace('"', " ").lower().split()
-    status = int(words[0]) if words and words[0].isdigit() and len(words[0]) == 3 else None
+    status = written_status(words[0]) if words else None
     retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or connection_lost(message)
     return ProviderError(message, None, None if status is None else str(status), retryable)
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from inspector.sessions.importers.records import Piece, first_look
 from inspector.sessions.recording import Options
-from inspector.sessions.traffic import http_status
+from inspector.sessions.traffic import http_status, written_status
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
@@ -167,9 +167,8 @@ class _Transcript(ChatReader):
         if state == "error":
             # a row of telemetry may tell of the same failure
             known = place.right_above is not None and place.right_above.error is not None
-            code = known_text(error.get("code")) or ""
             told = {"error_message": known_text(error.get("message")) or "no message",
-                    "status_code": int(code) if code.isascii() and code.isdigit() else None}
+                    "status_code": written_status(error.get("code"))}
             return place if known else self._failure(line, told, place)
         if state == "completed" and word in (None, "end_turn"):
             return self.say(line, place, "turn_result", mark="ended")
