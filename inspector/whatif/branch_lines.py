@@ -214,6 +214,6 @@ def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None)
         return (Span("would change nothing", Tone.DIM),)
     ends = ", ".join(str(index + 1) for index in found.turns[:6]) + ("…" if len(found.turns) > 6 else "")
     which = f"turn{'' if len(found.turns) == 1 else 's'} {ends}"
-    turns = f"{which} would end otherwise" if found.turns else "every turn would end as it does"
+    turns = f"{which} would end differently" if found.turns else "every turn would end as it does"
     steps = count_of(found.steps, "step")
     return (Span(f"would change {steps} from step {found.difference + 1}", Tone.STRONG), Span(f" · {turns}", Tone.WARN))

@@ -60,7 +60,7 @@ async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "5")
         # The default of 3 stops at step 13 of 20; with 5 the run is 18 steps, 12 of them shared.
-        changes = "would change 8 steps from step 13 · turn 1 would end otherwise"
+        changes = "would change 8 steps from step 13 · turn 1 would end differently"
         await until(pilot, lambda: changes in page(pilot.app))
         await pilot.press("backspace", "3")
         await until(pilot, lambda: "nothing is changed yet" in page(pilot.app))
@@ -70,7 +70,7 @@ async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:
 async def test_several_turns_that_would_end_otherwise_are_plural(app_on: AppOn) -> None:
     async with app_on([*continued(), *continued(PARTS[1:])]).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "1")
-        await until(pilot, lambda: "turns 1, 2 would end otherwise" in page(pilot.app))
+        await until(pilot, lambda: "turns 1, 2 would end differently" in page(pilot.app))
 
 
 def session_of(pilot: Pilot[Any]) -> SessionScreen:
