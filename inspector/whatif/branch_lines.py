@@ -30,11 +30,11 @@ def branch_sheet(branch: Branch, step: int | None = None) -> LineSheet:
                    safe(f" beside {other}, {_basis(branch)}", Tone.DIM))
     turn = compared_turn(branch, step)
     if turn is None:
-        return LineSheet([title, (), field("parts at", *parting_line(branch)), *_limit_changes(branch)])
+        return LineSheet([title, (), field("differs at", *parting_line(branch)), *_limit_changes(branch)])
     others = [(old, new) for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
               if new is not turn and is_changed(old, new)]
     lines = [title, (), *_turn_lines(branch, original_of(branch, turn), turn),
-             field("parts at", *parting_line(branch, turn)),
+             field("differs at", *parting_line(branch, turn)),
              *_limit_changes(branch), *_edits(branch), (),
              (Span(f"turn {branch.view.number(turn)}: what it says and calls", Tone.DIM),),
              *content_lines(contents_of(branch.original, original_of(branch, turn)), contents_of(branch.view, turn),
@@ -198,7 +198,7 @@ def _parting_text(branch: Branch, turn: TurnFacts) -> str:
     pair = first_difference_of(original_of(branch, turn).run, turn.run)
     if pair is None:
         return "the same" if branch.difference is None else "the same in this turn"
-    return f"parts at step {pair.number}"
+    return f"differs at step {pair.number}"
 
 
 def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None) -> Line:

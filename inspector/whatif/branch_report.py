@@ -284,7 +284,7 @@ def branches_text(tree: Tree, store: Store) -> str:
     for title, node in rows:
         said, made = one_line(node.view.headline()), node.branch
         if made is not None:
-            parts = "" if made.difference is None else f"; parts at step {made.difference + 1}"
+            parts = "" if made.difference is None else f"; differs at step {made.difference + 1}"
             said = f"{node.key}  {summary(made)}{parts}"
         lines.append(f"{one_line(title):<{width}}  {said}")
     kept = store.kept

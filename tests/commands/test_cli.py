@@ -452,7 +452,7 @@ def test_what_was_saved_is_listed_compared_and_run_again(inspector, long, tmp_pa
     rows = said.out.splitlines()
     wanted = ("original  ", "└ attempts=5  ", "  └ max_tool_steps=2 from step 4  ")
     assert [row.startswith(begin) for row, begin in zip(rows, wanted, strict=True)] == [True] * 3
-    assert rows[1].endswith("turn 1 ends in Complete; parts at step 13")
+    assert rows[1].endswith("turn 1 ends in Complete; differs at step 13")
     made = json.loads(inspector("branches", long, "--json").out)
     assert made["schema"] == "loop-inspector/branches/1"
     assert [each["path"] for each in made["branches"]] == ["attempts=5", "attempts=5 / max_tool_steps=2 from step 4"]

@@ -42,7 +42,7 @@ async def test_the_first_sample_is_completed_in_five_keys_from_the_start(size: t
         assert (step.state.value, step.turn.terminal, step.fidelity.value) == ("Complete", "completed", "RECORDED")
         assert screen.run.view.replay.settings.limits.continuation_max_attempts == 5
         shown = page(app)
-        for said in ("Complete", "RECORDED", "run attempts=5", "3 → 5", "parts at"):
+        for said in ("Complete", "RECORDED", "run attempts=5", "3 → 5", "differs at"):
             assert said in shown
         assert screen.opened.paths == (short(samples()[0].path),)
 
