@@ -42,10 +42,10 @@ def text(
     wanted = None if only is None else frozenset(only)
     first = [*overview(_rows(view, wanted), everything), ""] if table else ()
     # What was read tells how far one recording can be trusted; of many files it is long, and would hide the turns.
-    inputs = [*_read_lines(view)]
-    turns = _turn_lines(view, wanted, read, with_bytes, everything)
+    inputs, files = [*_read_lines(view)], _places_in_files(view)
+    turns = _turn_lines(view, files, wanted, read, with_bytes, everything)
     below = [*turns, "", *inputs] if table else [*inputs, *turns]
-    return "\n".join([*first, *_head(view, wanted, with_bytes), *below]) + "\n"
+    return "\n".join([*first, *_head(view, files, wanted, with_bytes), *below]) + "\n"
 
 
 def sessions_in(view: View) -> int:
@@ -110,10 +110,10 @@ def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
     return f"{command(read.paths, replay.settings, read.api, read.profile)} --live --turn {view.number(turn)}"
 
 
-def _head(view: View, only: Set[int] | None, with_bytes: bool) -> Iterator[str]:
+def _head(view: View, files: Sequence[str], only: Set[int] | None, with_bytes: bool) -> Iterator[str]:
     # The worst verdict comes first, so that a listener or a log reader who stops after one line has it.
     yield one_line(view.headline())
-    if (worst := view.worst) is not None and (file := _places_in_files(view)[view.number(worst) - 1]):
+    if (worst := view.worst) is not None and (file := files[view.number(worst) - 1]):
         yield f"  file: {one_line(file)}"
     if len(view.turns) > 1:
         yield "turns: " + ", ".join(f"{count} {word.lower()}" for word, count in view.counts())
@@ -130,14 +130,15 @@ def _head(view: View, only: Set[int] | None, with_bytes: bool) -> Iterator[str]:
 
 
 def _turn_lines(
-    view: View, only: Set[int] | None, read: ReadOptions | None, with_bytes: bool, everything: bool
+    view: View, files: Sequence[str], only: Set[int] | None, read: ReadOptions | None, with_bytes: bool,
+    everything: bool,
 ) -> Iterator[str]:
     findings: dict[int | None, list[str]] = {}
     for noted in view.findings:
         where = f" at {place(noted.finding.at)}" if noted.finding.at else ""
         line = f"{_WORDS[noted.finding.severity]}: {one_line(noted.finding.message)} [{noted.finding.rule}]{where}"
         findings.setdefault(noted.response, []).append(line)
-    for number, (turn, file) in enumerate(zip(view.turns, _places_in_files(view), strict=True), start=1):
+    for number, (turn, file) in enumerate(zip(view.turns, files, strict=True), start=1):
         indices = [index for index in turn.responses if only is None or index in only]
         # A filter may leave a turn without any of its responses; then the turn is not part of the report.
         if indices and (everything or not turn.verdict.clean):

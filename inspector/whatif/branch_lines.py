@@ -17,7 +17,7 @@ from inspector.report.lines.steps import detail, end_words, ending_role, role_of
 from inspector.report.run_answers import fidelity_of
 from inspector.whatif.branch_report import live_sources, stand_in_remark
 from inspector.whatif.edited_inputs import edit_lines, edited_inputs
-from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, preview
+from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, original_of, preview
 from inspector.whatif.turn_pair import content_lines, contents_of, text_diff
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
@@ -64,11 +64,6 @@ def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
         if any(turn is here for turn in changed):
             return here
     return min(changed, key=lambda turn: original_of(branch, turn).verdict.rank, default=None)
-
-
-def original_of(branch: Branch, turn: TurnFacts) -> TurnFacts:
-    """The turn of the other run that has the same place."""
-    return branch.original.turns[branch.view.number(turn) - 1]
 
 
 def _limit_changes(branch: Branch) -> list[Line]:

@@ -21,7 +21,7 @@ from inspector.report.lines.steps import end_words
 from inspector.report.run_answers import fidelity_of
 from inspector.whatif.edited_inputs import edit_lines, edit_values
 from inspector.whatif.store import Store
-from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, first_difference_of, tree_prefix
+from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, first_difference_of, original_of, tree_prefix
 from loop_core.errors import CallerError
 from loop_core.turn.state import ProviderResponse, Recut, Turn
 from loop_core.turn.trace import Fidelity, limit_usage
@@ -78,7 +78,7 @@ def summary(branch: Branch) -> str:
         return "nothing changes"
     if not branch.changed_turns:
         return "steps change, but every turn ends as before"
-    pairs = [(branch.original.turns[branch.view.number(turn) - 1], turn) for turn in branch.changed_turns]
+    pairs = [(original_of(branch, turn), turn) for turn in branch.changed_turns]
     # A turn that ends in another state says more than one with another text alone; then the worst comes first.
     before, turn = min(pairs, key=lambda pair: (_same_end(*pair), pair[0].verdict.rank))
     effect = f"turn {branch.view.number(turn)} ends in {end_words(turn.final_turn)}"

@@ -48,6 +48,11 @@ class Branch:
     """The name of the other run."""
 
 
+def original_of(branch: Branch, turn: TurnFacts) -> TurnFacts:
+    """The turn of the other run that has the same place."""
+    return branch.original.turns[branch.view.number(turn) - 1]
+
+
 def branch(parent: View, settings: Settings, since: int = 0, beside: str = ORIGINAL) -> Branch:
     """Runs the case again under other settings, which hold from step `since`; `beside` is the parent's name.
 

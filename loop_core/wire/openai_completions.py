@@ -17,7 +17,7 @@ from loop_core.wire.body import dump, integer, merge, non_null, pieces, rest, to
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
-from loop_core.wire.openai_chat.table import BODY_WORDS, write_usage
+from loop_core.wire.openai_chat.table import BODY_WORDS, write_body_words, write_usage
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
 from loop_core.wire.openai_chat.table import STREAM_READS as CHAT_STREAM_READS
 from loop_core.wire.reads import FactRow
@@ -169,9 +169,7 @@ def _choice(response: ChatResponse, text: str, *, last: bool) -> dict[str, Any]:
 
 
 def _metadata(response: ChatResponse) -> dict[str, Any]:
-    literals = {"true": True, "false": False}
-    words = {name: literals.get(word, word) for name, word in response.native.items() if name in BODY_WORDS}
-    return words | non_null(usage=None if response.usage is None else write_usage(response.usage))
+    return write_body_words(response) | non_null(usage=None if response.usage is None else write_usage(response.usage))
 
 
 def _error(response: ChatResponse) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from inspector.sessions.reasons import recorder_reason, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import pointer_at
+from inspector.sessions.transcripts.chat_messages import arguments_of, pointer_at
 from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
 from inspector.sessions.transcripts.member_values import (
     counts_of,
@@ -27,7 +27,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     text_or_none,
 )
-from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
 STOPS: Mapping[str, StopRow] = {
@@ -156,14 +156,13 @@ def _blocks(content: Any) -> list[tuple[int, dict[str, Any]]]:
             if isinstance(block, dict)]
 
 
-def _call(block: dict[str, Any], at: At, slice_at: Any) -> ToolCall:
+def _call(block: dict[str, Any], at: At, find: partial[str | None]) -> ToolCall:
     # Older threads lack the member: only an explicit False marks a call that was still streaming.
     whole, given = block.get("complete") is not False, block.get("input")
     streamed = known_text(object_of(block.get("inputPartialJSON")).get("json"))
-    text = streamed if streamed and not (whole and given) else given if isinstance(given, str) else None
-    arguments = text if text is not None else None if given is None else slice_at("input")
+    arguments, form = arguments_of(streamed if streamed and not (whole and given) else given, find, "input")
     return ToolCall(text_or_none(block.get("id")), str(block.get("name") or ""), arguments, whole, CallKind.FUNCTION,
-                    ArgsForm.OBJECT if text is None else ArgsForm.STRING, at=at)
+                    form, at=at)
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:

@@ -27,7 +27,7 @@ from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import pointer_at
+from inspector.sessions.transcripts.chat_messages import arguments_of, pointer_at
 from inspector.sessions.transcripts.member_values import object_of, text_or_none
 from loop_core.values import (
     ArgsForm,
@@ -217,10 +217,9 @@ class _Reader(ChatTableReader):
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
         made = object_of(call.get(inner))
         if made:
-            text = made["arguments"] if isinstance(made.get("arguments"), str) else None
-            answer.parts.append(ToolCall(key, str(made.get("name") or ""), slice_at(inner, "arguments")
-                                         if text is None else text, True, CallKind.FUNCTION,
-                                         ArgsForm.OBJECT if text is None else ArgsForm.STRING, at=at))
+            arguments, form = arguments_of(made.get("arguments"), partial(slice_at, inner), "arguments")
+            name = str(made.get("name") or "")
+            answer.parts.append(ToolCall(key, name, arguments, True, CallKind.FUNCTION, form, at=at))
             return
         error = call.get("error") or call.get("Err") or ""
         said = _message(error)

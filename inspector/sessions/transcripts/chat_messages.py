@@ -74,10 +74,16 @@ def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: A
                                     find, "arguments", pointer_at(at, *path, number)))
 
 
+def arguments_of(value: Any, find: partial[str | None], member: str) -> tuple[str | None, ArgsForm]:
+    """The arguments of a call: the model's string, or an object that the recorder parsed, as written."""
+    if isinstance(value, str):
+        return value, ArgsForm.STRING
+    return None if value is None else find(member), ArgsForm.OBJECT
+
+
 def call_of(key: Any, name: Any, value: Any, find: partial[str | None], member: str, at: At) -> ToolCall:
-    """One call: its arguments are the model's string, or an object that the recorder parsed, as written."""
-    arguments = value if isinstance(value, str) else None if value is None else find(member)
-    form = ArgsForm.STRING if isinstance(value, str) else ArgsForm.OBJECT
+    """One call, with the `member` that `find` looks up as its arguments."""
+    arguments, form = arguments_of(value, find, member)
     return ToolCall(known_text(key), known_text(name) or "", arguments, True, CallKind.FUNCTION, form, at=at)
 
 

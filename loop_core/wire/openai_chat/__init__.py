@@ -31,6 +31,7 @@ from loop_core.wire.openai_chat.table import (
     READS,
     STREAM_READS,
     recognises,
+    write_body_words,
     write_usage,
 )
 
@@ -200,16 +201,12 @@ def _head(response: ChatResponse) -> dict[str, Any]:
 
 def _metadata(response: ChatResponse) -> dict[str, Any]:
     native = response.native
-    beside: dict[str, Any] = {name: _literal(native[name]) for name in BODY_WORDS if name in native}
+    beside = write_body_words(response)
     if PROMPT_FILTERS in native:
         beside[PROMPT_FILTERS] = [{"prompt_index": 0, FILTERS: _filter_results(native[PROMPT_FILTERS])}]
     if response.usage is not None:
         beside["usage"] = write_usage(response.usage)
     return beside
-
-
-def _literal(word: str) -> Any:
-    return {"true": True, "false": False}.get(word, word)
 
 
 def _error(response: ChatResponse) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.values import Stop, Usage
+from loop_core.values import ChatResponse, Stop, Usage
 from loop_core.wire.body import non_null, token_count, total_of
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
@@ -162,6 +162,12 @@ def read_usage(counts: Mapping[str, Any], model: str | None = None) -> Usage | N
     if reasoning and completion is not None and prompt is not None and prompt + completion + reasoning == total:
         completion += reasoning
     return Usage(prompt, completion, reasoning, cached)
+
+
+def write_body_words(response: ChatResponse) -> dict[str, Any]:
+    """The fields of `BODY_WORDS` that a response has; a flag is written as JSON writes it."""
+    literals, native = {"true": True, "false": False}, response.native
+    return {name: literals.get(native[name], native[name]) for name in BODY_WORDS if name in native}
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
