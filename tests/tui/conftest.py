@@ -104,7 +104,7 @@ def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     Textual waits 20 ms twice behind every key, and on while its process takes more than a twentieth of the processor.
     It still does where a thread has more to do than can be waited for: most threads are done in a tenth of that.
     """
-    by_processor = textual.app.wait_for_idle
+    by_processor, waiting = textual.app.wait_for_idle, 0
 
     async def idle(*seconds: float) -> None:
         app, loop = active_app.get(), asyncio.get_running_loop()
@@ -113,8 +113,13 @@ def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(0.001)
         if runs(app):
             await by_processor(*seconds)
-        while loop._ready or draws(app):  # type: ignore[attr-defined]
-            await asyncio.sleep(0)
+        nonlocal waiting
+        waiting += 1  # two of them at once, as a worker may ask for, would keep each other busy for ever
+        try:
+            while len(loop._ready) >= waiting or draws(app):  # type: ignore[attr-defined]
+                await asyncio.sleep(0)
+        finally:
+            waiting -= 1
         if app.screen_stack:
             draw_update(app.screen._compositor, screen_stack=app._background_screens)
 

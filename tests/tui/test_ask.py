@@ -139,7 +139,8 @@ async def test_a_run_is_shown_also_if_the_saved_branches_are_read_while_it_is_as
 
         async def slowly(self: BranchRun) -> Any:
             restore(screen)
-            await until(pilot, lambda: screen.runs.store is not None)
+            while screen.runs.store is None:  # the pilot waits for this worker, so it cannot wait here too
+                await asyncio.sleep(0.001)
             return await run(self)
 
         monkeypatch.setattr(BranchRun, "run", slowly)
