@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from operator import eq
 from typing import Any, NamedTuple
 
-from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
 from inspector.sessions.importers.span_names import SpanMessage, fact, message_of, word_of
@@ -24,6 +23,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, words_of
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import At, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
 CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
