@@ -97,6 +97,19 @@ def test_a_turn_that_a_failure_ended_is_not_complete(tmp_path):
     assert words(shown(json.dumps([*rows, sdk]), tmp_path)) == ["CANCELLED"]
 
 
+@pytest.mark.parametrize(("failed", "told"), [
+    (state(3, "error", reason="LLM down"), "LLM down"),
+    ({"id": "9", "timestamp": "t", "source": "environment", "kind": "ConversationErrorEvent",
+      "code": "LLMRateLimitError", "detail": "429 Too many requests"}, "429 Too many requests"),
+])
+def test_a_message_of_the_user_that_got_an_error_is_a_turn_of_its_own(tmp_path, failed, told):
+    said = event(1, action="message", args={"content": "Done."})
+    seen = shown(json.dumps([asked(0), said, asked(2), failed, asked(4), {**said, "id": 5}]), tmp_path)
+    assert stops(seen) == ["end_turn", "error", "unknown"]
+    assert words(seen)[1] == "ERROR"
+    assert seen.responses[1].exchange.response.error.message == told
+
+
 def test_an_interrupt_of_version_1_cancels_the_turn(tmp_path):
     rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1),
             {"id": "9", "timestamp": "t", "source": "user", "kind": "InterruptEvent"}]

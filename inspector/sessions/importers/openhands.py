@@ -233,6 +233,18 @@ class _Events(ChatReader):
     def _text_of_event(self, value: dict[str, Any]) -> str:
         return first_text(object_of(value.get("args")).get("content"), value.get("message"), value.get("content"))
 
+    def _failed(
+        self, line: TranscriptLine, place: TreePlace, what: str, why: str, kind: str | None = None
+    ) -> TreePlace:
+        """Reads a failure: of the request that a message of the user began, else of the run."""
+        if any(row.is_user_message for row in place.rows()):
+            answer = self.answer(line, place)
+            answer.fail(why, answer.take(line), kind=kind)
+            return TreePlace(answer)
+        self.failure = f"{what}: {why[:200]}"
+        self.reading.skipped.append(Skipped(line.number - 1, self.failure))
+        return place
+
     # -- version 0 ---------------------------------------------------------------------------------------------------
 
     def _action(self, line: TranscriptLine, place: TreePlace, meta: dict[str, Any], kind: str) -> TreePlace:
@@ -290,9 +302,7 @@ class _Events(ChatReader):
             if state == "stopped":
                 return self.say(line, place, "", mark="interrupted")
             if state == "error":
-                self.failure = f"the agent failed: {why or 'no reason given'}"
-                self.reading.skipped.append(Skipped(line.number - 1, self.failure))
-                return place
+                return self._failed(line, place, "the agent failed", why or "no reason given")
         if kind in NO_EXCHANGE:
             lines.count(kind, NO_EXCHANGE)
             return place
@@ -332,9 +342,7 @@ class _Events(ChatReader):
             return self.say(line, place, "", mark="interrupted")
         if kind == "ConversationErrorEvent":
             why = first_text(value.get("detail"), value.get("code"), "no reason given")
-            self.failure = f"the conversation failed: {why[:200]}"
-            self.reading.skipped.append(Skipped(line.number - 1, self.failure))
-            return place
+            return self._failed(line, place, "the conversation failed", why, known_text(value.get("code")))
         lines.count(kind, NO_EXCHANGE)
         return place
 
