@@ -133,10 +133,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "cursor": FileFormat(
         f"{_HERE}.cursor", "Cursor agent transcript", 'lines with "role" and "message" alone', Keeps(Words.HINT),
-        (b'"role"', b'"turn_ended"'),
+        (b'"role"', b'"turn_ended"', b'"tool_call"', b'"apiKeySource"'),
         tuple(AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", *below))
               for below in ((), ("*",))),
-        "../subagents/*.jsonl", grows=True, members=(frozenset({"role", "message"}), frozenset({"type", "status"})),
+        "../subagents/*.jsonl", grows=True, members=tuple(map(frozenset, (
+            ("role", "message"), ("type", "status"), ("call_id", "tool_call"), ("apiKeySource", "permissionMode")))),
     ),
     "atif": FileFormat(
         f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
