@@ -90,7 +90,8 @@ def test_cancel_reasons(tmp_path, given, stop):
 
 
 @pytest.mark.parametrize(("note", "stop"), [
-    ("[Response interrupted by user]", "cancelled"), ("[Response interrupted by API Error]", "interrupted"),
+    ("[Response interrupted by user]", "cancelled"), ("[Response interrupted by user feedback]", "cancelled"),
+    ("[Response interrupted by API Error]", "interrupted"),
     ("[Response interrupted by a tool use result. Only one", "unknown"),
     ("Failure: I did not provide a response.", "unknown"),
 ])
@@ -248,6 +249,16 @@ def test_a_session_of_clines_sdk(tmp_path):
     assert stops(seen) == ["tool_call", "unknown"]
     assert seen.responses[0].exchange.response.model == "m-4"
     assert seen.responses[1].exchange.response.usage is None  # the counts of a whole turn
+
+
+@pytest.mark.parametrize("written", ["Task was interrupted before this tool call could be completed.",
+                                     "Tool execution was interrupted before completion."])
+def test_a_result_that_roo_puts_in_for_a_missing_one_proves_no_whole_call(tmp_path, written):
+    resumed = user(result(written), said("[TASK RESUMPTION] go on"), ts=3000)
+    seen = task(tmp_path, [ASKED, model(CALL), resumed, model(said("ok"), ts=4000)])
+    assert stops(seen) == ["unknown", "unknown"]
+    read = user(result(f"The log says: {written}"), ts=3000)
+    assert stops(task(tmp_path, [ASKED, model(CALL), read]))[0] == "tool_call"
 
 
 def stored(tmp_path, *messages, status=None):

@@ -112,6 +112,13 @@ def test_zeroclaw_shows_a_cut_call(tmp_path):
     assert "transcript.inferred.call_cut" in rules(seen)
 
 
+def test_zeroclaw_writes_a_result_for_an_interrupted_call(tmp_path):
+    told = {"tool_call_id": "c1", "content": "[interrupted by user before this tool produced a result]"}
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+                        said("assistant", call("{}")), said("tool", told), said("user", "again")))
+    assert stops(seen) == ["unknown"]
+
+
 def test_zeroclaw_lines(tmp_path):
     path = tmp_path / "telegram_1.jsonl"
     rows = [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps(call({"a": 1}))},

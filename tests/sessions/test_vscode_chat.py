@@ -78,7 +78,7 @@ def test_a_request_without_rounds_has_what_was_shown(tmp_path):
 @pytest.mark.parametrize(("details", "stop"), [
     ({"code": "length", "message": "x"}, "max_tokens"),
     ({"message": "Sorry, the response hit the length limit. Please rephrase your prompt."}, "max_tokens"),
-    ({"code": "filtered", "message": "x"}, "safety_blocked"),
+    ({"code": "filtered", "message": "x"}, "safety_blocked"), ({"code": "filteredRetry"}, "safety_blocked"),
     ({"code": "promptFiltered", "message": "x"}, "safety_blocked"),
     ({"responseIsFiltered": True, "message": "x"}, "safety_blocked"),
     ({"code": "canceled", "message": "Canceled"}, "cancelled"),

@@ -55,6 +55,7 @@ CANCELS: Mapping[str, StopRow] = {
 """`cancelReason` of a request -> how its answer ended."""
 NOTES: Mapping[str, Stop] = {
     "[Response interrupted by user]": Stop.CANCELLED,
+    "[Response interrupted by user feedback]": Stop.CANCELLED,
     "[Response interrupted by API Error]": Stop.INTERRUPTED,
     "[Response interrupted by a tool use result.": Stop.UNKNOWN,
     "Failure: I did not provide a response.": Stop.UNKNOWN,

@@ -34,6 +34,7 @@ from loop_core.wire.failures import StopRow
 CODES: Mapping[str, StopRow] = {
     "length": StopRow(Stop.MAX_TOKENS, None, "ChatFetchResponseType.Length"),
     "filtered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.Filtered"),
+    "filteredRetry": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.FilteredRetry"),
     "promptFiltered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.PromptFiltered"),
     "canceled": StopRow(Stop.CANCELLED, None, "ChatFetchResponseType.Canceled"),
 }
