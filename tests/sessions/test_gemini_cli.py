@@ -237,3 +237,12 @@ def test_a_compressed_history_is_no_conversation(tmp_path, written):
     assert "records that hold no exchange: compression (1)" in notices(seen)
     alone = shown(written(summary, row("g2", "gemini", "Got it. Thanks for the additional context!")), tmp_path)
     assert not alone.responses
+
+
+def test_a_message_in_place_of_an_interrupted_answer_is_no_answer(tmp_path):
+    stands = row("g2", "gemini", "[The previous response was interrupted before it completed.]")
+    rows = [GO, said("g1", "Look.", call()), stands, row("u2", "user", "more"), said("g3", "Done.")]
+    seen = shown(chat(*rows), tmp_path)
+    assert stops(seen) == ["tool_call", "interrupted", "unknown"]
+    assert seen.responses[1].exchange.response.text is None
+    assert words(seen)[0] == "TRUNCATED, ANSWER LOST"

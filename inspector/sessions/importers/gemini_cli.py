@@ -58,6 +58,8 @@ OWN = ("<session_context>", "<hook_context>", "<state_snapshot>")
 ACKNOWLEDGED = "Got it. Thanks for the additional context!"
 """The answer that Gemini CLI writes for the model after the summary of a compressed history
 (`chatCompressionService.ts`)."""
+INTERRUPTED = "[The previous response was interrupted before it completed.]"
+"""The answer that Gemini CLI writes for the model if a stream failed after the results of calls (`geminiChat.ts`)."""
 PATCH = "$patch"
 """The name of a record that shortens stored results or leaves messages out of the model's history. What it changes was
 read before."""
@@ -157,6 +159,10 @@ class _Chat(ChatReader):
         at = answer.take(line)
         answer.parts += thoughts_of(value)
         text = words_of(value)
+        if text == INTERRUPTED:
+            answer.stop = recorder_reason(Stop.INTERRUPTED, None, pointer_at(at, "content"), text,
+                                          "gemini_cli.interrupted")
+            text = ""
         answer.parts += [TextPart(text)] if text else []
         answer.usage = usage_of(value.get("tokens")) or answer.usage
         results = []
