@@ -329,6 +329,31 @@ def test_the_first_event_opens_a_conversation_without_its_state(tmp_path):
     assert f"one event of a conversation: it is read with the first, {names[0]}" in other.error
 
 
+LOGGED = {"id": "resp_1", "choices": [{"index": 0, "finish_reason": "length", "message": {"content": "Look."}}],
+          "usage": {"prompt_tokens": 9, "completion_tokens": 5}}
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("response", "raw"), [
+    (LOGGED, "length"), ({"id": "resp_1", "object": "response", "status": "incomplete", "incomplete_details": {
+        "reason": "max_output_tokens"}}, "incomplete:max_output_tokens"),
+])
+def test_a_logged_response_has_the_word_of_its_answer(tmp_path, first, response, raw):
+    log = sdk("LLMCompletionLogEvent", "environment", filename="a.json", log_data=json.dumps({"response": response}))
+    rows = (log, action(KEYS[0])) if first else (action(KEYS[0]), log)
+    (exchange,) = open_paths([conversation(tmp_path, message("go"), *rows)]).exchanges
+    stop = exchange.response.stop_reason
+    assert (stop.normalized.value, stop.raw) == ("max_tokens", raw)
+    assert {seen.at.pointer for seen in stop.evidence} == {"/log_data"}
+
+
+@pytest.mark.parametrize("text", [3, "{", "{}", '{"response": {"id": "resp_2"}}'])
+def test_a_log_of_another_response_says_nothing(tmp_path, text):
+    log = sdk("LLMCompletionLogEvent", "environment", filename="a.json", log_data=text)
+    (exchange,) = open_paths([conversation(tmp_path, message("go"), log, action(KEYS[0]))]).exchanges
+    assert exchange.response.stop_reason.raw is None
+
+
 def test_a_cut_call_keeps_its_string_and_an_error_is_told(tmp_path):
     error = sdk("AgentErrorEvent", tool_call_id=KEYS[0], tool_name="terminal", error="Error validating args")
     failed = sdk("ConversationErrorEvent", "environment", code="LLMBadRequestError", detail="too long")
