@@ -158,7 +158,7 @@ def test_zeroclaw_names_the_limit_that_ended_a_turn(tmp_path, part):
     assert second.text == f"{text} Indeed."
 
 
-EDITOR = """
+EDITORS = """
 CREATE TABLE acp_sessions (id INTEGER PRIMARY KEY, session_uuid TEXT, agent_alias TEXT, created_at TEXT);
 CREATE TABLE acp_messages (id INTEGER PRIMARY KEY, session_id INTEGER, role TEXT, content TEXT,
   reasoning_content TEXT, created_at TEXT);
@@ -176,7 +176,7 @@ def test_zeroclaw_sessions_of_an_editor(tmp_path):
                    payload=payload, **more)
 
     path = built(
-        tmp_path / "acp-sessions.db", EDITOR, "acp_messages",
+        tmp_path / "acp-sessions.db", EDITORS, "acp_messages",
         row("acp_sessions", id=1, session_uuid="one"), row("acp_sessions", id=2, session_uuid="two"),
         {"id": 1, "session_id": 1, "role": "user", "content": "go"},
         {"id": 2, "session_id": 2, "role": "user", "content": "do"},
@@ -192,7 +192,8 @@ def test_zeroclaw_sessions_of_an_editor(tmp_path):
     seen = viewed(path)
     assert stops(seen) == ["tool_call", "unknown", "max_tokens"]
     first, second, cut = (each.exchange for each in seen.responses)
-    assert [each.arguments for each in first.response.tool_calls] == ['{"a": 1}', '{"a": 2}']
+    assert [(each.name, each.arguments) for each in first.response.tool_calls] == [
+        ("write", '{"a": 1}'), ("write", '{"a": 2}')]
     assert first.started == "2026-01-01T00:00:00Z"
     assert "hm" in str(first.response)
     assert [(part.call_id, part.text, part.is_error) for part in second.request.messages[-1].results] == [

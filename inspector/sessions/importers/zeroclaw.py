@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     import sqlite3
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), "session_key": (str,)}}
-EDITOR: Mapping[str, tuple[str, ...]] = {
-    "acp_messages": ("role", "content", "reasoning_content", "created_at"),
-    "acp_tool_calls": ("event_kind", "tool_call_id", "tool_name", "payload", "outcome"),
-}
-"""Table of `acp-sessions.db`, the sessions of editors -> the columns that are read."""
+MESSAGE_COLUMNS = ("role", "content", "reasoning_content", "created_at")
+CALL_COLUMNS = ("event_kind", "tool_call_id", "tool_name", "payload", "outcome")
+"""The columns of the messages and of the calls in `acp-sessions.db`, the sessions of editors, that are read."""
 
 CLOSURES: Mapping[str, StopRow] = {
     "[Task failed — not continuing this request]": StopRow(Stop.ERROR, "fatal", "orchestrator/mod.rs"),
@@ -92,8 +90,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def _is_of_editor(tables: Schema) -> bool:
     """Whether a database holds the sessions of editors."""
-    return has(tables, "acp_sessions", "id", "session_uuid") and all(
-        has(tables, table, *columns[:2]) for table, columns in EDITOR.items())
+    return (has(tables, "acp_sessions", "id", "session_uuid") and has(tables, "acp_messages", "session_id", "role")
+            and has(tables, "acp_tool_calls", "message_id", "event_kind"))
 
 
 def _rows(path: str) -> Iterator[UnbuiltRecord]:
@@ -115,15 +113,15 @@ def _editor_rows(database: sqlite3.Connection) -> Iterator[UnbuiltRecord]:
     for session in database.execute("SELECT * FROM acp_sessions ORDER BY id").fetchall():
         key = (session["session_uuid"],)
         for row in database.execute("SELECT * FROM acp_messages WHERE session_id = ? ORDER BY id", (session["id"],)):
-            yield _record(row, "acp_messages", key)
+            yield _record(row, "acp_messages", MESSAGE_COLUMNS, key)
             calls = database.execute(
                 "SELECT * FROM acp_tool_calls WHERE message_id = ? ORDER BY event_kind <> 'in', id", (row["id"],))
             for call in calls:
-                yield _record(call, "acp_tool_calls", key)
+                yield _record(call, "acp_tool_calls", CALL_COLUMNS, key)
 
 
-def _record(row: sqlite3.Row, table: str, key: tuple[Any]) -> UnbuiltRecord:
-    names = tuple(name for name in EDITOR[table] if name in row.keys())  # noqa: SIM118 - `in row` tests the values
+def _record(row: sqlite3.Row, table: str, columns: tuple[str, ...], key: tuple[Any]) -> UnbuiltRecord:
+    names = tuple(name for name in columns if name in row.keys())  # noqa: SIM118 - `in row` tests the values
     return UnbuiltRecord(record_of, (("session_key", *names), (*key, *(row[name] for name in names)), table))
 
 
