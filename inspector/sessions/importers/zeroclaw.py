@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     import sqlite3
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), "session_key": (str,)}}
-MESSAGE_COLUMNS = ("role", "content", "reasoning_content", "created_at")
-CALL_COLUMNS = ("event_kind", "tool_call_id", "tool_name", "payload", "outcome")
-"""The columns of the messages and of the calls in `acp-sessions.db`, the sessions of editors, that are read."""
 
 CLOSURES: Mapping[str, StopRow] = {
     "[Task failed — not continuing this request]": StopRow(Stop.ERROR, "fatal", "orchestrator/mod.rs"),
@@ -110,19 +107,22 @@ def _rows(path: str) -> Iterator[UnbuiltRecord]:
 
 def _editor_rows(database: sqlite3.Connection) -> Iterator[UnbuiltRecord]:
     """The messages of each session of an editor in order, each followed by its calls and then by their results."""
+    said, called = ("role", "content", "reasoning_content", "created_at"), (
+        "event_kind", "tool_call_id", "tool_name", "payload", "outcome")
     for session in database.execute("SELECT * FROM acp_sessions ORDER BY id").fetchall():
-        key = (session["session_uuid"],)
+        key = session["session_uuid"]
         for row in database.execute("SELECT * FROM acp_messages WHERE session_id = ? ORDER BY id", (session["id"],)):
-            yield _record(row, "acp_messages", MESSAGE_COLUMNS, key)
+            yield _record(row, key, "acp_messages", said)
             calls = database.execute(
                 "SELECT * FROM acp_tool_calls WHERE message_id = ? ORDER BY event_kind <> 'in', id", (row["id"],))
             for call in calls:
-                yield _record(call, "acp_tool_calls", CALL_COLUMNS, key)
+                yield _record(call, key, "acp_tool_calls", called)
 
 
-def _record(row: sqlite3.Row, table: str, columns: tuple[str, ...], key: tuple[Any]) -> UnbuiltRecord:
+def _record(row: sqlite3.Row, key: Any, table: str, columns: tuple[str, ...]) -> UnbuiltRecord:
+    """A row with those of the columns that it has."""
     names = tuple(name for name in columns if name in row.keys())  # noqa: SIM118 - `in row` tests the values
-    return UnbuiltRecord(record_of, (("session_key", *names), (*key, *(row[name] for name in names)), table))
+    return UnbuiltRecord(record_of, (("session_key", *names), (key, *(row[name] for name in names)), table))
 
 
 class _Reader(DialogueReader):
