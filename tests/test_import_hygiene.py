@@ -232,7 +232,7 @@ NAMES_A_FORMAT: dict[str, str] = {
     "inspector/live/inputs.py": "messages are given as those of Chat Completions",
     "inspector/check/finders.py": "the caps that libraries set by default in one API",
     **{f"inspector/sessions/{name}.py": LOG for name in (
-        "transcripts/dialogue", "importers/inspect_ai", "importers/codex", "importers/crush", "importers/roo",
+        "transcripts/dialogue", "transcripts/provider_answers", "importers/codex", "importers/crush", "importers/roo",
         "importers/kimi", "importers/amp", "importers/pi", "importers/litellm",
         "importers/opencode", "transcripts/ending_rules", "transcripts/chat_messages", "importers/qwen",
         "transcripts/litellm_answers",

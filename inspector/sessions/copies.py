@@ -1,7 +1,7 @@
 """Leaves out files and turns that the given files contain twice.
 
 A file may be named twice, and the file of a resumed or forked session of Claude Code begins with the rows of the
-session before it.
+session before it, as that of a continued trajectory in ATIF may do.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from loop_core.values import Role
 
 OpenedFile = tuple[Input, list[Exchange]]
 """A file and the exchanges that were read from it."""
-COPYING = "claude-code"
-"""The format whose sessions copy the rows of other sessions, with the same ids and times."""
+COPYING = frozenset({"claude-code", "atif"})
+"""The formats whose files may begin with a copy of the rows of another file, with the same ids and times."""
 
 
 def each_once(files: Iterable[OpenedFile]) -> Iterator[OpenedFile]:
@@ -43,14 +43,15 @@ class CopiedTurns:
     def without(self, one: OpenedFile) -> OpenedFile:
         """The file without the turns at its beginning that an earlier file contains too."""
         source, found = one
-        if source.format != COPYING or (source.about is not None and source.about.parent):
+        if source.format not in COPYING or (source.about is not None and source.about.parent):
             return one  # a subagent's file never copies the answers of a session
         keys = [_key(exchange) for exchange in found]
-        count = next((at for at, key in enumerate(keys) if self._files.get(key, source.path) == source.path), len(keys))
+        count = next((at for at, key in enumerate(keys)
+                      if key is None or self._files.get(key, source.path) == source.path), len(keys))
         while 0 < count < len(found) and not _opens_turn(found[count]):
             count -= 1  # a turn that continues in this file stays whole
-        first = self._files.get(keys[0]) if count else None
-        for key in keys:
+        first = self._files.get(keys[0]) if count and keys[0] is not None else None
+        for key in filter(None, keys):
             self._files.setdefault(key, source.path)
         if first is None or count == len(found):
             return one  # no new answer: the rows after the copied ones may still differ
@@ -63,9 +64,10 @@ class CopiedTurns:
             answers=tuple(each for each in source.answers if each.entry not in gone)), kept
 
 
-def _key(exchange: Exchange) -> int:
+def _key(exchange: Exchange) -> int | None:
+    """The hash of an answer; None without a time, since answers that were not timed may be equal by chance."""
     response = exchange.response
-    return hash((response.id, exchange.started, response.text, tuple(
+    return None if exchange.started is None else hash((response.id, exchange.started, response.text, tuple(
         (call.id, call.arguments) for call in response.tool_calls)))
 
 

@@ -172,7 +172,14 @@ STOPS = "stop what you are doing and wait for the user"
 _INTERRUPTION = re.compile(
     r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?user(?P<tool> for tool use)?[^\]\n]{0,80}\]"
 )
-_PLACEHOLDER = re.compile(r"\s*(?:<error>)?\s*Interrupted by user\s*(?:</error>)?\s*$", re.IGNORECASE)
+PLACEHOLDERS: tuple[str, ...] = (
+    r"interrupted by user", r"task was interrupted before this tool call could be completed\.",
+    r"tool execution was interrupted before completion\.",
+    r"\[interrupted by user before this tool produced a result\]",
+)
+"""Patterns of the whole text that agents write as the result of a call without one: Claude Code, Roo Code (when a task
+is resumed, and for a missing result), ZeroClaw. They show no more than that the call has no result."""
+_PLACEHOLDER = re.compile(rf"\s*(?:<error>)?\s*(?:{'|'.join(PLACEHOLDERS)})\s*(?:</error>)?\s*$", re.IGNORECASE)
 
 
 class Interruption(NamedTuple):

@@ -587,6 +587,18 @@ SHAPES: tuple[Shape, ...] = (
     ], rows=True),
     Shape("droid", "droid.jsonl", list(DROID), rows=True),
     Shape("cursor", "cursor.jsonl", list(CURSOR), rows=True),
+    Shape("cursor", "stream.jsonl", [
+        {"type": "system", "subtype": "init", "apiKeySource": "login", "session_id": "s", "model": "m",
+         "permissionMode": "default"},
+        {"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": "go"}]}},
+        {"type": "thinking", "subtype": "delta", "text": "hm", "model_call_id": "m1"},
+        {"type": "assistant", "message": {"content": [{"type": "text", "text": "I look."}]}, "timestamp_ms": 1},
+        {"type": "tool_call", "subtype": "started", "call_id": "c", "tool_call": {"readToolCall": {
+            "args": {"path": "a"}}}},
+        {"type": "tool_call", "subtype": "completed", "call_id": "c", "tool_call": {"readToolCall": {
+            "args": {"path": "a"}, "result": {"success": {"content": "x"}}}}},
+        {"type": "result", "subtype": "success", "is_error": False, "result": "ok", "usage": {"outputTokens": 7}},
+    ], rows=True),
     Shape("atif", "atif.json", ATIF),
     Shape("otlp", "otlp.json", OTLP),
     Shape("openhands", "events.json", list(OPENHANDS)),

@@ -313,6 +313,18 @@ def test_turns_that_are_taken_back_are_another_branch(tmp_path):
     assert len({turn.conversation for turn in seen.turns}) == 1
 
 
+@pytest.mark.parametrize(("kind", "compacted"), [
+    ("additional_tools", False), ("ghost_snapshot", False), ("other", False), ("compaction_trigger", False),
+    ("compaction", True), ("context_compaction", True),
+])
+def test_an_item_that_no_model_wrote_is_no_answer(tmp_path, kind, compacted):
+    seen = shown(rollout(item(kind, role="developer"), user("go"), said("Fine."), event("task_complete")), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["Fine."]
+    assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings) is compacted
+    assert f"{kind} (1)" in "\n".join(seen.inputs[0].notices)
+    assert "unknown type" not in "\n".join(seen.inputs[0].notices)
+
+
 def test_a_compacted_history_and_a_fork_are_noted(tmp_path):
     parent = line("session_meta", id="thread-0000-0009", cwd="/work")
     seen = shown(rollout(parent, line("compacted", message="", replacement_history=[]), user("go"), said("Fine.")),

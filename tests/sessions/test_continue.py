@@ -52,7 +52,7 @@ def test_messages_calls_and_results(tmp_path):
 
 
 @pytest.mark.parametrize(("status", "failed"), [("done", [False]), ("errored", [True]), ("canceled", [True]),
-                                                ("calling", []), ("generated", [])])
+                                                ("calling", []), ("generated", []), ("generating", [])])
 def test_the_state_of_a_call_says_what_came_of_it(tmp_path, status, failed):
     seen = read(tmp_path, item("user", "go"), item("assistant", toolCalls=[call()], toolCallStates=[state(status)]),
                 item("assistant", "Next."))
@@ -110,3 +110,38 @@ def test_the_cli_counts_in_other_names_and_names_the_model(tmp_path):
     exchange = seen.responses[0].exchange
     counts = exchange.response.usage
     assert (exchange.model, counts.input_tokens, counts.output_tokens) == ("m-2", 30, 7)
+
+
+def test_the_items_of_one_answer_are_one_answer(tmp_path):
+    thinking = {"message": {"role": "thinking", "content": "internal reasoning is hidden due to safety reasons",
+                            "redactedThinking": "c2VjcmV0"}, "contextItems": []}
+    seen = read(tmp_path, item("user", "go"), item("assistant"), thinking, item("thinking", "hm", signature="sig"),
+                item("assistant", "I look.", toolCalls=[call()], toolCallStates=[state()]),
+                item("assistant", "Done."), item("user", "more"), item("assistant"), item("thinking", "hm, cut"))
+    first, second, third = (facts.exchange.response for facts in seen.responses)
+    assert (first.text, second.text, third.text) == ("I look.", "Done.", None)
+    assert (first.reasoning_content, second.reasoning_content, third.reasoning_content) == ("hm", None, "hm, cut")
+    assert "c2VjcmV0" in str(first.parts)
+    assert stops(seen) == ["tool_call", "end_turn", "unknown"]
+
+
+def test_a_call_that_was_still_growing_is_not_whole(tmp_path):
+    growing = item("assistant", toolCalls=[call("{}")], toolCallStates=[state("generating", output="")])
+    seen = read(tmp_path, item("user", "go"), growing)
+    assert stops(seen) == ["unknown"]
+    assert [found.closed for found in seen.responses[0].exchange.response.tool_calls] == [False]
+    assert stops(read(tmp_path, item("user", "go"), growing, item("user", "again"))) == ["interrupted"]
+
+
+def test_a_call_that_was_canceled_without_a_result_may_be_cut(tmp_path):
+    canceled = item("assistant", toolCalls=[call("{}")], toolCallStates=[state("canceled", output="")])
+    seen = read(tmp_path, item("user", "go"), canceled, item("tool", "", toolCallId="c1"), item("user", "again"))
+    assert stops(seen) == ["cancelled"]
+    assert words(seen) != ["COMPLETE"]
+
+
+def test_a_summary_of_the_history_is_noted_on_the_next_answer(tmp_path):
+    seen = read(tmp_path, item("user", "go"), item("assistant", "One.", conversationSummary="Short."),
+                item("user", "more"), item("assistant", "Two."))
+    assert [[found.rule for found in facts.exchange.response.findings if found.rule == "transcript.compacted"]
+            for facts in seen.responses] == [[], ["transcript.compacted"]]

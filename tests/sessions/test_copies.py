@@ -140,3 +140,27 @@ def test_a_record_that_was_exported_twice_is_one_answer(tmp_path: Path, once: Ro
     assert len(seen.responses) == len(shown(json.dumps(once), tmp_path).responses) == 1
     assert any("that repeat" in notice for notice in seen.inputs[0].notices)
     assert len(shown(json.dumps(other), tmp_path).responses) == 2
+
+
+def trajectory(path: Path, *answers: str, timed: bool = True) -> Path:
+    """A trajectory in ATIF whose user speaks before each answer."""
+    when = {"timestamp": "2026-02-01T00:00:01Z"} if timed else {}
+    steps = [step for said in answers for step in ({"source": "user", "message": f"ask {said}"},
+                                                   {"source": "agent", "message": said, **when})]
+    path.write_text(json.dumps({"schema_version": "ATIF-v1.7", "session_id": "s", "agent": {"name": "a"}, "steps": [
+        {"step_id": at, **step} for at, step in enumerate(steps, 1)]}))
+    return path
+
+
+def test_the_steps_that_a_continued_trajectory_repeats_are_counted_once(tmp_path: Path):
+    one = trajectory(tmp_path / "a.json", "One.", "Two.")
+    two = trajectory(tmp_path / "b.json", "One.", "Two.", "Three.")
+    found = open_paths([str(one), str(two)])
+    assert [exchange.response.text for exchange in found.exchanges] == ["One.", "Two.", "Three."]
+    assert "answers copied from another session" in "\n".join(found.inputs[1].notices)
+
+
+def test_steps_without_a_time_may_be_equal_by_chance(tmp_path: Path):
+    one = trajectory(tmp_path / "a.json", "One.", timed=False)
+    two = trajectory(tmp_path / "b.json", "One.", "Two.", timed=False)
+    assert len(open_paths([str(one), str(two)]).exchanges) == 3

@@ -242,3 +242,42 @@ def test_subagents_beside_are_read_with_it(tmp_path):
 ])
 def test_a_member_of_an_odd_kind_is_told(rows, odd, told, tmp_path):
     assert told in notices(shown(written(rows[0], {**rows[1], **odd}, *rows[2:]), tmp_path))
+
+
+def test_a_message_that_got_an_error_of_cursor_is_a_turn_of_its_own(tmp_path):
+    end = {"type": "turn_ended", "status": "error", "error": "You have hit your usage limit."}
+    seen = shown(written(ASKED, row("assistant", text("Done.")), ASKED, end, ASKED, row("assistant", text("Yes."))),
+                 tmp_path)
+    assert stops(seen) == ["end_turn", "error", "unknown"]
+    assert seen.responses[1].exchange.response.error.message == "You have hit your usage limit."
+    unnamed = shown(written(ASKED, {"type": "turn_ended", "status": "odd"}), tmp_path)
+    assert unnamed.responses[0].exchange.response.error.message == "the turn ended with the status odd"
+    stopped = shown(written(ASKED, {"type": "turn_ended", "status": "aborted"}, ASKED, row("assistant", text("a"))),
+                    tmp_path)
+    assert "rows that stop a request of the user before any answer: 1" in notices(stopped)
+
+
+@pytest.mark.parametrize("asked", [
+    [message("m1", "user", text("go"))],
+    [message("m1", "user", text("go")), message("m2", "assistant", use()),
+     message("m3", "user", {"type": "tool_result", "tool_use_id": "call_a1b2c3d4", "content": "a.py"})],
+])
+def test_a_request_of_droid_that_got_an_error_failed(tmp_path, asked):
+    seen = shown(written(START, *asked, {"type": "error", "message": "no key"}), tmp_path)
+    assert stops(seen)[-1] == "error"
+    assert seen.responses[-1].exchange.response.error.message == "no key"
+
+
+def test_an_error_after_an_answer_of_droid_stops_its_turn(tmp_path):
+    seen = shown(written(START, message("m1", "user", text("go")), message("m2", "assistant", text("Yes.")),
+                         {"type": "error", "message": "no key"}), tmp_path)
+    assert stops(seen) == ["unknown"]
+    assert any("an error of the agent: no key" in noted.finding.message for noted in seen.findings)
+
+
+@pytest.mark.parametrize(("name", "stop"), [("is_error", "unknown"), ("isError", "unknown"), ("other", "end_turn")])
+def test_a_run_of_droid_that_ended_with_an_error_is_not_complete(tmp_path, name, stop):
+    seen = shown(written(
+        {"type": "message", "session_id": "s", "role": "user", "text": "go"},
+        {"type": "completion", "session_id": "s", "finalText": "Half", name: True}), tmp_path)
+    assert stops(seen) == [stop]

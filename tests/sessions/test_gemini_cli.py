@@ -220,3 +220,29 @@ def test_a_text_that_gemini_cli_puts_into_the_history_is_no_message_of_the_user(
     later = [row("c1", "user", [{"text": each} for each in said_.split("|")]), GO, said("g1", "Done.")]
     seen = shown(lines(GO, said("g1", "Done."), {"$set": {"messages": later}}), tmp_path)
     assert (stops(seen)[0], rules(seen)[-1]) == ("unknown" if rule == "transcript.absent" else "end_turn", rule)
+
+
+@pytest.mark.parametrize("written", [chat, lines])
+def test_a_compressed_history_is_no_conversation(tmp_path, written):
+    summary = row("u2", "user", "<scratchpad>hm</scratchpad>\n<state_snapshot>all</state_snapshot>")
+    seen = shown(written(GO, said("g1", "One."), summary,
+                         row("g2", "gemini", "Got it. Thanks for the additional context!"),
+                         row("u3", "user", "more"), said("g3", "Two."), row("u4", "user", "again"),
+                         said("g4", "Got it. Thanks for the additional context!")), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == [
+        "One.", "Two.", "Got it. Thanks for the additional context!"]
+    assert [[found.rule for found in facts.exchange.response.findings if "compact" in found.rule]
+            for facts in seen.responses] == [[], ["transcript.compacted"], []]
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "more", "again"]
+    assert "records that hold no exchange: compression (1)" in notices(seen)
+    alone = shown(written(summary, row("g2", "gemini", "Got it. Thanks for the additional context!")), tmp_path)
+    assert not alone.responses
+
+
+def test_a_message_in_place_of_an_interrupted_answer_is_no_answer(tmp_path):
+    stands = row("g2", "gemini", "[The previous response was interrupted before it completed.]")
+    rows = [GO, said("g1", "Look.", call()), stands, row("u2", "user", "more"), said("g3", "Done.")]
+    seen = shown(chat(*rows), tmp_path)
+    assert stops(seen) == ["tool_call", "interrupted", "unknown"]
+    assert seen.responses[1].exchange.response.text is None
+    assert words(seen)[0] == "TRUNCATED, ANSWER LOST"

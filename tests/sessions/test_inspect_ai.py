@@ -229,10 +229,66 @@ def test_events_without_an_answer_are_counted_by_their_names(opened):
     assert "records of unknown type were passed over: thought (1)" in notices
     known = [
         "sample_init", "sample_limit", "sandbox", "state", "store", "approval", "compaction", "input", "score",
-        "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask",
+        "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask", "anchor", "branch",
+        "checkpoint",
     ]
     whole = opened(log(model("stop"), *({"event": name} for name in known)), "b.json")
     assert "unknown type" not in "".join(whole.inputs[0].notices)
     messages = [{"role": role, "content": "hi"} for role in ("system", "user", "assistant")]
     old = opened(log(messages=messages), "c.json")
     assert "records that hold no exchange: system (1)" in "".join(old.inputs[0].notices)
+
+
+CUT = {"id": "c", "function": "ls", "arguments": {}, "parse_error": "Error parsing the following arguments"}
+
+
+@pytest.mark.parametrize("response", [
+    {"choices": [{"finish_reason": "tool_calls", "message": {"tool_calls": [
+        {"id": "b", "function": {"name": "ls", "arguments": "{}"}},
+        {"id": "c", "function": {"name": "ls", "arguments": '{"path": "a'}}]}}]},
+    {"object": "response", "status": "completed", "output": [
+        {"type": "message"}, {"type": "function_call", "call_id": "c", "name": "ls", "arguments": '{"path": "a'}]},
+])
+def test_arguments_that_inspect_could_not_parse_are_those_of_the_provider(opened, response):
+    (one,) = opened(log(model("tool_calls", "", CUT, call=call(response))), "a.json").exchanges
+    (asked,) = one.response.tool_calls
+    assert (asked.arguments, asked.form.value) == ('{"path": "a', "string")
+    assert asked.at.pointer.startswith("/call/response/")
+
+
+@pytest.mark.parametrize("response", [{}, {"choices": [{"message": {"tool_calls": [3, {"id": "b"}]}}]}, {"output": 3}])
+def test_a_call_that_inspect_could_not_parse_is_not_whole(opened, response):
+    (one,) = opened(log(model("tool_calls", "", CUT, call=call(response))), "a.json").exchanges
+    assert [asked.closed for asked in one.response.tool_calls] == [False]
+
+
+@pytest.mark.parametrize(("error", "meant"), [
+    ("Cancelled by operator", "cancelled"), ("Cancelled by limit", "interrupted"),
+    ("Cancelled by system", "interrupted"), ("Cancelled by nobody", "error"),
+])
+def test_a_call_of_the_model_that_was_stopped_did_not_fail(opened, error, meant):
+    assert stops(opened(log(model("stop", "ha", error=error)), "a.json")) == [(None, meant)]
+
+
+@pytest.mark.parametrize(("source", "told"), [("user_cancel", "the user interrupted the turn"),
+                                              ("limit", "the turn was interrupted (limit)"),
+                                              (None, "the turn was interrupted (no source)")])
+def test_an_interrupt_ends_the_turn(opened, source, told):
+    seen = opened(log(model("tool_calls", "", {"id": "c", "function": "ls", "arguments": {}}),
+                      {"event": "interrupt", "source": source}), "a.json")
+    assert any(told in found.message for found in seen.exchanges[0].response.findings)
+
+
+def test_redacted_reasoning_shows_its_summary(opened):
+    said = [{"type": "reasoning", "reasoning": "Zm9v", "redacted": True, "summary": "short"},
+            {"type": "reasoning", "reasoning": "long"}, {"type": "text", "text": "hi"}]
+    (one,) = opened(log(model("stop", said)), "a.json").exchanges
+    assert one.response.reasoning_content == "shortlong"
+
+
+@pytest.mark.parametrize(("total", "given"), [(15, 8), (12, 5), (None, 5)])
+def test_newer_releases_count_cached_tokens_beside_the_input(opened, total, given):
+    event = model("stop")
+    event["output"]["usage"] |= {"input_tokens_cache_read": 1, "input_tokens_cache_write": 2, "total_tokens": total}
+    (one,) = opened(log(event), "a.json").exchanges
+    assert one.response.usage.input_tokens == given

@@ -266,6 +266,23 @@ def test_a_step_of_the_python_client_that_failed_after_its_answer_leaves_that_as
     assert any(f"line 8: {BROKEN}" in note.finding.message for note in seen.findings)
 
 
+def test_a_side_question_is_a_session_of_its_own(tmp_path):
+    rows = [{"type": "metadata", "protocol_version": "1.1"}, wired("TurnBegin", user_input="go"),
+            wired("StepBegin", n=1), wired("ContentPart", type="text", text="Hel"),
+            wired("BtwBegin", id="q1", question="What is it?"), wired("BtwBegin", id="q2", question="And that?"),
+            wired("ContentPart", type="text", text="lo"),
+            wired("BtwEnd", id="q1", response="A file."), wired("BtwEnd", id="q2", error="Error code: 529"),
+            wired("TurnEnd")]
+    seen = shown("".join(f"{json.dumps(row)}\n" for row in rows), tmp_path)
+    answers = [facts.exchange for facts in seen.responses]
+    assert [each.response.text for each in answers] == ["Hello", "A file.", None]
+    assert [each.request.messages[0].text for each in answers] == ["go", "What is it?", "And that?"]
+    assert stops(seen) == ["end_turn", "end_turn", "error"]
+    assert "529" in str(answers[2].response.error)
+    assert [("side question" in each.session) for each in answers] == [False, True, True]
+    assert "unknown" not in "\n".join(seen.inputs[0].notices)
+
+
 def sub(kind, names, **payload):
     return wired("SubagentEvent", **names, event={"type": kind, "payload": payload})
 

@@ -279,3 +279,40 @@ def test_a_tool_that_ran_after_the_last_answer_answers_its_call(tmp_path):
 def test_each_member_with_the_messages_of_an_input(tmp_path, name):
     seen = shown(trace(generation("a", 1, {name: [user("write it")], "temperature": 0}, "Done.")), tmp_path)
     assert seen.turns[0].run.record.user_text == "write it"
+
+
+def test_traces_of_one_file_are_conversations_of_their_own(tmp_path):
+    def of(name, key, began, given, made, **more):
+        return generation(f"{name}{key}", began, given, made, traceId=name, **more)
+
+    asked = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    ran = {"id": "r", "traceId": "two", "type": "TOOL", "startTime": "2026-01-01T00:00:03Z", "name": "ls",
+           "input": {}, "output": "b.py"}
+    seen = shown("\n".join(map(json.dumps, [
+        of("one", 1, 1, [user("go")], chat(None, "tool_calls", asked)),
+        of("two", 1, 2, [user("go"), user("do")], chat(None, "tool_calls", asked)), ran,
+        of("one", 2, 4, [user("go"), {"role": "tool", "tool_call_id": "c1", "content": "a.py"}], chat("A.", "stop")),
+    ])), tmp_path)
+    first, second, third = (facts.exchange for facts in seen.responses)
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "do"]
+    assert [part.text for part in third.request.messages[0].results] == ["a.py"]
+    assert [answer.result.text for answer in seen.inputs[0].answers] == ["b.py"]
+    assert [each.session for each in (first, second, third)] == ["trace one", "trace two", "trace one"]
+
+
+def test_an_error_beside_a_word_is_told(tmp_path):
+    seen = shown(trace(generation("a", 1, "hi", chat("Half", "stop"), level="ERROR", statusMessage="it broke")),
+                 tmp_path)
+    assert stops(seen) == ["end_turn"]
+    assert any("marked as an error: it broke" in found.finding.message for found in seen.findings)
+
+
+@pytest.mark.parametrize("cached", ["input_cached_tokens", "cache_read_input_tokens", "input_cache_read",
+                                    "input_cached"])
+@pytest.mark.parametrize("thought", ["completion_details.reasoning", "output_reasoning_tokens", "output_reasoning"])
+@pytest.mark.parametrize("written", ["cache_creation_input_tokens", "input_cache_creation"])
+@pytest.mark.parametrize(("total", "counts"), [(15, (9, 6, 2, 1)), (9, (5, 4, 2, 1)), (None, (5, 4, 2, 1))])
+def test_a_total_says_which_counts_are_parts_of_others(tmp_path, cached, thought, written, total, counts):
+    used = {"input": 5, "output": 4, cached: 1, written: 3, thought: 2, "total": total}
+    seen = shown(trace(generation("a", 1, "hi", chat("x", "stop"), usageDetails=used)), tmp_path)
+    assert seen.responses[0].exchange.response.usage[:4] == counts

@@ -97,6 +97,19 @@ def test_a_turn_that_a_failure_ended_is_not_complete(tmp_path):
     assert words(shown(json.dumps([*rows, sdk]), tmp_path)) == ["CANCELLED"]
 
 
+@pytest.mark.parametrize(("failed", "told"), [
+    (state(3, "error", reason="LLM down"), "LLM down"),
+    ({"id": "9", "timestamp": "t", "source": "environment", "kind": "ConversationErrorEvent",
+      "code": "LLMRateLimitError", "detail": "429 Too many requests"}, "429 Too many requests"),
+])
+def test_a_message_of_the_user_that_got_an_error_is_a_turn_of_its_own(tmp_path, failed, told):
+    said = event(1, action="message", args={"content": "Done."})
+    seen = shown(json.dumps([asked(0), said, asked(2), failed, asked(4), {**said, "id": 5}]), tmp_path)
+    assert stops(seen) == ["end_turn", "error", "unknown"]
+    assert words(seen)[1] == "ERROR"
+    assert seen.responses[1].exchange.response.error.message == told
+
+
 def test_an_interrupt_of_version_1_cancels_the_turn(tmp_path):
     rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1),
             {"id": "9", "timestamp": "t", "source": "user", "kind": "InterruptEvent"}]
@@ -314,6 +327,31 @@ def test_the_first_event_opens_a_conversation_without_its_state(tmp_path):
     assert "SystemPromptEvent (1)" in "\n".join(loaded.inputs[0].notices)
     other = open_paths([str(tmp_path / names[2])]).inputs[0]
     assert f"one event of a conversation: it is read with the first, {names[0]}" in other.error
+
+
+LOGGED = {"id": "resp_1", "choices": [{"index": 0, "finish_reason": "length", "message": {"content": "Look."}}],
+          "usage": {"prompt_tokens": 9, "completion_tokens": 5}}
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("response", "raw"), [
+    (LOGGED, "length"), ({"id": "resp_1", "object": "response", "status": "incomplete", "incomplete_details": {
+        "reason": "max_output_tokens"}}, "incomplete:max_output_tokens"),
+])
+def test_a_logged_response_has_the_word_of_its_answer(tmp_path, first, response, raw):
+    log = sdk("LLMCompletionLogEvent", "environment", filename="a.json", log_data=json.dumps({"response": response}))
+    rows = (log, action(KEYS[0])) if first else (action(KEYS[0]), log)
+    (exchange,) = open_paths([conversation(tmp_path, message("go"), *rows)]).exchanges
+    stop = exchange.response.stop_reason
+    assert (stop.normalized.value, stop.raw) == ("max_tokens", raw)
+    assert {seen.at.pointer for seen in stop.evidence} == {"/log_data"}
+
+
+@pytest.mark.parametrize("text", [3, "{", "{}", '{"response": {"id": "resp_2"}}'])
+def test_a_log_of_another_response_says_nothing(tmp_path, text):
+    log = sdk("LLMCompletionLogEvent", "environment", filename="a.json", log_data=text)
+    (exchange,) = open_paths([conversation(tmp_path, message("go"), log, action(KEYS[0]))]).exchanges
+    assert exchange.response.stop_reason.raw is None
 
 
 def test_a_cut_call_keeps_its_string_and_an_error_is_told(tmp_path):

@@ -204,3 +204,17 @@ def test_a_failure_that_telemetry_and_outcome_tell_of_is_one(tmp_path):
         row("2", "1", "system", subtype="ui_telemetry", systemPayload={"uiEvent": event}),
         outcome("2", "error", error={"message": "slow down", "code": "429"})), tmp_path)
     assert stops(seen) == ["error"]
+
+
+def test_the_events_of_the_managed_engine_are_told(tmp_path):
+    def event(key, name):
+        return {"uuid": key, "parentUuid": None, "sessionId": "s", "type": "system", "subtype": name,
+                "managedSession": {"v": 1}}
+
+    head = event("1", "managed_session_header_v1")
+    assert choose(json.dumps(head).encode(), "a.jsonl") == "qwen"
+    seen = shown(file(head, event("2", "managed_session_event_v1"), row("3", None, "user", text("go")),
+                      row("4", "3", "assistant", text("Done."))), tmp_path)
+    assert stops(seen) == ["unknown"]
+    assert "rows that are events of the managed engine, whose messages are in other files and were not read: 2" in (
+        "\n".join(seen.inputs[0].notices))

@@ -90,7 +90,8 @@ def test_cancel_reasons(tmp_path, given, stop):
 
 
 @pytest.mark.parametrize(("note", "stop"), [
-    ("[Response interrupted by user]", "cancelled"), ("[Response interrupted by API Error]", "interrupted"),
+    ("[Response interrupted by user]", "cancelled"), ("[Response interrupted by user feedback]", "cancelled"),
+    ("[Response interrupted by API Error]", "interrupted"),
     ("[Response interrupted by a tool use result. Only one", "unknown"),
     ("Failure: I did not provide a response.", "unknown"),
 ])
@@ -248,6 +249,78 @@ def test_a_session_of_clines_sdk(tmp_path):
     assert stops(seen) == ["tool_call", "unknown"]
     assert seen.responses[0].exchange.response.model == "m-4"
     assert seen.responses[1].exchange.response.usage is None  # the counts of a whole turn
+
+
+@pytest.mark.parametrize("written", ["Task was interrupted before this tool call could be completed.",
+                                     "Tool execution was interrupted before completion."])
+def test_a_result_that_roo_puts_in_for_a_missing_one_proves_no_whole_call(tmp_path, written):
+    resumed = user(result(written), said("[TASK RESUMPTION] go on"), ts=3000)
+    seen = task(tmp_path, [ASKED, model(CALL), resumed, model(said("ok"), ts=4000)])
+    assert stops(seen) == ["unknown", "unknown"]
+    read = user(result(f"The log says: {written}"), ts=3000)
+    assert stops(task(tmp_path, [ASKED, model(CALL), read]))[0] == "tool_call"
+
+
+def stored(tmp_path, *messages, status=None):
+    path = tmp_path / "s1.messages.json"
+    path.write_text(json.dumps({"version": 1, "agent": "lead", "sessionId": "s1", "messages": messages}))
+    if status is not None:
+        (tmp_path / "s1.json").write_text(json.dumps({"version": 1, "session_id": "s1", "status": status}))
+    return viewed(path)
+
+
+def unread(text, name="apply_diff", key="c1"):
+    return {"invalidToolCalls": [{"toolCallId": key, "toolName": name, "reason": "invalid_arguments",
+                                  "input": {"rawInputText": text, "parseError": "Unexpected end of JSON input"}}]}
+
+
+def test_clines_sdk_keeps_the_text_of_a_call_that_it_could_not_read(tmp_path):
+    refused = result('{"error": "Tool call apply_diff emitted invalid JSON arguments: Unexpected end"}', error=True)
+    seen = stored(tmp_path, user(said("go")), model(CALL, metadata=unread('{"path":"a')), user(refused, ts=3000),
+                  model(said("ok"), ts=4000))
+    assert stops(seen) == ["max_tokens", "unknown"]
+    assert "transcript.inferred.call_cut" in rules(seen)
+    assert [call.arguments for call in seen.responses[0].exchange.response.tool_calls] == ['{"path":"a']
+
+
+def test_a_call_without_a_name_is_not_lost(tmp_path):
+    seen = stored(tmp_path, user(said("go")), model(said("hm"), metadata=unread('{"a":', name=None, key="c9")))
+    assert stops(seen) == ["max_tokens"]
+    (call,) = seen.responses[0].exchange.response.tool_calls
+    assert (call.id, call.name, call.arguments) == ("c9", "", '{"a":')
+
+
+@pytest.mark.parametrize("said_of_it", ["emitted invalid JSON arguments: Unexpected end",
+                                        "was rejected before execution: no such tool"])
+@pytest.mark.parametrize("form", ["{}", '{{"error":"{}"}}'])
+def test_clines_sdk_refuses_a_call_of_which_it_kept_a_stub(tmp_path, said_of_it, form):
+    refused = result(form.format(f"Tool call apply_diff {said_of_it}"), error=True)
+    seen = stored(tmp_path, user(said("go")), model(CALL), user(refused, ts=3000), model(said("ok"), ts=4000))
+    assert stops(seen) == ["malformed_tool_call", "unknown"]
+
+
+@pytest.mark.parametrize("metadata", [{"userRunSpan": 0}, {"displayRole": "system"}, {"displayRole": "status"},
+                                      {"displayRole": "error"}])
+def test_a_reminder_of_clines_sdk_is_no_message_of_the_user(tmp_path, metadata):
+    seen = stored(tmp_path, user(said("go")), model(said("hm")), user(said("Submit it."), ts=3000, metadata=metadata),
+                  model(said("ok"), ts=4000), user(said("more"), ts=5000, metadata={"userRunSpan": 1}))
+    assert stops(seen) == ["unknown", "end_turn"]
+
+
+def test_clines_sdk_counts_each_answer_or_a_whole_turn(tmp_path):
+    first, last = {"inputTokens": 5, "outputTokens": 2, "cacheReadTokens": 1}, {"inputTokens": 9, "outputTokens": 4}
+    seen = stored(tmp_path, user(said("go")), model(CALL, metrics=first), user(result("done"), ts=3000),
+                  model(said("ok"), ts=4000, metrics=last), user(said("more"), ts=5000),
+                  model(said("b"), ts=6000, metrics=last))
+    assert [view.exchange.response.usage and view.exchange.response.usage[:4] for view in seen.responses] == [
+        (5, 2, None, 1), (9, 4, None, None), (9, 4, None, None)]
+
+
+@pytest.mark.parametrize(("status", "told"), [("failed", True), ("cancelled", True), ("running", True),
+                                              ("completed", False), ("idle", False), (3, False)])
+def test_the_state_of_a_session_of_clines_sdk(tmp_path, status, told):
+    seen = stored(tmp_path, user(said("go")), model(said("ok")), status=status)
+    assert (f"left in the state {status!r}" in notices(seen)) is told
 
 
 def test_a_history_that_is_no_json_says_what_its_name_promises(tmp_path):

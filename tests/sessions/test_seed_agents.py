@@ -112,6 +112,13 @@ def test_zeroclaw_shows_a_cut_call(tmp_path):
     assert "transcript.inferred.call_cut" in rules(seen)
 
 
+def test_zeroclaw_writes_a_result_for_an_interrupted_call(tmp_path):
+    told = {"tool_call_id": "c1", "content": "[interrupted by user before this tool produced a result]"}
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+                        said("assistant", call("{}")), said("tool", told), said("user", "again")))
+    assert stops(seen) == ["unknown"]
+
+
 def test_zeroclaw_lines(tmp_path):
     path = tmp_path / "telegram_1.jsonl"
     rows = [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps(call({"a": 1}))},
@@ -120,6 +127,80 @@ def test_zeroclaw_lines(tmp_path):
     seen = viewed(path)
     assert seen.responses[0].exchange.response.tool_calls[0].arguments == '{"a":1}'
     assert seen.responses[1].exchange.response.text == "{no JSON"
+
+
+@pytest.mark.parametrize("said_instead", [
+    "I generated an internal tool-call format error and could not complete this request. Please try again.",
+    "Generé un error de formato interno en la llamada de herramienta y no pude completar esta solicitud. "
+    "Inténtalo de nuevo.",
+    "J'ai généré une erreur de format d'appel d'outil interne et n'ai pas pu terminer cette requête. "
+    "Veuillez réessayer.",
+    "内部ツール呼び出し形式のエラーが発生し、このリクエストを完了できませんでした。もう一度お試しください。",
+    "我生成了内部工具调用格式错误，无法完成此请求。请重试。",
+])
+def test_zeroclaw_speaks_for_a_model_whose_calls_it_could_not_read(tmp_path, said_instead):
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+                        said("assistant", said_instead), said("user", "again")))
+    assert stops(seen) == ["malformed_tool_call"]
+    assert words(seen) != ["COMPLETE"]
+    assert not seen.responses[0].exchange.response.text
+
+
+@pytest.mark.parametrize("part", ["", "I read two files.\n\n"])
+def test_zeroclaw_names_the_limit_that_ended_a_turn(tmp_path, part):
+    text = f"{part}*Turn stopped: reached maximum tool iterations (10).*"
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", text),
+                        said("user", "again"), said("assistant", f"{text} Indeed.")))
+    first, second = (each.exchange.response for each in seen.responses)
+    assert first.text == (part.strip() or None)
+    assert "reached maximum tool iterations (10)" in str(first.findings)
+    assert words(seen)[0] != "COMPLETE"
+    assert second.text == f"{text} Indeed."
+
+
+EDITORS = """
+CREATE TABLE acp_sessions (id INTEGER PRIMARY KEY, session_uuid TEXT, agent_alias TEXT, created_at TEXT);
+CREATE TABLE acp_messages (id INTEGER PRIMARY KEY, session_id INTEGER, role TEXT, content TEXT,
+  reasoning_content TEXT, created_at TEXT);
+CREATE TABLE acp_tool_calls (id INTEGER PRIMARY KEY, message_id INTEGER, tool_call_id TEXT, tool_name TEXT,
+  event_kind TEXT, payload TEXT, outcome TEXT, created_at TEXT);"""
+
+
+def row(table, **columns):
+    return {"table": table, **columns}
+
+
+def test_zeroclaw_sessions_of_an_editor(tmp_path):
+    def called(message, key, kind, payload, **more):
+        return row("acp_tool_calls", message_id=message, tool_call_id=key, tool_name="write", event_kind=kind,
+                   payload=payload, **more)
+
+    path = built(
+        tmp_path / "acp-sessions.db", EDITORS, "acp_messages",
+        row("acp_sessions", id=1, session_uuid="one"), row("acp_sessions", id=2, session_uuid="two"),
+        {"id": 1, "session_id": 1, "role": "user", "content": "go"},
+        {"id": 2, "session_id": 2, "role": "user", "content": "do"},
+        {"id": 3, "session_id": 1, "role": "assistant", "content": "", "reasoning_content": "hm",
+         "created_at": "2026-01-01T00:00:00Z"},
+        called(3, "c1", "in", '{"a": 1}'), called(3, "c1", "out", "done"), called(3, "c2", "in", '{"a": 2}'),
+        called(3, "c2", "out", "no", outcome="failure"), called(3, "c2", "odd", ""),
+        {"id": 4, "session_id": 2, "role": "assistant", "content": "I write"},
+        called(4, "c3", "in", '{"path":"a'),
+        {"id": 5, "session_id": 1, "role": "assistant", "content": "Done."},
+    )
+    assert choose(path.read_bytes()[:4096], str(path)) == "zeroclaw"
+    seen = viewed(path)
+    assert stops(seen) == ["tool_call", "unknown", "max_tokens"]
+    first, second, cut = (each.exchange for each in seen.responses)
+    assert [(each.name, each.arguments) for each in first.response.tool_calls] == [
+        ("write", '{"a": 1}'), ("write", '{"a": 2}')]
+    assert first.started == "2026-01-01T00:00:00Z"
+    assert "hm" in str(first.response)
+    assert [(part.call_id, part.text, part.is_error) for part in second.request.messages[-1].results] == [
+        ("c1", "done", False), ("c2", "no", True)]
+    assert cut.response.text == "I write"
+    assert [each.session for each in (first, second, cut)] == ["one", "one", "two"]
+    assert "records of unknown type were passed over: odd (1)" in notices(seen)
 
 
 def entry(role, content="", **more):

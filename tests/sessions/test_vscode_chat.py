@@ -78,7 +78,7 @@ def test_a_request_without_rounds_has_what_was_shown(tmp_path):
 @pytest.mark.parametrize(("details", "stop"), [
     ({"code": "length", "message": "x"}, "max_tokens"),
     ({"message": "Sorry, the response hit the length limit. Please rephrase your prompt."}, "max_tokens"),
-    ({"code": "filtered", "message": "x"}, "safety_blocked"),
+    ({"code": "filtered", "message": "x"}, "safety_blocked"), ({"code": "filteredRetry"}, "safety_blocked"),
     ({"code": "promptFiltered", "message": "x"}, "safety_blocked"),
     ({"responseIsFiltered": True, "message": "x"}, "safety_blocked"),
     ({"code": "canceled", "message": "Canceled"}, "cancelled"),
@@ -176,3 +176,18 @@ def test_operations_of_an_unknown_kind_are_named_and_change_nothing(tmp_path):
     assert texts(seen) == ["hi"]
     assert any(notice.endswith("operations of unknown kind were passed over: 9 (2), hologram (1)")
                for notice in seen.inputs[0].notices)
+
+
+def test_what_newer_rounds_hold(tmp_path):
+    seen = read(tmp_path, request("go", turn("One.", thinking={"text": ["h", "m", 3]}, hookContext="Run the tests."),
+                                  turn("Two.", summary="Short."), turn("Three."),
+                                  usage={"promptTokens": 9, "completionTokens": 3}),
+                request("more", turn("Four."), usage={"promptTokens": 7, "completionTokens": 2}))
+    first, second, third, fourth = (facts.exchange for facts in seen.responses)
+    assert first.response.reasoning_content == "hm"
+    assert [message.text for message in second.request.messages] == ["Run the tests."]
+    assert stops(seen)[0] == "unknown"  # the hook is no message of the user
+    assert [[found.rule for found in each.response.findings if "compact" in found.rule]
+            for each in (second, third)] == [[], ["transcript.compacted"]]
+    assert third.response.usage is None
+    assert fourth.response.usage[:2] == (7, 2)

@@ -88,8 +88,33 @@ def test_a_failed_request(tmp_path):
 
 
 def test_calls_that_were_not_parsed_are_named(tmp_path):
-    seen = read(tmp_path, said("", native_tool_calls=2, parsed_tool_calls=1))
+    seen = read(tmp_path, said("I write.", native_tool_calls=2, parsed_tool_calls=1), event("turn_final_response"))
     assert any("parsed 1 of 2 native calls" in noted.finding.message for noted in seen.findings)
+    assert stops(seen) == ["malformed_tool_call"]
+
+
+def test_calls_in_a_text_that_could_not_be_read_are_named(tmp_path):
+    seen = read(tmp_path, event("tool_call_parse_issue", issue="a tag is not closed"), said("<tool_call>"),
+                event("turn_final_response"), said("Done.", trace="t2"), event("turn_final_response", trace="t2"))
+    assert stops(seen) == ["malformed_tool_call", "end_turn"]
+    assert any("a tag is not closed" in noted.finding.message for noted in seen.findings)
+
+
+@pytest.mark.parametrize("name", ["tool_loop_exhausted", "loop_detector_circuit_breaker",
+                                  "tool_loop_identical_output_abort"])
+def test_why_zeroclaw_stopped_a_turn_is_told(tmp_path, name):
+    seen = read(tmp_path, said("", native_tool_calls=1, parsed_tool_calls=1),
+                event("tool_call_start", tool="ls", arguments='{"a":1}'),
+                event("tool_call_result", tool="ls", output="a.txt"), event(name))
+    assert any(noted.finding.rule == "transcript.stopped" for noted in seen.findings)
+    assert "unknown type" not in "".join(seen.inputs[0].notices)
+
+
+@pytest.mark.parametrize(("arguments", "noted"), [("{}", True), ('{"a":1}', False)])
+def test_empty_arguments_may_stand_for_unread_ones(tmp_path, arguments, noted):
+    seen = read(tmp_path, said("", native_tool_calls=1, parsed_tool_calls=1),
+                event("tool_call_start", tool="ls", arguments=arguments))
+    assert any(found.finding.rule == "transcript.empty_arguments" for found in seen.findings) is noted
 
 
 @pytest.mark.parametrize("name", ["event_type", "event", "attributes", "payload", "zeroclaw"])

@@ -133,10 +133,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "cursor": FileFormat(
         f"{_HERE}.cursor", "Cursor agent transcript", 'lines with "role" and "message" alone', Keeps(Words.HINT),
-        (b'"role"', b'"turn_ended"'),
+        (b'"role"', b'"turn_ended"', b'"tool_call"', b'"apiKeySource"'),
         tuple(AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", *below))
               for below in ((), ("*",))),
-        "../subagents/*.jsonl", grows=True, members=(frozenset({"role", "message"}), frozenset({"type", "status"})),
+        "../subagents/*.jsonl", grows=True, members=tuple(map(frozenset, (
+            ("role", "message"), ("type", "status"), ("call_id", "tool_call"), ("apiKeySource", "permissionMode")))),
     ),
     "atif": FileFormat(
         f"{_HERE}.atif", "ATIF trajectory", 'an object with "schema_version": "ATIF-v1.…"',
@@ -283,9 +284,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "zeroclaw": FileFormat(
         f"{_HERE}.zeroclaw", "ZeroClaw session",
-        'a database whose table "sessions" has "session_key" and "role", or lines with "role" and "content" alone',
-        Keeps(Words.NONE), (SQLITE, b'"role"'), tuple(
-            AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("sessions.db",))
+        'a database with the table "acp_messages", or whose table "sessions" has "session_key" and "role", or lines '
+        'with "role" and "content" alone', Keeps(Words.NONE), (SQLITE, b'"role"'), tuple(
+            AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("sessions.db", "acp-sessions.db"))
             for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
             for parts in (("sessions",), ("workspace", "sessions"))
         ), members=(frozenset({"role", "content"}),),

@@ -66,13 +66,17 @@ WEB = "loglines"
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
 
+QWEN = frozenset({"systemPayload", "managedSession"})
+"""Members of rows of Qwen Code, which look like those of Claude Code."""
+
+
 def sniff(head: bytes, path: str) -> int:
     """Recognises a row of the tree, or a record that only Claude Code writes, among the first lines."""
     seen, listed = first_look(head), _path_of_rows(head)
     rows = seen.objects if listed is None else objects_of((seen.first[WEB] if listed else seen.first)[:8])
     for value in rows:
         if _is_row(value):
-            qwen = "parts" in object_of(value.get("message")) or "systemPayload" in value
+            qwen = "parts" in object_of(value.get("message")) or not value.keys().isdisjoint(QWEN)
             return 0 if qwen else 100  # Qwen Code's rows look the same
     if any(map(_is_message, rows)):
         return 80

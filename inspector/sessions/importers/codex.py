@@ -13,9 +13,11 @@ from typing import IO, Any
 from inspector.sessions import intake
 from inspector.sessions.importers.codex_items import (
     ABORTED,
+    COMPACTIONS,
     CUT,
     ENVELOPES,
     ITEMS,
+    NO_OUTPUT,
     OWN,
     TURN_ENDS,
     abort_of,
@@ -38,6 +40,7 @@ from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, Text
 
 API = "openai_responses"
 """The wire format that Codex uses for every model."""
+COMPACTED = "line {}: the history was compacted before this answer"
 FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
     "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
@@ -126,7 +129,7 @@ class _Rollout(ChatReader):
         elif kind == "turn_context":
             self.model = payload["model"] if isinstance(payload.get("model"), str) else self.model
         elif kind == "compacted":
-            self.compacted = f"line {line.number}: the history was compacted before this answer"
+            self.compacted = COMPACTED.format(line.number)
         lines.count(kind, ENVELOPES | {"state"})
         return place
 
@@ -159,8 +162,10 @@ class _Rollout(ChatReader):
             return self._result(line, payload, place)
         if kind == "agent_message":  # a message of the agent that started this one
             return self._message(line, text_of(payload.get("content")), place, own=True)
-        if kind in ("ghost_snapshot", "other", "None"):
-            lines.count(kind, frozenset({"ghost_snapshot", "other"}))
+        if kind in NO_OUTPUT or kind == "None":
+            lines.count(kind, NO_OUTPUT)
+            if kind in COMPACTIONS:
+                self.compacted = COMPACTED.format(line.number)
             return place
         if kind == "message":
             text = text_of(payload.get("content"))

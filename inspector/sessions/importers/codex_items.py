@@ -25,6 +25,10 @@ ITEMS = frozenset({
     "local_shell_call", "local_shell_call_output",
 })
 """The types of items that files of 2025 hold without a `payload` around them."""
+COMPACTIONS = frozenset({"compaction", "context_compaction"})
+"""The types of items that stand for a history that was compacted."""
+NO_OUTPUT = frozenset({"ghost_snapshot", "other", "additional_tools", "compaction_trigger"}) | COMPACTIONS
+"""The types of items that Codex puts into the history, and that are no output of the model."""
 OWN = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
     r"permissions instructions|user_action|user_shell_command|collaboration_mode)\b|# AGENTS\.md instructions)",

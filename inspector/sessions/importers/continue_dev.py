@@ -1,7 +1,9 @@
 """Sessions of Continue: `~/.continue/sessions/<id>.json`, one object whose `history` is the chat.
 
 No stop reason is kept. Older releases log the options of a request (`promptLogs`), and with them the output cap.
-Source: continuedev/continue `core/index.d.ts` (Session, ChatHistoryItem, ToolCallState, PromptLog).
+One answer may be several items: an empty one that is written with the request, reasoning, and the text with its calls.
+Source: continuedev/continue `core/index.d.ts` (Session, ChatHistoryItem, ToolCallState, PromptLog),
+`gui/src/redux/slices/sessionSlice.ts`.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, list_pieces, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls, text_of, usage_of
+from inspector.sessions.transcripts.ending_rules import call_unfinished
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import ReasoningPart, TextPart, ToolResultPart, Usage
+from loop_core.values import ReasoningPart, TextPart, ToolCall, ToolResultPart, Usage
 
 ENDED = {"done": False, "errored": True, "canceled": True}
 """Final state of a call -> whether the call failed."""
+CANCELED, GROWING = "canceled", "generating"
+"""The states of a call that was stopped, and of one whose arguments were still arriving."""
 FIELDS: Fields = {
     "": {"message": (dict,), "toolCallStates": (list,), "promptLogs": (list,), "reasoning": (dict,)},
     "message": {"role": (str,), "content": (str, list), "toolCalls": (list,), "usage": (dict,)},
@@ -52,8 +57,6 @@ class _Session(ChatReader):
         super().__init__(path, options)
         self.title = redact.text(known_text(session.get("title")) or "")
         self.model = known_text(session.get("chatModelTitle")) or known_text(session.get("selectedModel"))
-        self.thoughts: list[ReasoningPart] = []
-        """The reasoning messages before the next answer, which they belong to."""
         self.results: set[str] = set()
         """The ids of calls whose result was in the item of their answer. A tool message that repeats such a result is
         skipped."""
@@ -62,50 +65,92 @@ class _Session(ChatReader):
         message = object_of(line.value.get("message"))
         role, text = message.get("role"), text_of(message.get("content"))
         if role == "assistant":
-            return self._answer(line, message, text, place)
-        if role == "user":
-            return self.say(line, place, text)
-        if role == "tool":
+            place = self._answer(line, message, text, place)
+        elif role == "thinking":
+            place = self._think(line, message, text, place)
+        elif role == "user":
+            place = self.say(line, place, text)
+        elif role == "tool":
             key = known_text(message.get("toolCallId"))
-            if key in self.results:
-                return place
-            return self.say(line, place, "", (ToolResultPart(key, None, text, False),))
-        if role == "thinking":
-            self.thoughts.append(ReasoningPart(text, known_text(message.get("signature"))))
-            return place
-        lines.count(role, frozenset({"system"}))
+            if key not in self.results:
+                place = self.say(line, place, "", (ToolResultPart(key, None, text, False),))
+        else:
+            lines.count(role, frozenset({"system"}))
+        if known_text(line.value.get("conversationSummary")):
+            self.compacted = f"message {line.number}: the history up to it was replaced by a summary"
         return place
+
+    def _begun(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
+        """The answer of an item: that of the item before, as long as it has neither text nor calls, else a new one."""
+        above = place.right_above
+        if above is None or above.text or above.calls:
+            above = self.answer(line, place)
+            self.note_compaction(above)
+        above.word_at = above.take(line)
+        return above
+
+    def _think(
+        self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace
+    ) -> TreePlace:
+        hidden = known_text(message.get("redactedThinking"))
+        answer = self._begun(line, place)
+        # In place of hidden reasoning Continue writes a sentence of its own.
+        answer.parts.append(ReasoningPart("" if hidden else text, hidden or known_text(message.get("signature"))))
+        return TreePlace(answer)
 
     def _answer(self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace) -> TreePlace:
         logs = objects_of(line.value.get("promptLogs"))
         # The last log is that of the request whose answer stayed: an item that was regenerated has several.
         log = logs[-1] if logs else {}
         asked = object_of(log.get("completionOptions"))
-        answer = self.answer(line, place, "", known_text(asked.get("model")) or known_text(log.get("modelTitle")))
+        answer = self._begun(line, place)
+        answer.model = known_text(asked.get("model")) or known_text(log.get("modelTitle")) or answer.model
         answer.cap = number_of(asked.get("maxTokens"))
-        answer.word_at = at = answer.take(line)
+        at = answer.word_at
         thought = known_text(object_of(line.value.get("reasoning")).get("text"))
-        answer.parts += self.thoughts or ([ReasoningPart(thought)] if thought else [])  # some releases write both
-        self.thoughts = []
+        thought_of = any(type(part) is ReasoningPart for part in answer.parts)
+        answer.parts += [ReasoningPart(thought)] if thought and not thought_of else []  # some releases write both
         if text:
             answer.parts.append(TextPart(text))
         take_calls(answer, message.get("toolCalls"), line, at, "message", "toolCalls")
         answer.usage = _usage(message.get("usage"))
         answer.model = answer.model or known_text(object_of(message.get("usage")).get("model"))
-        results = tuple(map(_result, [state for state in objects_of(line.value.get("toolCallStates"))
-                                      if known_text(state.get("status")) in ENDED]))
-        self.results.update(result.call_id for result in results if result.call_id is not None)
-        return self.say(line, TreePlace(answer), "", results) if results else TreePlace(answer)
+        return self._states(line, answer, objects_of(line.value.get("toolCallStates")))
+
+    def _states(self, line: TranscriptLine, answer: TranscriptAnswer, states: list[dict[str, Any]]) -> TreePlace:
+        """Reads what became of the calls of an answer."""
+        growing = {state.get("toolCallId") for state in states if state.get("status") == GROWING}
+        answer.parts = [part._replace(closed=False) if type(part) is ToolCall and part.id in growing else part
+                        for part in answer.parts]
+        ended = [(state, _result(state)) for state in states if known_text(state.get("status")) in ENDED]
+        # A call is also marked as canceled if its answer was stopped while its arguments arrived.
+        stopped = [result for state, result in ended if state["status"] == CANCELED and not _output(state)]
+        results = tuple(result for _, result in ended if result not in stopped)
+        self.results.update(result.call_id for _, result in ended if result.call_id is not None)
+        place = self.say(line, TreePlace(answer), "", results) if results else TreePlace(answer)
+        if not stopped:
+            return place
+        return place.after(InterimRow(line.number, "a call was canceled", mark="interrupted", unit=self.unit))
+
+    def settle(self) -> None:
+        for answer in self.answers:
+            answer.stop = answer.stop or call_unfinished(answer)
+        super().settle()
 
 
 def _result(state: dict[str, Any]) -> ToolResultPart:
     """The result of a call; its state if there is no output."""
-    text = "\n".join(each["content"] for each in objects_of(state.get("output"))
-                     if isinstance(each.get("content"), str))
+    text = _output(state)
     name = known_text(object_of(object_of(state.get("toolCall")).get("function")).get("name"))
     failed = ENDED[state["status"]]
     text = text or (state["status"] if failed else "")
     return ToolResultPart(known_text(state.get("toolCallId")), name, text, failed)
+
+
+def _output(state: dict[str, Any]) -> str:
+    """The texts that the tool of a call returned."""
+    return "\n".join(each["content"] for each in objects_of(state.get("output"))
+                     if isinstance(each.get("content"), str))
 
 
 def _usage(value: Any) -> Usage | None:

@@ -2,7 +2,8 @@
 
 A row has a role and content blocks, without id and time. Cursor omits most tool results, all stop words, and reasoning,
 for which a mark stands in the text. In newer files a row `turn_ended` states how a turn ended; a request that was
-stopped at once has no other row. Sources: fixtures of jazzyalex/agent-sessions; transcripts in public repositories.
+stopped at once has no other row. The stream of the command line agent is read by `cursor_stream`. Sources: fixtures of
+jazzyalex/agent-sessions; transcripts in public repositories.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import os
 import re
 from typing import Any
 
+from inspector.sessions.importers.cursor_stream import CursorStream, is_event
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import Options
-from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, results_of, take_blocks, words_of
 from inspector.sessions.transcripts.member_values import known_text, object_of
@@ -34,8 +36,10 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises rows with a role and a message that have no other format's names."""
+    """Recognises rows with a role and a message that have no other format's names, or an event of the stream."""
     values = first_look(head).objects
+    if any(map(is_event, values)):
+        return 95
     # 85: other importers know more members
     return 85 if values and all(_is_row(value) or _is_end(value) for value in values[:4]) else 0
 
@@ -81,11 +85,19 @@ class _Session(ChatReader):
         status, error = known_text(value.get("status")) or "no status", known_text(value.get("error"))
         interrupted = status in INTERRUPTED or (error or "").startswith(ABORTED)
         mark = "ended" if status in ENDED else "interrupted" if interrupted else "stopped"
+        if mark == "stopped" and any(row.is_user_message for row in place.rows()):
+            answer = self.answer(line, place)
+            answer.fail(error or f"the turn ended with the status {status[:40]}", answer.take(line))
+            return TreePlace(answer)
+        if mark == "interrupted":
+            self.count_stopped(place)
         told = f"turn_ended: {status[:40]}{f', {error[:200]}' if error else ''}" if mark != "interrupted" else ""
         return self.say(line, place, told, mark=mark)
 
 
-reader = _Session.of
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
+    """The reader of one file: of a transcript, or of the stream of the command line agent."""
+    return (CursorStream if any(map(is_event, first_look(head).objects)) else _Session)(path, options)
 
 
 def _without_mark(part: ResponsePart) -> tuple[ResponsePart, ...]:

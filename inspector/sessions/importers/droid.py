@@ -129,9 +129,7 @@ class _Session(ChatReader):
         if kind in ("completion", "result") and isinstance(value.get("finalText"), str):
             return self._completion(line, place, value["finalText"])
         if kind == "error":
-            why = known_text(value.get("message")) or "no reason given"
-            self.reading.skipped.append(Skipped(line.number - 1, f"an error of the agent: {why[:200]}"))
-            return place
+            return self._failure(line, place, known_text(value.get("message")) or "no reason given")
         if kind == "session_start":
             self.session_id = known_text(value.get("id")) or ""
             self.parent_id = known_text(value.get("callingSessionId")) or ""
@@ -176,6 +174,16 @@ class _Session(ChatReader):
         take_block(answer, block, line, answer.take(line))
         return TreePlace(answer)
 
+    def _failure(self, line: TranscriptLine, place: TreePlace, why: str) -> TreePlace:
+        """Reads an error: of a request that got no answer, else of the agent after its last answer."""
+        if any(row.is_user_message or row.results for row in place.rows()):
+            answer = self.answer(line, place)
+            answer.fail(why, answer.take(line))
+            return TreePlace(answer)
+        told = redact.text(f"an error of the agent: {why[:200]}")
+        self.reading.skipped.append(Skipped(line.number - 1, told))
+        return self.say(line, place, told, mark="stopped")
+
     def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """Reads the end of a run, with the final text."""
         answer = place.right_above
@@ -187,6 +195,8 @@ class _Session(ChatReader):
         if usage and len(self.answers) == 1:  # the counts are those of the whole run
             given, made, cached = counts_of(usage, "input_tokens", "output_tokens", "cache_read_input_tokens")
             answer.usage = Usage(given, made, None, cached)
+        if line.value.get("is_error") is True or line.value.get("isError") is True:
+            return self._failure(line, TreePlace(answer), "the run ended with an error")
         return self.say(line, TreePlace(answer), "completion", mark="ended")
 
 

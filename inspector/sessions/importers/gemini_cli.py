@@ -55,6 +55,11 @@ NOTES = frozenset({"info", "error", "warning"})
 """The types of rows that were only shown on the screen."""
 OWN = ("<session_context>", "<hook_context>", "<state_snapshot>")
 """Beginnings of texts that Gemini CLI puts into the history in the user's name (`sessionUtils.ts`)."""
+ACKNOWLEDGED = "Got it. Thanks for the additional context!"
+"""The answer that Gemini CLI writes for the model after the summary of a compressed history
+(`chatCompressionService.ts`)."""
+INTERRUPTED = "[The previous response was interrupted before it completed.]"
+"""The answer that Gemini CLI writes for the model if a stream failed after the results of calls (`geminiChat.ts`)."""
 PATCH = "$patch"
 """The name of a record that shortens stored results or leaves messages out of the model's history. What it changes was
 read before."""
@@ -125,6 +130,10 @@ class _Chat(ChatReader):
         key, kind = value.get("id"), PATCH if PATCH in value else value.get("type") or value.get("role")
         if isinstance(key, str):
             self.before.setdefault(key, place)
+        if kind in MODEL and _is_acknowledgement(value):
+            self.compacted = f"{self.unit} {line.number}: the history was compressed before this answer"
+            lines.count("compression", frozenset({"compression"}))
+            return _after_summary(place)
         if kind in MODEL:
             return self._answer(line, place)
         if kind == "user":
@@ -146,9 +155,14 @@ class _Chat(ChatReader):
         answer = self._split_answer(value, place)
         if answer is None:
             answer = self.answer(line, place, known_text(value.get("id")) or "", known_text(value.get("model")))
+            self.note_compaction(answer)
         at = answer.take(line)
         answer.parts += thoughts_of(value)
         text = words_of(value)
+        if text == INTERRUPTED:
+            answer.stop = recorder_reason(Stop.INTERRUPTED, None, pointer_at(at, "content"), text,
+                                          "gemini_cli.interrupted")
+            text = ""
         answer.parts += [TextPart(text)] if text else []
         answer.usage = usage_of(value.get("tokens")) or answer.usage
         results = []
@@ -228,6 +242,22 @@ class _Chat(ChatReader):
         answer = self.answer(line, place)
         self._end(answer, line, told)
         return TreePlace(answer)
+
+
+def _is_acknowledgement(value: dict[str, Any]) -> bool:
+    """Whether a message of the model is the one that Gemini CLI writes after a summary; no request was made for it."""
+    return words_of(value) == ACKNOWLEDGED and not value.get("tokens") and not value.get("toolCalls")
+
+
+def _after_summary(place: TreePlace) -> TreePlace:
+    """The place after a summary, which Gemini CLI wrote in the user's name."""
+    if place.since is None:
+        return place
+    before, row = place.since
+    own = row._replace(own=True)
+    if place.answer is not None:
+        place.answer.after = [own if each is row else each for each in place.answer.after]
+    return TreePlace(place.answer, (before, own))
 
 
 class _Lines(_Chat):

@@ -16,7 +16,7 @@ from typing import Any
 from inspector.sessions import redact
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, zip_content, zip_members
 from inspector.sessions.intake import Room
-from inspector.sessions.reasons import PROVIDER, provider_reason, table_reason
+from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, common_beginning, unusable
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -27,25 +27,24 @@ from inspector.sessions.transcripts.member_values import (
     CAPS,
     cap_of,
     counts_of,
+    input_count,
     known_text,
     object_of,
     objects_of,
 )
+from inspector.sessions.transcripts.provider_answers import sent_arguments, take_provider_word
 from loop_core.values import (
+    ArgsForm,
     At,
-    Evidence,
     Finding,
     ReasoningPart,
     Severity,
     Stop,
-    StopReason,
     TextPart,
     ToolResultPart,
     Usage,
 )
-from loop_core.wire import FORMATS, wire
 from loop_core.wire.failures import StopRow
-from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES
 
 _SOURCE = "inspect_ai model/_model_output.py StopReason"
 STOPS: Mapping[str, StopRow] = {
@@ -56,11 +55,19 @@ STOPS: Mapping[str, StopRow] = {
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SOURCE),
 }
 """Stop word of Inspect -> its meaning; `unknown` has none."""
+_CANCEL_SOURCE = "inspect_ai event/_model.py CANCEL_ERRORS"
+CANCELS: Mapping[str, StopRow] = {
+    "Cancelled by operator": StopRow(Stop.CANCELLED, None, _CANCEL_SOURCE),
+    "Cancelled by limit": StopRow(Stop.INTERRUPTED, None, _CANCEL_SOURCE),
+    "Cancelled by system": StopRow(Stop.INTERRUPTED, None, _CANCEL_SOURCE),
+}
+"""Error of a call of the model that was stopped -> its meaning; such a call did not fail."""
 KEPT = ("event", "timestamp", "model", "output", "error", "pending", "config")
 """The members of a model event that form its row. The input is left out, because the events before it show it."""
 WITHOUT_ANSWER = frozenset({
     "system", "sample_init", "sample_limit", "sandbox", "state", "store", "approval", "compaction", "input", "score",
-    "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask",
+    "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask", "anchor", "branch",
+    "checkpoint",
 })
 """The types of events that hold no part of an exchange (inspect_ai event/_event.py)."""
 FIELDS: Fields = {"": {"output": (dict,), "config": (dict,)}}
@@ -158,6 +165,11 @@ class _Log(DialogueReader):
             return self._result(line.number, value)
         if kind == "user":
             return self.user(line.number, text_of(value.get("content")))
+        if kind == "interrupt":
+            user = value.get("source") == "user_cancel"
+            told = f"the turn was interrupted ({known_text(value.get('source')) or 'no source'})"
+            mark = "interrupted" if user else "stopped"
+            return self.say(InterimRow(line.number, told, mark=mark, unit=self.unit))
         if kind == "end":
             return self.say(InterimRow(line.number, text_of(value.get("content")), mark="stopped", unit=self.unit))
         lines.count(kind, WITHOUT_ANSWER)
@@ -185,10 +197,10 @@ class _Log(DialogueReader):
         answer = self.answer_of(line, name, None, model, value.get("timestamp"))
         at = answer.take(line)
         path: tuple[str | int, ...] = ("output", "choices", 0, "message")
-        _take_parts(answer, object_of(choice.get("message")), line, at, path)
-        answer.usage = usage_of(output.get("usage"))
+        _take_parts(answer, object_of(choice.get("message")), given, line, at, path)
         answer.cap = cap_of(object_of(value.get("config")), asked)
         self._end(answer, value, choice, given, at)
+        answer.usage = usage_of(output.get("usage"), answer.api)
         return self.here
 
     def _end(
@@ -197,6 +209,9 @@ class _Log(DialogueReader):
         """Sets the stop reason: by the provider's word, else by Inspect's, else by the error."""
         answer.word_at = pointer_at(at, "output", "choices", 0, "stop_reason")
         failed = known_text(value.get("error")) or known_text(object_of(value.get("output")).get("error"))
+        if failed is not None and failed in CANCELS:
+            answer.stop = table_reason(failed, CANCELS, pointer_at(at, "error"), "inspect.cancels")
+            return
         if failed is not None:
             answer.fail(failed, pointer_at(at, "error"), word=failed)
             return
@@ -215,13 +230,15 @@ class _Log(DialogueReader):
 
 
 def _take_parts(
-    answer: TranscriptAnswer, message: dict[str, Any], line: TranscriptLine, at: At, path: tuple[str | int, ...]
+    answer: TranscriptAnswer, message: dict[str, Any], given: dict[str, Any], line: TranscriptLine, at: At,
+    path: tuple[str | int, ...],
 ) -> None:
-    """Reads reasoning, text and calls. Arguments are those that Inspect parsed, or its error (`parse_error`)."""
+    """Reads reasoning, text and calls. Arguments are those that Inspect parsed; if it could not (`parse_error`), those
+    of the provider's answer `given`, else the call counts as cut."""
     blocks = message.get("content")
     for block in objects_of(blocks):
         if block.get("type") == "reasoning":
-            answer.parts.append(ReasoningPart(text_of(block.get("reasoning"))))
+            answer.parts.append(reasoning_of(block))
     said = text_of(blocks)
     if said:
         answer.parts.append(TextPart(said))
@@ -230,19 +247,34 @@ def _take_parts(
         function = call.get("function")
         if isinstance(function, dict):  # of a message in the log's oldest form
             function = function.get("name")
-        answer.parts.append(call_of(call.get("id"), function, call.get("arguments"), find, "arguments",
-                                    pointer_at(at, *path, "tool_calls", number)))
+        part = call_of(call.get("id"), function, call.get("arguments"), find, "arguments",
+                       pointer_at(at, *path, "tool_calls", number))
         broken = known_text(call.get("parse_error"))
         if broken is not None:
             told = f"Inspect could not parse the arguments of {known_text(function) or 'a call'}: {broken[:160]}"
             answer.findings.append(Finding("transcript.parse_error", Severity.WARNING, told, at))
+            sent = sent_arguments(given, part.id)
+            part = part._replace(closed=False) if sent is None else part._replace(
+                arguments=sent[1], form=ArgsForm.STRING, at=pointer_at(at, "call", "response", *sent[0]))
+        answer.parts.append(part)
 
 
-def usage_of(usage: Any) -> Usage | None:
-    """Token counts in Inspect's names."""
+def reasoning_of(block: dict[str, Any]) -> ReasoningPart:
+    """Reasoning; if it is redacted, its summary, since what stands in its place is encrypted."""
+    if block.get("redacted") is True:
+        return ReasoningPart(text_of(block.get("summary")), known_text(block.get("reasoning")))
+    return ReasoningPart(text_of(block.get("reasoning")), known_text(block.get("signature")))
+
+
+def usage_of(usage: Any, api: str) -> Usage | None:
+    """Token counts in Inspect's names. Newer releases leave cached tokens out of the input, as their total shows."""
     if not isinstance(usage, dict):
         return None
-    return Usage(*counts_of(usage, "input_tokens", "output_tokens", "reasoning_tokens", "input_tokens_cache_read"))
+    given, made, thought, cached, written, total = counts_of(
+        usage, "input_tokens", "output_tokens", "reasoning_tokens", "input_tokens_cache_read",
+        "input_tokens_cache_write", "total_tokens")
+    apart = total == (given or 0) + (made or 0) + (cached or 0) + (written or 0)
+    return Usage(input_count(api, given, cached, written) if apart else given, made, thought, cached)
 
 
 # -- A sample as records -----------------------------------------------------------------------------------------------
@@ -287,7 +319,7 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
             yield {name: event.get(name) for name in ("event", "id", "function", "result", "error", "pending")}
             continue
         if kind != "model":
-            yield {"event": kind}
+            yield {name: event[name] for name in ("event", "source") if name in event}
             continue
         asked = objects_of(event.get("input")) or [
             # ranges of the pool of messages
@@ -331,53 +363,3 @@ def _resolve(value: Any, attached: dict[str, Any], room: Room) -> Any:
     if isinstance(value, list):
         return [_resolve(each, attached, room) for each in value]
     return value
-
-
-# -- The provider's stop word, from the provider's answer as the log stores it, of any API ---------------------------
-# The answer is a dump of an object of a client library: member names may have underscores, and words may be
-# members of an enumeration (`FinishReason.STOP`).
-
-def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
-    """The value at a path; None if there is none."""
-    for step in path:
-        if isinstance(value, dict) and isinstance(step, str):
-            value = value.get(step)
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            return None
-    return value
-
-
-def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str | int) -> bool:
-    """Sets the stop reason by the word in the provider's answer `value`, at `path` of a row.
-
-    False if there is none.
-    """
-    if isinstance(value, dict) and value.get("object") == "response" and isinstance(value.get("status"), str):
-        reason = at_path(value, ("incomplete_details", "reason"))
-        word = f"{value['status']}:{reason}" if isinstance(reason, str) and reason else value["status"]
-        place = pointer_at(at, *path, "status")
-        _take(answer, "openai_responses", word, place, RESPONSES)
-        return True
-    for api, word_path in ((each, found) for each in FORMATS for found in wire(each).word_paths):
-        word = at_path(value, word_path)
-        if type(word) is int and str(word) in wire(api).stop_reasons:  # Gemini's words as numbers
-            word = str(word)
-        if isinstance(word, str) and word:
-            word, place = word.removeprefix("FinishReason."), pointer_at(at, *path, *word_path)
-            _take(answer, api, word, place, wire(api).stop_reasons)
-            return True
-    return False
-
-
-def _take(answer: TranscriptAnswer, api: str, word: str, at: At, words: Mapping[str, StopRow]) -> None:
-    answer.api, answer.word, answer.word_at = api, word, at
-    answer.stop = provider_reason(word, at, words, api)
-    if answer.stop.normalized is Stop.END_TURN and answer.calls and word in CALLING:
-        answer.stop = StopReason(Stop.TOOL_CALL, word, None,
-                                 (Evidence(PROVIDER, at, word), Evidence(f"{api}.calls", at, "it holds calls")))
-
-
-CALLING = frozenset({"STOP", "completed"})
-"""The words for a normal end in APIs that have no word for calls: Gemini's STOP and the `completed` of Responses."""

@@ -91,6 +91,8 @@ class KimiReader(ChatReader):
 FAILED = "the step failed; Kimi CLI does not record why"
 """What `StepInterrupted` says. Kimi CLI writes it if a step ends in an exception (`kimisoul.py`); if the user stops a
 step, it writes nothing. Only before it had a recorded protocol, in November 2025, did it write it for both."""
+SIDE = frozenset({"BtwBegin", "BtwEnd"})
+"""The events of a side question (`/btw`), which is no part of the conversation (`soul/btw.py`)."""
 _SUBAGENT_ID = re.compile(r"[\w-]{1,80}")
 """Matches the id of a subagent. The id is the name of a folder, so it must not lead out of the session's folder."""
 
@@ -117,7 +119,10 @@ def event_of(value: dict[str, Any]) -> WireEvent:
         if not name or not inner:
             break
         event, agent, title = inner, name, known_text(payload.get("subagent_type")) or "subagent"
-    return WireEvent(event.get("type"), object_of(event.get("payload")), agent, title)
+    kind, payload = event.get("type"), object_of(event.get("payload"))
+    if kind in SIDE:
+        agent, title = f"btw {first_text(payload.get('id'))}", "side question"
+    return WireEvent(kind, payload, agent, title)
 
 
 class KimiCliSession(KimiReader):
@@ -159,6 +164,10 @@ class KimiCliSession(KimiReader):
         if kind == "TurnBegin":
             self.open.pop(self.sender, None)
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
+        if kind == "BtwBegin":
+            return place.after(InterimRow(line.number, text_of(payload.get("question"))))
+        if kind == "BtwEnd":
+            return self._end_side(line, payload, place)
         if kind == "SteerInput":
             return place.after(InterimRow(line.number, text_of(payload.get("user_input"))))
         if kind == "TurnEnd":
@@ -188,6 +197,16 @@ class KimiCliSession(KimiReader):
             self.failures[self.sender] = payload
         lines.count(line.value.get("type") if kind is None else kind, ROWS)
         return place
+
+    def _end_side(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
+        """Reads the answer to a side question, or why there is none."""
+        answer, said = self._answer(line, place), known_text(payload.get("response"))
+        self.open.pop(self.sender)
+        if said is None:
+            answer.fail(first_text(payload.get("error"), "no answer to the side question"), answer.word_at)
+            return TreePlace(answer)
+        answer.parts.append(TextPart(said))
+        return TreePlace(answer).after(InterimRow(line.number, "BtwEnd", mark="ended"))
 
     def _failure(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads the end of a step that failed: its answer, which may have no output, ends in an error."""

@@ -61,6 +61,8 @@ _LAST = ("known", "pairs", "body")
 
 def refusal(head: bytes, path: str) -> str:
     """One line about a file that no importer can read."""
+    if head.startswith(SQLITE) and _is_packed(path):  # it is read by its path, beside its log
+        return "a compressed database, which has to be unpacked first"
     tried = _formats_with_mark(head + os.fsencode(path).lower())
     others = len([name for name in IMPORTERS if name not in _LAST]) - len(tried)
     told = f"tried: {_expectations(tried)}; " if tried else ""
@@ -87,9 +89,7 @@ def _kind(head: bytes, path: str) -> str:
         tables = sorted(schema(path))
         if tables:
             return f"a database with the tables {_list_names(tables)}"
-        # It is read by its path, beside its log.
-        return ("a compressed database, which has to be unpacked first" if _is_packed(path) else
-                "a database that cannot be read")
+        return "a database that cannot be read"
     seen = first_look(head)
     if len(seen.lines) > 1:
         return f"JSON lines of no known format (the first: {_shape(seen.first)})"

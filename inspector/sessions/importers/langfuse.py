@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from operator import eq
 from typing import Any, NamedTuple
 
-from inspector.sessions.importers.inspect_ai import take_provider_word
+from inspector.sessions import redact
 from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
 from inspector.sessions.importers.span_names import SpanMessage, fact, message_of, word_of
@@ -23,8 +23,16 @@ from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, words_of
-from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.values import At, Stop, TextPart, ToolCall, ToolResultPart, Usage
+from inspector.sessions.transcripts.member_values import (
+    counts_of,
+    input_count,
+    known_text,
+    number_of,
+    object_of,
+    objects_of,
+)
+from inspector.sessions.transcripts.provider_answers import take_provider_word
+from loop_core.values import At, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
 CAPS = ("max_tokens", "maxTokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 """The names of the output cap among a generation's parameters."""
@@ -34,6 +42,11 @@ FIELDS: Fields = {
 }
 LISTS = ("messages", "contents", "prompt", "input")
 """The members of an input that may hold its messages; they differ between instrumentations."""
+THOUGHT = ("completion_details.reasoning", "output_reasoning_tokens", "output_reasoning")
+"""The names of the count of reasoning tokens; they differ between instrumentations, as do the next ones."""
+CACHED = ("input_cached_tokens", "cache_read_input_tokens", "input_cache_read", "input_cached")
+WRITTEN = ("cache_creation_input_tokens", "input_cache_creation")
+"""The names of the count of tokens that were written to a cache."""
 _MOST_LEVELS = 4
 """The largest number of levels of JSON within JSON text that are parsed."""
 
@@ -176,17 +189,26 @@ class _Trace(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.inner: frozenset[str] = frozenset()
-        self.last_input: list[Any] = []
-        """The messages of the previous generation's input."""
-        self.tools: list[ToolRun] = []
-        """The tool runs that have not been matched with a call so far."""
+        self.inputs: dict[str, list[Any]] = {}
+        """Trace -> the messages of the previous generation's input."""
+        self.tools: dict[str, list[ToolRun]] = {}
+        """Trace -> the tool runs that have not been matched with a call so far."""
+        self.traces: dict[TranscriptAnswer, str] = {}
+        """Answer -> its trace."""
+        self.trace = ""
+        """The trace of the current observation; a page or a table of observations holds those of many."""
         self.known_words: dict[MessageKey, tuple[TranscriptLine, str]] = {}
         """Message -> its stop word, with the row of the observation around the generation that has the word."""
+
+    def lane(self, value: dict[str, Any]) -> str:
+        """The trace of an observation."""
+        return known_text(value.get("traceId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads a generation. Other observations are counted; they give the results of tools and LangChain's stop
         words."""
         value = line.value
+        self.trace = self.lane(value)
         if value.get("type") != "GENERATION":
             kind = value.get("type")
             lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.isupper() else frozenset())
@@ -198,21 +220,27 @@ class _Trace(ChatReader):
         place = self._input(line, parse_nested(value.get("input")), place)
         answer = self.answer(line, place, model=known_text(value.get("model")))
         answer.started = known_text(value.get("startTime"))
+        self.traces[answer] = self.trace
         parameters = object_of(parse_nested(value.get("modelParameters")))
         caps = (number_of(number) for number in map(parameters.get, CAPS))
         answer.cap = next((cap for cap in caps if cap), None)
         at = answer.take(line)
         self._output(answer, parse_nested(value.get("output")), value, pointer_at(at, "output"))
-        answer.usage = usage_of(value)
-        if value.get("level") == "ERROR" and answer.stop is None:
-            answer.fail(known_text(value.get("statusMessage")) or "no message", at)
+        answer.usage = usage_of(value, answer.api)
+        if value.get("level") == "ERROR":
+            why = known_text(value.get("statusMessage")) or "no message"
+            if answer.stop is None:
+                answer.fail(why, at)
+            else:
+                told = f"the generation is marked as an error: {why[:200]}"
+                answer.findings.append(Finding("transcript.error_level", Severity.WARNING, told, at))
         return TreePlace(answer)
 
     def _note_observation(self, line: TranscriptLine) -> None:
         """Stores the part of an observation that belongs to answers: the run of a tool, or LangChain's stop words."""
         if line.value.get("type") == "TOOL":
             run = _run_of(line)
-            self.tools += [run] if run is not None else []
+            self.tools.setdefault(self.trace, []).extend([run] if run is not None else [])
         if b"response_metadata" in line.data:
             for message, word in _messages_with_words(parse_nested(line.value.get("output"))):
                 key = _key(message)
@@ -224,7 +252,7 @@ class _Trace(ChatReader):
         asked = object_of(value)
         listed = value if isinstance(value, list) else next((asked[name] for name in LISTS if name in asked), None)
         if listed is None and asked.get("role") == "user":  # the one new message
-            listed, self.last_input = [asked], []
+            listed, self.inputs[self.trace] = [asked], []
         if not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
             # an object that is no message shows nothing that was said after an answer
@@ -246,7 +274,7 @@ class _Trace(ChatReader):
 
     def _new_messages(self, listed: list[Any]) -> list[Any]:
         """The messages of an input that the input before did not have. Most inputs repeat the history."""
-        before, self.last_input = self.last_input, listed
+        before, self.inputs[self.trace] = self.inputs.get(self.trace, []), listed
         # parts of a repeated message may be rewritten (times, dropped thoughts), but not who said it
         if len(listed) > len(before) == common_beginning(before, listed, _same_role):
             return listed[len(before) :]
@@ -262,10 +290,11 @@ class _Trace(ChatReader):
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
         """The results of tool runs for the calls of an answer that have no result so far."""
         found: list[ToolResultPart] = []
+        tools = self.tools.get(self.traces.get(answer, ""), [])
         for call in answer.calls:
-            run = next((run for run in self.tools if run.fits(call)), None) if call.id not in answer.results else None
+            run = next((run for run in tools if run.fits(call)), None) if call.id not in answer.results else None
             if run is not None and call.id is not None:
-                self.tools.remove(run)
+                tools.remove(run)
                 found.append(run.result._replace(call_id=call.id))
         return tuple(found)
 
@@ -275,6 +304,9 @@ class _Trace(ChatReader):
             results = self._results(answer)
             if results:
                 answer.follow(InterimRow(answer.line, "", results, unit=self.unit))
+        if len({*self.traces.values()}) > 1:
+            for answer, trace in self.traces.items():
+                answer.session = redact.text(f"trace {trace[:40]}")
         super().settle()
 
     def _output(self, answer: TranscriptAnswer, shown_value: Any, value: dict[str, Any], at: At) -> None:
@@ -334,13 +366,18 @@ def _dump(value: Any) -> str:
     return "" if value in (None, {}, []) else json.dumps(value, ensure_ascii=False)
 
 
-def usage_of(value: dict[str, Any]) -> Usage | None:
-    """Token counts in Langfuse's names."""
+def usage_of(value: dict[str, Any], api: str) -> Usage | None:
+    """Token counts in Langfuse's names. If the total is the sum of all counts, none is part of another."""
     # `usage` in older exports
     counts = object_of(value.get("usageDetails")) or object_of(value.get("usage"))
-    given, made = number_of(counts.get("input")), number_of(counts.get("output"))
+    given, made, total = counts_of(counts, "input", "output", "total")
     if given is None and made is None:
         return None
-    thought = counts.get("completion_details.reasoning", counts.get("output_reasoning_tokens"))
-    cached = counts.get("input_cached_tokens", counts.get("cache_read_input_tokens"))
-    return Usage(given, made, number_of(thought), number_of(cached))
+    thought, cached = (next((found for found in counts_of(counts, *names) if found is not None), None)
+                       for names in (THOUGHT, CACHED))
+    parts = {name: number_of(count) or 0 for name, count in counts.items() if name != "total"}
+    if total is not None and total == sum(parts.values()):
+        made = None if made is None else made + (thought or 0)
+        written = sum(parts.get(name, 0) for name in WRITTEN)
+        given = input_count(api, given, cached, written)
+    return Usage(given, made, thought, cached)

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.importers.span_names import load_json, message_of
@@ -27,6 +26,7 @@ from inspector.sessions.transcripts.chat_messages import pointer_at, text_of, us
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.litellm_answers import take_litellm
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
+from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import TextPart, ToolResultPart, Usage
 
 PACKED = ("messages", "response", "proxy_server_request")

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.inspect_ai import take_provider_word
 from inspector.sessions.importers.records import first_look, list_pieces, object_in
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -29,6 +28,7 @@ from inspector.sessions.transcripts.chat_messages import (
 )
 from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart, Usage
 
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)

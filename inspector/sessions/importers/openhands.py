@@ -45,8 +45,9 @@ from inspector.sessions.transcripts.chat_messages import (
     text_of,
     unanswered_call,
 )
-from inspector.sessions.transcripts.litellm_answers import take_litellm
+from inspector.sessions.transcripts.litellm_answers import take_litellm, take_litellm_end
 from inspector.sessions.transcripts.member_values import first_text, known_text, number_of, object_of, objects_of
+from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 FIELDS: Fields = {
@@ -165,6 +166,8 @@ class _Events(ChatReader):
         self.calls: dict[int, str] = {}
         """In version 0: id of an event -> the id of the call that the event's action carries out."""
         self.usages: dict[str, dict[str, Any]] = {}
+        self.logged: dict[str, tuple[TranscriptLine, dict[str, Any]]] = {}
+        """Id of a response -> the response as the client library returned it, with its row; only if it was logged."""
         self.errors: list[str] = []
         """The errors of an evaluation's runs that have not been read so far; an empty text stands for a run without an
         error."""
@@ -233,6 +236,18 @@ class _Events(ChatReader):
     def _text_of_event(self, value: dict[str, Any]) -> str:
         return first_text(object_of(value.get("args")).get("content"), value.get("message"), value.get("content"))
 
+    def _failed(
+        self, line: TranscriptLine, place: TreePlace, what: str, why: str, kind: str | None = None
+    ) -> TreePlace:
+        """Reads a failure: of the request that a message of the user began, else of the run."""
+        if any(row.is_user_message for row in place.rows()):
+            answer = self.answer(line, place)
+            answer.fail(why, answer.take(line), kind=kind)
+            return TreePlace(answer)
+        self.failure = f"{what}: {why[:200]}"
+        self.reading.skipped.append(Skipped(line.number - 1, self.failure))
+        return place
+
     # -- version 0 ---------------------------------------------------------------------------------------------------
 
     def _action(self, line: TranscriptLine, place: TreePlace, meta: dict[str, Any], kind: str) -> TreePlace:
@@ -290,9 +305,7 @@ class _Events(ChatReader):
             if state == "stopped":
                 return self.say(line, place, "", mark="interrupted")
             if state == "error":
-                self.failure = f"the agent failed: {why or 'no reason given'}"
-                self.reading.skipped.append(Skipped(line.number - 1, self.failure))
-                return place
+                return self._failed(line, place, "the agent failed", why or "no reason given")
         if kind in NO_EXCHANGE:
             lines.count(kind, NO_EXCHANGE)
             return place
@@ -330,13 +343,35 @@ class _Events(ChatReader):
             return self.say(line, place, "", (ToolResultPart(key, None, said, True),))
         if kind == "InterruptEvent":
             return self.say(line, place, "", mark="interrupted")
+        if kind == "LLMCompletionLogEvent":
+            self._note_log(line, value)
         if kind == "ConversationErrorEvent":
             why = first_text(value.get("detail"), value.get("code"), "no reason given")
-            self.failure = f"the conversation failed: {why[:200]}"
-            self.reading.skipped.append(Skipped(line.number - 1, self.failure))
-            return place
+            return self._failed(line, place, "the conversation failed", why, known_text(value.get("code")))
         lines.count(kind, NO_EXCHANGE)
         return place
+
+    def _note_log(self, line: TranscriptLine, value: dict[str, Any]) -> None:
+        """Notes a logged response, which comes before the events of its answer or after them."""
+        text = value.get("log_data")
+        given = object_of(object_in(text).get("response")) if isinstance(text, str) else {}
+        name = known_text(given.get("id"))
+        if name is not None:
+            self.logged[name] = line, given
+            if name in self.open:
+                self._end_logged(self.open[name], name)
+
+    def _end_logged(self, answer: TranscriptAnswer, name: str) -> None:
+        """Reads the end of an answer from its logged response: JSON inside a string, into which no pointer leads."""
+        line, given = self.logged[name]
+        at = pointer_at(answer.take(line), "log_data")
+        if given.get("object") == "response":
+            take_provider_word(answer, given, at)
+        else:
+            take_litellm_end(answer, given, None, at)
+        answer.word_at = at
+        if answer.stop is not None:
+            answer.stop = answer.stop._replace(evidence=tuple(each._replace(at=at) for each in answer.stop.evidence))
 
     def _sdk_answer(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any]) -> TreePlace:
         """Reads a message of the model, or one of the calls of an answer."""
@@ -350,6 +385,8 @@ class _Events(ChatReader):
             answer.usage = sdk_usage(usage) if usage is not None else None
             if name is not None:
                 self.open[name] = answer
+                if name in self.logged:
+                    self._end_logged(answer, name)
         at = answer.take(line)
         thought = known_text(message.get("reasoning_content"))
         answer.parts += [ReasoningPart(thought)] if thought and fresh else []

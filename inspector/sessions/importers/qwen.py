@@ -24,6 +24,8 @@ from loop_core.wire.gemini_generate.table import API
 
 OWN = frozenset({"notification", "hook", "system_reminder", "cron"})
 """The subtypes of rows of the user that Qwen Code wrote itself."""
+MANAGED = "managedSession"
+"""The member with an event of the managed engine, which stores the contents of messages in files of its own."""
 FIELDS: Fields = {
     "": {"type": (str,), "uuid": (str,), "parentUuid": (str,), "subtype": (str,), "timestamp": (str,),
          "model": (str,), "message": (dict,), "usageMetadata": (dict,), "systemPayload": (dict,)},
@@ -37,7 +39,7 @@ def sniff(head: bytes, path: str) -> int:
     seen = first_look(head)
     for value in seen.objects:
         if "sessionId" in value and ("parts" in object_of(value.get("message"))
-                                     or ("uuid" in value and "systemPayload" in value)):
+                                     or ("uuid" in value and "systemPayload" in value) or MANAGED in value):
             return 100
     return 0
 
@@ -141,6 +143,9 @@ class _Transcript(ChatReader):
     def _system(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         payload, kind = object_of(line.value.get("systemPayload")), line.value.get("subtype")
         event = object_of(payload.get("uiEvent"))
+        if MANAGED in line.value:
+            self.remarks["are events of the managed engine, whose messages are in other files and were not read"] += 1
+            return place
         if kind == "custom_title":
             self.title = known_text(payload.get("customTitle")) or self.title
         elif kind == "chat_compression":

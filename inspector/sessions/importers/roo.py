@@ -15,6 +15,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import sibling
+from inspector.sessions.importers.cline_store import count_turns, is_own, state_of, take_unread_calls
 from inspector.sessions.importers.records import compact_json, elements, first_look, first_value, number_records
 from inspector.sessions.importers.roo_requests import TaskRequest, models_of, requests_of, with_requests
 from inspector.sessions.reasons import inferred_reason, recorder_reason, table_reason, unrecorded_reason
@@ -25,6 +26,7 @@ from inspector.sessions.transcripts.chat_messages import blocks_of, results_of, 
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import number_of, object_of
 from loop_core.values import (
+    ArgsForm,
     At,
     Finding,
     ReasoningPart,
@@ -42,8 +44,7 @@ HISTORIES = ("api_conversation_history.json", "claude_messages.json")
 """The names of the history file, the newer one first."""
 SCREEN = "ui_messages.json"
 STORE = ".messages.json"
-"""The end of the name of a session file of Cline's SDK: an object with messages, of which only the last of a turn has
-token counts."""
+"""The end of the name of a session file of Cline's SDK: an object with messages."""
 APIS: Mapping[str, str] = {"anthropic": "anthropic_messages"}
 """`apiProtocol` of a request -> the wire format, if it is not the default (`openai`)."""
 CANCELS: Mapping[str, StopRow] = {
@@ -54,12 +55,15 @@ CANCELS: Mapping[str, StopRow] = {
 """`cancelReason` of a request -> how its answer ended."""
 NOTES: Mapping[str, Stop] = {
     "[Response interrupted by user]": Stop.CANCELLED,
+    "[Response interrupted by user feedback]": Stop.CANCELLED,
     "[Response interrupted by API Error]": Stop.INTERRUPTED,
     "[Response interrupted by a tool use result.": Stop.UNKNOWN,
     "Failure: I did not provide a response.": Stop.UNKNOWN,
 }
 """Text of the agent at the end of a model's text -> how the answer ended; UNKNOWN if the text does not say it."""
-REJECTED = re.compile(r"Invalid tool call for '[^']*': missing nativeArgs")
+REJECTED = re.compile(
+    r"Invalid tool call for '[^']*': missing nativeArgs|"
+    r"\A(?:\{\"error\":\s*\")?Tool call \S+ (?:emitted invalid JSON arguments|was rejected before execution):")
 """Matches the beginning of the result of a call with unparsable arguments. Such a call did not run, and its arguments
 are stored as `{}` or a stub."""
 TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
@@ -99,7 +103,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Reader(path, options)
     first = first_value(data)
     if isinstance(first, dict):
-        return reader.read_task([*elements(data, "messages")], None)
+        return reader.read_store([*elements(data, "messages")])
     if _is_screen(first):
         history = next((found for found in (sibling(path, name) for name in HISTORIES) if found), None)
         if history is None:
@@ -132,6 +136,8 @@ class _Reader(DialogueReader):
         self.models: list[tuple[float, str]] = []
         self.completed: list[TranscriptAnswer] = []
         """The answers after which the agent asked whether the task is done."""
+        self.turns: list[list[tuple[TranscriptAnswer, dict[str, Any]]]] = [[]]
+        """The answers of each turn, with their counts in a session of Cline's SDK."""
 
     def read_task(self, rows: list[bytes], screen: bytes | None) -> FileReading:
         """Reads the messages, each answer with its request if the screen's rows have it."""
@@ -146,6 +152,14 @@ class _Reader(DialogueReader):
         if isinstance(item.get("parentTaskId"), str):
             self.parents[self.session] = item["parentTaskId"]
         return self.read_records(number_records(merged, cut=True))
+
+    def read_store(self, rows: list[bytes]) -> FileReading:
+        """Reads the messages of a session of Cline's SDK."""
+        name = os.path.basename(self.path)
+        state = state_of(object_of(_object(sibling(self.path, f"{name.removesuffix(STORE)}.json"))))
+        if state and name.endswith(STORE):
+            self.reading.notices.append(f"the session was left in the state {state!r}")
+        return self.read_records(number_records(rows, cut=True))
 
     def session_of(self, value: dict[str, Any]) -> str:
         return self.session
@@ -181,7 +195,9 @@ class _Reader(DialogueReader):
         self.model = found[1] if found is not None else self.model  # only messages with environment details name it
         said = DETAILS.sub("", text).strip()
         if said:
-            self.user(line.number, said, own=OWN.match(said) is not None and not TYPED.search(said))
+            own = is_own(line.value) or (OWN.match(said) is not None and not TYPED.search(said))
+            self.turns += [] if own else [[]]
+            self.user(line.number, said, own=own)
 
     def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
         """The results in the form of text. Each belongs to the first call with the result's tool name and no result so
@@ -212,7 +228,10 @@ class _Reader(DialogueReader):
         if isinstance(value.get("reasoning_content"), str):
             answer.parts.append(ReasoningPart(value["reasoning_content"], None))
         take_blocks(answer, value.get("content"), line, at, "content")
-        answer.usage = _usage(object_of(value.get("metrics")))
+        take_unread_calls(answer, value, at)
+        metrics = object_of(value.get("metrics"))
+        answer.usage = _usage(metrics)
+        self.turns[-1].append((answer, metrics))
         if request is not None:
             answer.usage = answer.usage or request.usage
             answer.stop = self._stop_reason(answer, request, at)
@@ -258,6 +277,7 @@ class _Reader(DialogueReader):
     def settle(self) -> None:
         """Marks calls that the agent could not parse as malformed and not run; then infers other ends."""
         self._add_empty_answer(self.number + 1)
+        count_turns(self.turns)
         for answer in self.answers:
             _reject(answer)
         for answer in self.completed:
@@ -285,7 +305,9 @@ def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
 
 def _reject(answer: TranscriptAnswer) -> None:
     """Marks calls as malformed whose result says that their arguments could not be parsed."""
-    refused = {key: part for key, part in answer.results.items() if REJECTED.search(part.text)}
+    # A call whose whole text was kept shows itself what is wrong with it.
+    kept = {call.id for call in answer.calls if call.form is ArgsForm.STRING}
+    refused = {key: part for key, part in answer.results.items() if key not in kept and REJECTED.search(part.text)}
     if not refused:
         return
     answer.parts = [part._replace(closed=False) if type(part) is ToolCall and part.id in refused else part

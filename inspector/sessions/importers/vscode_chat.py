@@ -34,6 +34,7 @@ from loop_core.wire.failures import StopRow
 CODES: Mapping[str, StopRow] = {
     "length": StopRow(Stop.MAX_TOKENS, None, "ChatFetchResponseType.Length"),
     "filtered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.Filtered"),
+    "filteredRetry": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.FilteredRetry"),
     "promptFiltered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.PromptFiltered"),
     "canceled": StopRow(Stop.CANCELLED, None, "ChatFetchResponseType.Canceled"),
 }
@@ -192,6 +193,7 @@ class _Chat(ChatReader):
         metadata = object_of(object_of(line.value.get("result")).get("metadata"))
         model = first_text(row.get("modelId"), metadata.get("resolvedModel"), line.value.get("modelId"))
         answer = self.answer(line, place, name, model)
+        self.note_compaction(answer)
         answer.started = moment_text(row.get("timestamp") or line.value.get("timestamp"))
         answer.word_at = answer.take(line)
         return answer
@@ -202,7 +204,8 @@ class _Chat(ChatReader):
         """Adds one answer of the model, and the results of its calls."""
         answer = self._begin(line, place, f"round {number}", turn)
         path = ("result", "metadata", "toolCallRounds", number)
-        thought = text_of(object_of(turn.get("thinking")).get("text"))
+        said = object_of(turn.get("thinking")).get("text")
+        thought = "".join(each for each in said if isinstance(each, str)) if isinstance(said, list) else text_of(said)
         if thought:
             answer.parts.append(ReasoningPart(thought))
         if known_text(turn.get("response")):
@@ -214,7 +217,11 @@ class _Chat(ChatReader):
                                         pointer_at(answer.word_at, *path, "toolCalls", at)))
             if key in results:
                 parts.append(_result(key, known_text(call.get("name")), results))
-        return self.say(line, TreePlace(answer), "", tuple(parts)) if parts else TreePlace(answer)
+        if known_text(turn.get("summary")):
+            self.compacted = f"request {line.number}: the rounds up to this answer were replaced by a summary"
+        after = self.say(line, TreePlace(answer), "", tuple(parts)) if parts else TreePlace(answer)
+        hook = known_text(turn.get("hookContext"))  # the model is told to go on, although it was done
+        return after if hook is None else self.say(line, after, hook, own=True)
 
     def _response(self, line: TranscriptLine, place: TreePlace, failed: bool) -> TreePlace:
         """Reads the displayed answer of a request without rounds."""
@@ -265,7 +272,8 @@ def _write_json(value: Any) -> Any:
 
 
 def _usage(request: dict[str, Any], metadata: dict[str, Any]) -> Usage | None:
-    """The counts of a request: in newer files its own, in others those of its metadata."""
-    given = number_of(request.get("promptTokens", metadata.get("promptTokens")))
-    made = number_of(request.get("completionTokens", metadata.get("outputTokens")))
+    """The counts of a request: in newer files its own, also as an object, in others those of its metadata."""
+    own = {**object_of(request.get("usage")), **request}
+    given = number_of(own.get("promptTokens", metadata.get("promptTokens")))
+    made = number_of(own.get("completionTokens", metadata.get("outputTokens")))
     return None if given is None and made is None else Usage(given, made)

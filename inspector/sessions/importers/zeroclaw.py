@@ -1,29 +1,34 @@
-"""Sessions of ZeroClaw: `sessions/sessions.db`, and the JSON lines of older releases.
+"""Sessions of ZeroClaw: `sessions/sessions.db`, `sessions/acp-sessions.db`, and the JSON lines of older releases.
 
 ZeroClaw keeps no stop word. A turn with native calls is JSON in the content, with the arguments as the received string,
-so a cut call is visible. If a request got no answer, ZeroClaw writes a text of its own in the model's name.
-Source: zeroclaw-labs/zeroclaw `session_sqlite.rs`, `session_store.rs`, `orchestrator/mod.rs`.
+so a cut call is visible; `acp-sessions.db` has rows for calls and results instead, in a table of their own. If a
+request got no answer, ZeroClaw writes a text of its own in the model's name.
+Source: zeroclaw-labs/zeroclaw `session_sqlite.rs`, `session_store.rs`, `acp_session_store.rs`, `orchestrator/mod.rs`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import has, records_of, schema, snapshot
+from inspector.sessions.importers.database import TABLE, Schema, has, record_of, records_of, schema, snapshot
 from inspector.sessions.importers.records import compact_json, first_look, number_records, object_in
 from inspector.sessions.reasons import error_in_text, recorder_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.stored_rows import UnbuiltRecord
-from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of
+from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolResultPart
 from loop_core.wire.failures import StopRow
+
+if TYPE_CHECKING:
+    import sqlite3
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "created_at": (str,), "session_key": (str,)}}
 
@@ -32,6 +37,16 @@ CLOSURES: Mapping[str, StopRow] = {
     "[Task timed out — not continuing this request]": StopRow(Stop.ERROR, "transient", "orchestrator/mod.rs"),
     "[Session interrupted — not continuing this request]": StopRow(
         Stop.INTERRUPTED, None, "orchestrator/mod.rs: ZeroClaw was started anew, and the last message is the user's"),
+    **{text: StopRow(Stop.MALFORMED_TOOL_CALL, None, "locales/*/cli.ftl: ZeroClaw could not read the model's calls")
+       for text in (
+        "I generated an internal tool-call format error and could not complete this request. Please try again.",
+        "Generé un error de formato interno en la llamada de herramienta y no pude completar esta solicitud. "
+        "Inténtalo de nuevo.",
+        "J'ai généré une erreur de format d'appel d'outil interne et n'ai pas pu terminer cette requête. "
+        "Veuillez réessayer.",
+        "内部ツール呼び出し形式のエラーが発生し、このリクエストを完了できませんでした。もう一度お試しください。",
+        "我生成了内部工具调用格式错误，无法完成此请求。请重试。",
+    )},
 }
 """Text of ZeroClaw in place of a missing answer -> how the answer ended."""
 MARKS: Mapping[str, Stop] = {
@@ -43,6 +58,8 @@ MARKS: Mapping[str, Stop] = {
     "[流已中断]": Stop.INTERRUPTED,
 }
 """Text of ZeroClaw after a partial answer, or alone (`locales/*/cli.ftl`) -> how the answer ended."""
+LIMIT = re.compile(r"(?:\A|\n\n)\*(Turn stopped: reached maximum tool iterations \(\d+\))\.\*\Z")
+"""Matches the text of ZeroClaw after an answer that it asked for because the turn had used up its iterations."""
 RESULTS = "[Tool results]\n"
 """The beginning of a message with the results of calls that the model wrote as text."""
 
@@ -50,7 +67,8 @@ RESULTS = "[Tool results]\n"
 def sniff(head: bytes, path: str) -> int:
     """Recognises the columns of its table, or lines with only a role and a text."""
     if head.startswith(SQLITE):
-        return 95 if has(schema(path), "sessions", "session_key", "role", "content") else 0
+        tables = schema(path)
+        return 95 if has(tables, "sessions", "session_key", "role", "content") or _is_of_editor(tables) else 0
     look = first_look(head)
     rows = look.lines or ((look.first,) if isinstance(look.first, dict) else ())
     plain = bool(rows) and all(isinstance(row, dict) and row.keys() == {"role", "content"}
@@ -67,14 +85,44 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return reader.read(data)
 
 
+def _is_of_editor(tables: Schema) -> bool:
+    """Whether a database holds the sessions of editors."""
+    return (has(tables, "acp_sessions", "id", "session_uuid") and has(tables, "acp_messages", "session_id", "role")
+            and has(tables, "acp_tool_calls", "message_id", "event_kind"))
+
+
 def _rows(path: str) -> Iterator[UnbuiltRecord]:
     """The state of each session, then the messages of each session in order."""
+    tables = schema(path)
     with snapshot(path) as database:
-        if has(schema(path), "session_metadata", "session_key", "state"):
+        if _is_of_editor(tables):
+            yield from _editor_rows(database)
+            return
+        if has(tables, "session_metadata", "session_key", "state"):
             rows = database.execute("SELECT state, session_key FROM session_metadata ORDER BY rowid")
             yield from records_of(rows, ("state", "session_key"))
         rows = database.execute("SELECT * FROM sessions ORDER BY session_key, rowid")
         yield from records_of(rows, FIELDS[""])
+
+
+def _editor_rows(database: sqlite3.Connection) -> Iterator[UnbuiltRecord]:
+    """The messages of each session of an editor in order, each followed by its calls and then by their results."""
+    said, called = ("role", "content", "reasoning_content", "created_at"), (
+        "event_kind", "tool_call_id", "tool_name", "payload", "outcome")
+    for session in database.execute("SELECT * FROM acp_sessions ORDER BY id").fetchall():
+        key = session["session_uuid"]
+        for row in database.execute("SELECT * FROM acp_messages WHERE session_id = ? ORDER BY id", (session["id"],)):
+            yield _record(row, key, "acp_messages", said)
+            calls = database.execute(
+                "SELECT * FROM acp_tool_calls WHERE message_id = ? ORDER BY event_kind <> 'in', id", (row["id"],))
+            for call in calls:
+                yield _record(call, key, "acp_tool_calls", called)
+
+
+def _record(row: sqlite3.Row, key: Any, table: str, columns: tuple[str, ...]) -> UnbuiltRecord:
+    """A row with those of the columns that it has."""
+    names = tuple(name for name in columns if name in row.keys())  # noqa: SIM118 - `in row` tests the values
+    return UnbuiltRecord(record_of, (("session_key", *names), (key, *(row[name] for name in names)), table))
 
 
 class _Reader(DialogueReader):
@@ -99,6 +147,8 @@ class _Reader(DialogueReader):
             if value["state"] not in (None, "idle"):
                 self.reading.notices.append(f"session {self.session} was left in the state {value['state']!r}")
             lines.count("state", frozenset({"state"}))
+        elif value.get(TABLE) == "acp_tool_calls":
+            self._take_call(line, lines)
         elif role == "assistant":
             self._answer(line, text, inner)
         elif role == "tool":
@@ -112,6 +162,20 @@ class _Reader(DialogueReader):
             lines.count(role, frozenset({"system"}))
         return self.here
 
+    def _take_call(self, line: TranscriptLine, lines: TranscriptRows) -> None:
+        """Reads a call of the message before it, or the result of one."""
+        value, answer = line.value, self.here.answer
+        kind, key, payload = value.get("event_kind"), known_text(value.get("tool_call_id")), value.get("payload")
+        if kind == "in" and answer is not None:
+            answer.parts.append(call_of(key, value.get("tool_name"), payload, partial(slice_of, line.data), "payload",
+                                        pointer_at(answer.take(line), "payload")))
+        elif kind == "out":
+            failed = value.get("outcome") == "failure"
+            self.results(line.number, ToolResultPart(
+                key, known_text(value.get("tool_name")), payload if isinstance(payload, str) else "", failed))
+        else:
+            lines.count(kind, frozenset())
+
     def _answer(self, line: TranscriptLine, text: str, inner: dict[str, Any]) -> None:
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, None, line.value.get("created_at"))
         answer.word_at = at = answer.take(line)
@@ -121,8 +185,14 @@ class _Reader(DialogueReader):
             answer.error = error_in_text(text, None, None) if row.stop is Stop.ERROR else None
             answer.stop = recorder_reason(row.stop, row.detail, at, text, "zeroclaw.closures")
             return
+        if known_text(line.value.get("reasoning_content")):  # a column of `acp-sessions.db`
+            answer.parts.append(ReasoningPart(line.value["reasoning_content"], None))
         calls = inner.get("tool_calls")
         if not isinstance(calls, list):
+            stopped = LIMIT.search(text)
+            if stopped is not None:
+                text = text[: stopped.start()]
+                self.say(InterimRow(line.number, f"ZeroClaw says: {stopped[1]}", mark="stopped", unit=self.unit))
             mark = next((each for each in MARKS if text == each or text.endswith(f"\n\n{each}")), "")
             if mark:
                 answer.stop = recorder_reason(MARKS[mark], None, at, mark, "zeroclaw.marks")

@@ -2,15 +2,18 @@
 
 An event of the first version has `event_type` and `payload`; one of the second has `message` and `attributes`. The text
 of an answer is scrubbed of credentials, and its native calls are only counted, so calls are taken from the events of
-the tools. No stop reason is kept. Source: zeroclaw-labs/zeroclaw `agent/turn/*.rs`, `zeroclaw-log/src/migrate.rs`.
+the tools; `{}` stands there for arguments that ZeroClaw could not parse. No stop reason is kept. Source:
+zeroclaw-labs/zeroclaw `agent/turn/*.rs`, `zeroclaw-log/src/migrate.rs`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from inspector.sessions import traffic
+from inspector.sessions import redact, traffic
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -22,7 +25,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     objects_of,
 )
-from loop_core.values import ArgsForm, CallKind, Finding, Severity, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import ArgsForm, CallKind, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
 
 FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
@@ -30,7 +33,15 @@ FIELDS: Fields = {
 CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
 """The types of events about messages on a channel. Such events name no turn and contain only the beginning of a
 text."""
-_EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response")
+STOPPED: Mapping[str, str] = {
+    "tool_loop_exhausted": "the turn had used up its iterations",
+    "loop_detector_circuit_breaker": "ZeroClaw found a loop",
+    "tool_loop_identical_output_abort": "the same call gave the same output again and again",
+}
+"""Event -> why ZeroClaw stopped a turn."""
+ISSUE = "tool_call_parse_issue"
+"""The event, before that of an answer, about calls in it that ZeroClaw could not read."""
+_EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response", ISSUE, *STOPPED)
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -56,6 +67,8 @@ class _Trace(ChatReader):
         super().__init__(path, options)
         self.turns: set[str] = set()
         """The ids of the turns that have begun."""
+        self.issues: dict[str, str] = {}
+        """Turn -> what was wrong with the calls of its next answer."""
 
     def lane(self, value: dict[str, Any]) -> str:
         """The session of an event, else the event's turn."""
@@ -67,6 +80,10 @@ class _Trace(ChatReader):
             place = self._turn(line, facts, place)
         if event == "llm_response":
             return self._answer(line, facts, place)
+        if event == ISSUE:
+            self.issues[_turn_id(line.value, facts)] = first_text(facts.get("issue"), "no reason given")
+        elif event in STOPPED:
+            return self.say(line, place, STOPPED[str(event)], mark="stopped")
         if event == "tool_call_start" and place.answer is not None:
             _add_call(place.answer, facts, line)
         elif event == "tool_call_result":
@@ -105,9 +122,13 @@ class _Trace(ChatReader):
         counts = counts_of(facts, "input_tokens", "output_tokens")
         answer.usage = Usage(*counts) if counts != (None, None) else None
         native, parsed = counts_of(facts, "native_tool_calls", "parsed_tool_calls")
+        issue = self.issues.pop(_turn_id(value, facts), "")
         if native is not None and parsed is not None and native > parsed:
-            answer.findings.append(Finding("transcript.calls_not_parsed", Severity.WARNING, (
-                f"line {line.number}: ZeroClaw parsed {parsed:,} of {native:,} native calls")))
+            issue = f"ZeroClaw parsed {parsed:,} of {native:,} native calls"
+        if issue:
+            told = redact.text(f"line {line.number}: {issue[:200]}")
+            answer.findings.append(Finding("transcript.calls_not_parsed", Severity.WARNING, told))
+            answer.stop = inferred_reason(Stop.MALFORMED_TOOL_CALL, at, "call_rejected", at, told)
         if error or (_is_failure(value) and not text):
             answer.fail(error or first_text(value.get("message"), "no message"), at)
         return TreePlace(answer)
@@ -118,6 +139,10 @@ reader = _Trace.of
 
 def _add_call(answer: TranscriptAnswer, facts: dict[str, Any], line: TranscriptLine) -> None:
     """Adds the call of an event, with the arguments as ZeroClaw parsed them."""
+    if known_text(facts.get("arguments")) == "{}":
+        told = "the call has no arguments, or ZeroClaw could not parse them: it writes {} for both"
+        answer.findings.append(
+            Finding("transcript.empty_arguments", Severity.INFO, f"line {line.number}: {told}"))
     answer.parts.append(ToolCall(
         None, known_text(facts.get("tool")) or "", known_text(facts.get("arguments")), True, CallKind.FUNCTION,
         ArgsForm.OBJECT, at=pointer_at(answer.take(line), "attributes")))
