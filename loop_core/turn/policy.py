@@ -188,7 +188,8 @@ class Policy:
 
 def _restored(*values: Any) -> Policy:
     """A policy with its tables locked again."""
-    return Policy(*(MappingProxyType(value) if isinstance(value, dict) else value for value in values))
+    locked: list[Any] = [MappingProxyType(value) if isinstance(value, dict) else value for value in values]
+    return Policy(*locked)
 
 
 STRICT = Policy(
