@@ -262,8 +262,12 @@ class _Call:
 
 
 def holds_content(part: Mapping[str, Any]) -> bool:
-    """Whether a part holds more than an empty text: Gemini 3 sends a signature in a part of its own."""
-    return bool(part.get("text")) or not part.keys() <= _TEXT_FIELDS
+    """Whether a part holds more than an empty text: Gemini 3 sends a signature in a part of its own.
+
+    An empty call only ends one that is streamed value by value.
+    """
+    empty = {key_of(part, "functionCall")} if get(part, "functionCall") == {} else set()
+    return bool(part.get("text")) or not part.keys() - empty <= _TEXT_FIELDS
 
 
 class Parts:
