@@ -22,10 +22,9 @@ from inspector.report.lines.spans import Tone, count_of, safe
 from inspector.tui.panels import Note, WrappedLines, line_input, note
 from loop_core.errors import CallerError
 
-
 OUT_OF_RANGE = 10**18
-"""A number that is larger than any limit. It stands for all numbers of more than 18 digits, of which int() refuses those
-of thousands."""
+"""A number that is larger than any limit. It stands for all numbers of more than 18 digits: int() refuses those of
+thousands."""
 
 
 def typed_number(text: str) -> int | None:

@@ -637,8 +637,8 @@ def test_an_empty_call_behind_the_end_is_no_content(key: str) -> None:
     """It ends a streamed call. After the finish reason it says nothing; a call that waits for it is never whole."""
     stray = decode(sse(body({"text": "Done."}), body(reason="STOP"), body({key: {}})))
     assert (stray.text, stray.stop_reason.normalized) == ("Done.", Stop.END_TURN)
-    late = decode(sse(BEGIN, body(call_part(True, piece("$.a", "1", more=False))), body(reason="STOP"), body({key: {}})))
-    (call,) = late.tool_calls
+    value = body(call_part(True, piece("$.a", "1", more=False)))
+    (call,) = decode(sse(BEGIN, value, body(reason="STOP"), body({key: {}}))).tool_calls
     assert not call.closed
     more = decode(sse(body({"text": "Done."}), body(reason="STOP"), body({key: {}, "inlineData": {}})))
     assert more.stop_reason.normalized is Stop.INTERRUPTED
