@@ -37,7 +37,8 @@ class _Document:
                 if isinstance(part.get(keyword), str):
                     resource = self._names[part[keyword]] = part
             for keyword in ("$anchor", "$dynamicAnchor"):
-                self._names[f"#{part.get(keyword)}"] = part
+                if isinstance(part.get(keyword), str):
+                    self._names[f"#{part[keyword]}"] = part
             self._resources[id(part)] = resource
         for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
             self._read(inner, resource)
