@@ -50,6 +50,19 @@ def test_a_call_of_an_answer_that_another_one_follows_never_runs(api: str) -> No
     assert begun, "the first call had begun, and holds the second"
 
 
+@pytest.mark.parametrize("api", ["anthropic_messages", "gemini_interactions"])
+def test_answers_without_ids_are_told_apart_by_the_event_that_begins_them(api: str) -> None:
+    def bare(name: str) -> list[bytes]:
+        return [event.replace(f'"id":"answer_{name}",'.encode(), b"") for event in answer(api, name)]
+
+    first, second = bare("first"), bare("second")
+    assert b"answer_" not in b"".join(first)
+    held = max(size for size in range(len(first)) if read(api, b"".join(first[:size])).raw is None)
+    assert released(api, [*first[:held], *second]) == []
+    again = [*answer(api, "first")[:held], answer(api, "first")[0], *answer(api, "first")[held:]]
+    assert released(api, again) == ["first"], "the event that begins an answer, told once more"
+
+
 @pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
 def test_a_server_with_another_id_in_every_chunk_gives_one_answer(api: str) -> None:
     events = answer(api, "first")
