@@ -16,17 +16,24 @@ class DecodeError(LoopError):
     """
 
     def __init__(self, message: str, *, api: str = "", offset: int = 0, expected: str = "") -> None:
+        # The message alone is the argument: an error that comes from another process is made from it once more.
+        super().__init__(message)
         self.message, self.api, self.offset, self.expected = message, api, offset, expected
-        where = f"{api}: byte {offset}" if api else f"byte {offset}"
-        super().__init__(f"{where}: {message}" + (f"; expected {expected}" if expected else ""))
+
+    def __str__(self) -> str:
+        where = f"{self.api}: byte {self.offset}" if self.api else f"byte {self.offset}"
+        return f"{where}: {self.message}" + (f"; expected {self.expected}" if self.expected else "")
 
 
 class EncodeError(LoopError):
     """The response holds something that the wire format cannot carry; `what` names it."""
 
     def __init__(self, message: str, *, api: str = "", what: str = "") -> None:
+        super().__init__(message)
         self.message, self.api, self.what = message, api, what
-        super().__init__(f"{api}: {message}" if api else message)
+
+    def __str__(self) -> str:
+        return f"{self.api}: {self.message}" if self.api else self.message
 
 
 class CallerError(LoopError):

@@ -68,8 +68,10 @@ class CommandLine(SessionPart):
         Raises:
             CallerError: the line is not a command that works here.
         """
+        from inspector.tui.questions import typed_number
+
         line = line.strip()
-        number = _number(line)
+        number = typed_number(line)
         word, _, rest = line.partition(" ")
         if not line:
             return lambda: None
@@ -120,13 +122,10 @@ class CommandLine(SessionPart):
         return press
 
 
-def _number(text: str) -> int | None:
-    plain = text.replace(",", "").replace("_", "")
-    return int(plain) if plain.isdecimal() else None
-
-
 def _turn_number(stage: SessionStage, text: str) -> int:
-    count, number = len(stage.run.view.turns), _number(text)
+    from inspector.tui.questions import typed_number
+
+    count, number = len(stage.run.view.turns), typed_number(text)
     if number is None or not 1 <= number <= count:
         raise CallerError(f"turn {text or 'without a number'}: expected 1 to {count:,}")
     return number

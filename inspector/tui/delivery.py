@@ -163,4 +163,4 @@ def copy_refusal(environment: Environment) -> str | None:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() else 0
+    return int(text) if text and text.isdecimal() and len(text) <= 18 else 0

@@ -246,13 +246,15 @@ class ProvidersScreen(TableScreen):
         self.app.push_screen(Prompt("budget", hint), self._budget_typed)
 
     def _budget_typed(self, text: str | None) -> None:
-        plain = (text or "").strip().replace(",", "").replace("_", "")
+        from inspector.tui.questions import typed_number
+
         if text is None:
             return
-        if plain and not (plain.isdecimal() and 1 <= int(plain[:9]) <= MOST):
-            self.note = f"{text!r} is not a budget: 1 to {MOST:,}"
+        number = typed_number(text)
+        if text.strip() and not 1 <= (number or 0) <= MOST:
+            self.note = f"{text[:60]!r} is not a budget: 1 to {MOST:,}"
             return
-        self._ask(replace(self.table_query, budget=int(plain) if plain else None))
+        self._ask(replace(self.table_query, budget=number))
 
     def action_policies(self) -> None:
         """Asks for a policy."""

@@ -22,6 +22,18 @@ from inspector.report.lines.spans import Tone, count_of, safe
 from inspector.tui.panels import Note, WrappedLines, line_input, note
 from loop_core.errors import CallerError
 
+OUT_OF_RANGE = 10**18
+"""A number that is larger than any limit. It stands for all numbers of more than 18 digits: int() refuses those of
+thousands."""
+
+
+def typed_number(text: str) -> int | None:
+    """The number that somebody typed (`1000`, `1,000`, `1_000`); None if it is none."""
+    plain = text.strip().replace(",", "").replace("_", "")
+    if not plain.isdecimal():
+        return None
+    return int(plain) if len(plain) <= 18 else OUT_OF_RANGE
+
 
 class WordSuggester(Suggester):
     """Completes the last word of a line with the first of these words that matches."""

@@ -26,7 +26,7 @@ from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
 from inspector.tui.messages import RowOpened
 from inspector.tui.panels import WrappedLines
-from inspector.tui.questions import AxesPrompt, Prompt
+from inspector.tui.questions import AxesPrompt, Prompt, typed_number
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
 from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_of
@@ -241,11 +241,11 @@ class TuneScreen(Screen[int | None]):
     def _jump(self, text: str | None) -> None:
         if text is None:
             return
-        count, plain = len(self.table.case.recording.turns), text.strip().replace(",", "")
-        if not plain.isdecimal() or int(plain) > count:
-            self.note = f"{text!r} is not a turn: 1 to {count:,}, or 0 for all of them"
+        count, number = len(self.table.case.recording.turns), typed_number(text)
+        if number is None or number > count:
+            self.note = f"{text[:60]!r} is not a turn: 1 to {count:,}, or 0 for all of them"
             return
-        self._to_turn(int(plain))
+        self._to_turn(number)
 
     def _to_turn(self, number: int) -> None:
         self.table.turn, self.table.exact = number - 1 if number else None, None

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 
 STEP = 1 << 20
 """The largest number of bytes that one step unpacks."""
+_EITHER = 32 + zlib.MAX_WBITS
+"""The format of compressed data: its header tells gzip from zlib, which is what `deflate` means (RFC 9110, section
+8.4.1.2)."""
 _DECODABLE = frozenset({"gzip", "x-gzip", "deflate"})
 _REFUSED_CODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})  # IANA, HTTP Content Coding
 
@@ -33,8 +36,7 @@ class Uncoding:
         names = [name for part in coding.split(",") if (name := part.strip().lower()) in _DECODABLE | _REFUSED_CODINGS]
         if len(names) > 1 or not _DECODABLE.issuperset(names):
             raise CodingError(f"sent content in the coding {', '.join(names)[:40]}, which it was not asked for")
-        # 32: the header tells gzip from zlib, which is what `deflate` means (RFC 9110, section 8.4.1.2).
-        self._inflate = zlib.decompressobj(32 + zlib.MAX_WBITS) if names else None
+        self._inflate = zlib.decompressobj(_EITHER) if names else None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Decodes the next bytes; yields their content, in pieces of at most `STEP` bytes if it is coded.
@@ -52,6 +54,8 @@ class Uncoding:
             except zlib.error:
                 raise CodingError("sent content whose coding is broken") from None
             data = self._inflate.unconsumed_tail
+            if self._inflate.eof and self._inflate.unused_data:  # a body may have several members (RFC 1952, 2.2)
+                data, self._inflate = self._inflate.unused_data, zlib.decompressobj(_EITHER)
             more = bool(data) or len(piece) == STEP
             if piece:
                 yield piece

@@ -21,18 +21,22 @@ from loop_core.turn.seam import APART, join
 from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import Message, Request
 from loop_core.wire import following
+from loop_core.wire.body import mend
 
 if TYPE_CHECKING:
     from loop_core.client.transport import AsyncLive
 
 
 class MaskedText:
-    """Pieces of output, joined. A tail that may begin a secret is kept back until more bytes show whether it does."""
+    """Pieces of output, joined. A tail that may begin a secret, or that is half a character, is kept back until more
+    bytes show what it is."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._mask = Mask(secrets, halves=True)
-        self._decode = getincrementaldecoder("utf-8")("replace").decode
+        # A half at the very beginning stays: it may end a character of the answer before.
+        self._decode = getincrementaldecoder("utf-8")("surrogatepass").decode
         self._text, self._taken = "", 0
+        self._half, self._begun = "", False
 
     def of(self, pieces: Sequence[object]) -> str:
         """The whole text; pieces that are not text are left out."""
@@ -43,10 +47,21 @@ class MaskedText:
         """What the pieces add to the text since the last call, of this method or of `of`."""
         if self._taken == len(pieces):
             return ""
-        fresh = "".join([piece for piece in pieces[self._taken :] if isinstance(piece, str)])
+        came = "".join([self._half, *(piece for piece in pieces[self._taken :] if isinstance(piece, str))])
         self._taken = len(pieces)
+        fresh, self._half = split_half(came)
+        # What stands before and behind the piece makes a half at its edges one in the middle, as it is in the answer.
+        before = "." if self._begun else ""
+        fresh = mend(f"{before}{fresh}.")[len(before) : -1]
+        self._begun = self._begun or bool(fresh)
         # The mask works on bytes, and may keep a part of a character back: decoded piece by piece.
         return self._decode(self._mask.feed(fresh.encode("utf-8", "surrogatepass")))
+
+
+def split_half(text: str) -> tuple[str, str]:
+    """A text without the first half of a surrogate pair at its end, and that half; the other half may follow."""
+    size = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
+    return text[:size], text[size:]
 
 
 class PendingSeam:
@@ -174,7 +189,7 @@ class ShownText(Observer):
     def _grow(self, text: str) -> bool:
         """Shows the part of this text that is new, since the answer is sure to begin with it; False if it has to
         wait."""
-        given = self._joined_parts()
+        given, text = self._joined_parts(), split_half(text)[0]
         if not text.startswith(given):
             return False  # settled when the answer is over
         said = text.strip()

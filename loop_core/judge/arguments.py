@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from loop_core.json_parser import from_json_prefix
+from loop_core.judge.schema_cost import REFERENCES, is_costly
 from loop_core.values import ArgsForm, CallKind, Tool, ToolCall
 
 _VERBATIM_KEYWORDS = frozenset({"enum", "const", "default", "example", "examples", "required"})
@@ -27,9 +28,12 @@ def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, .
 
     A tool without a usable schema has no problems either; `is_usable` tells the two cases apart.
     """
-    validator = _validator(tool) if tool is not None else None
-    if validator is None:
+    found = _validator(tool) if tool is not None else None
+    if found is None:
         return ()
+    validator, root = found
+    if root is not None and is_costly(root, value):
+        return (TOO_COSTLY,)
     return tuple(
         f"{'/'.join(str(key) for key in error.instance_path) or 'arguments'}: {error.message}"
         for error in validator.iter_errors(value)
@@ -111,13 +115,23 @@ def json_schema_of(schema: Any) -> Any:
     return found
 
 
-_COMPILED: dict[int, tuple[Mapping[str, Any], str, Any]] = {}
+class _Validator(NamedTuple):
+    """A compiled schema."""
+
+    validator: Any
+    root: Any
+    """The schema as JSON if it has several references, by which checking a value may take long; else None."""
+
+
+_COMPILED: dict[int, tuple[Mapping[str, Any], str, _Validator | None]] = {}
 """Identity of a schema -> the schema, its dialect and its validator. Storing the schema keeps the identity from being
 used again."""
+_MOST_BACKTRACKING = 200_000
+TOO_COSTLY = "arguments: the schema applies its parts to them too often to be checked"
 _MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request
 
 
-def _validator(tool: Tool) -> Any:
+def _validator(tool: Tool) -> _Validator | None:
     """The compiled schema of a tool; None if it cannot be used. A declaration is compiled once and cached."""
     declared = tool.schema
     if declared is None:
@@ -135,11 +149,17 @@ def _validator(tool: Tool) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _compile_schema(text: str) -> Any:
+def _compile_schema(text: str) -> _Validator | None:
     import jsonschema_rs
 
+    # A pattern comes from outside; one that backtracks for ever is given up, and the value counts as refused.
+    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MOST_BACKTRACKING)
+    root = json.loads(text)
     try:
-        return jsonschema_rs.validator_for(json.loads(text), retriever=_refuse)
+        made = jsonschema_rs.validator_for(root, retriever=_refuse, pattern_options=patterns)
+        # A single reference applies nothing twice, so that most schemas need no count.
+        several = sum(text.count(f'"{name}"') for name in REFERENCES) > 1
+        return _Validator(made, root if several else None)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):  # its ValidationError is a ValueError
         return None
 

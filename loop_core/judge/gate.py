@@ -3,7 +3,8 @@
 There are three verdicts. `ready` needs the effective reason, a closed block, strict JSON and the schema. A `held` call
 is incomplete, or not authorised by the reason; it holds the whole batch, because a truncated batch is unfinished as a
 whole. A `rejected` call is complete and cleanly ended but refused: by its schema, because its tool is not declared,
-because the request forbade calls, or because it has no name. Only that call is answered with an error.
+because the request forbade calls or allowed those of another tool alone, or because it has no name. Only that call is
+answered with an error.
 """
 
 from __future__ import annotations
@@ -135,6 +136,10 @@ def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> t
         return None  # a tool of the provider's own that the client runs: its calls have a name of ours
     if declared and call.name not in declared:
         return "gate.unknown_tool", f"no tool {call.name!r} is declared; there are {', '.join(sorted(declared))}"
+    # Only a tool that the client runs: the choice may name one of the provider's, by its kind or its server.
+    only = (choice or "").removeprefix("tool:")
+    if only != choice and only in declared and call.name != only:
+        return "gate.forbidden", f"the request allows calls of {only!r} alone (tool_choice)"
     return None
 
 

@@ -8,10 +8,10 @@ functions at the end of this module and the machine interpret it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loop_core.judge.arguments import ArgumentShape, parse_call, parse_leniently
 from loop_core.judge.classify import Judgement
@@ -179,6 +179,17 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"<Policy {self.name}>"  # shown in signatures, where all its tables would only be noise
+
+    def __reduce__(self) -> tuple[Callable[..., Policy], tuple[Any, ...]]:
+        """How a policy is pickled and copied, and with it a turn: a locked table cannot be stored, but its rows can."""
+        values = (getattr(self, each.name) for each in fields(self))
+        return _restored, tuple(dict(value) if isinstance(value, MappingProxyType) else value for value in values)
+
+
+def _restored(*values: Any) -> Policy:
+    """A policy with its tables locked again."""
+    locked: list[Any] = [MappingProxyType(value) if isinstance(value, dict) else value for value in values]
+    return Policy(*locked)
 
 
 STRICT = Policy(

@@ -8,6 +8,7 @@ requested quotation came, if the provider itself goes on at the right place, or 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -181,7 +182,20 @@ def _careful(text: str, segment: Segment) -> _Cut:
     if shared_length(text, segment.text) >= RESTART_CHARS:  # the text repeats itself, else it would be a restart
         why = "it begins as the answer did, which repeats itself: it may go on so, or have begun again"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
+    if _is_quoted_whole(text, segment.text):
+        why = "it stands between quotation marks as a whole, right behind a word: they may be around the continuation"
+        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     return _Cut(SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
+
+
+_QUOTATION = r'"[^"]+"|\u201c[^\u201c\u201d]+\u201d|\u201e[^\u201e\u201c]+\u201c|\u00ab[^\u00ab\u00bb]+\u00bb'
+_WORD_END = r"[^\W\d_]{3,}\Z"  # not `f` or `rb`, behind which a text of Python begins
+
+
+def _is_quoted_whole(text: str, following: str) -> bool:
+    """Whether a segment that begins right behind a word is one quotation, and the text holds none of its kind."""
+    quotation = re.fullmatch(_QUOTATION, following.rstrip())
+    return quotation is not None and quotation[0][0] not in text and re.search(_WORD_END, text[-40:]) is not None
 
 
 def _quotation_cut(text: str, segment: Segment) -> _Cut:
@@ -247,8 +261,9 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
         why = "the prefill's end comes again, and it is not known whether this server repeats it"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     if not segment.stripped:
-        if text[-1:].isalnum() and segment.text[:1].isupper() and (like := find_opening(segment.text)) is not None:
-            # A continuation in the middle of a word would not begin so, so the server began a new message.
+        if _joins_closely(text) and segment.text[:1].isupper() and (like := find_opening(segment.text)) is not None:
+            # A continuation in the middle of a word, or right behind a full stop, would not begin so: the server began
+            # a new message.
             why = f"the prefill was not continued; it begins like a {like.kind.value}"
             return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
@@ -260,6 +275,12 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
         why = "stripped white space restored; the segment begins with other white space, which may be a part of it"
         return _Cut(SeamDecision.WHITESPACE, len(text), 0, why, False)
     return _Cut(SeamDecision.WHITESPACE, len(text), 0, "stripped white space restored")
+
+
+def _joins_closely(text: str) -> bool:
+    """Whether a text ends with a letter, a digit or the end of a sentence, behind which a sentence needs a blank. Dots
+    that trail off need none."""
+    return text[-1:].isalnum() or (text.endswith((".", "!", "?")) and text[-2:-1].isalnum())
 
 
 def _is_echo(text: str, echoes: bool | None) -> bool:

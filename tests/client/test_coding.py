@@ -13,6 +13,7 @@ TEXT = b"data: one\n\n" * 500
 CODED = {
     "gzip": gzip.compress(TEXT), "X-GZIP": gzip.compress(TEXT), "deflate": zlib.compress(TEXT), "": TEXT,
     "identity": TEXT, "utf-8": TEXT, "identity, gzip": gzip.compress(TEXT),
+    "gzip, identity": gzip.compress(TEXT[:99]) + gzip.compress(b"") + gzip.compress(TEXT[99:]),  # three members
 }
 
 
@@ -32,6 +33,11 @@ def test_a_few_bytes_become_many_in_bounded_steps() -> None:
 def test_what_could_become_too_many_at_once_is_refused(coding: str) -> None:
     with pytest.raises(CodingError, match="which it was not asked for"):
         Uncoding(coding)
+
+
+def test_what_follows_the_coded_content_and_is_not_coded_is_broken() -> None:
+    with pytest.raises(CodingError, match="is broken"):
+        list(Uncoding("gzip").feed(gzip.compress(TEXT) + b"data: [DONE]"))
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])

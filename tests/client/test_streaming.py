@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Sequence
@@ -104,3 +105,33 @@ def test_what_a_long_continuation_waits_for_is_not_asked_with_each_piece(monkeyp
     asked = [size for size in range(1, 40_000, 10) if seam.settled_text("x" * size) is None and size > seam.threshold]
     assert not asked
     assert seam.threshold > 40_000
+
+
+HIGH, LOW, FACE = "\ud83d", "\ude00", "\U0001f600"
+
+
+def deltas(pieces: Sequence[str]) -> bytes:
+    """The stream of an answer in these pieces, which may end inside a character."""
+    sent = [{"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]} for piece in pieces]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    return b"".join(f"data: {json.dumps(each)}\n\n".encode() for each in [*sent, end])
+
+
+@pytest.mark.parametrize(("pieces", "live"), [
+    (["a" + HIGH, LOW + "b"], f"a{FACE}b"),
+    (["a" + HIGH, LOW + HIGH, LOW], f"a{FACE}{FACE}"),
+    (["a" + HIGH, HIGH, LOW + "b"], f"a\ufffd{FACE}b"),
+    (["a" + HIGH, "b"], "a\ufffdb"),
+    (["a", LOW + "b"], "a\ufffdb"),
+    ([LOW + "b"], LOW + "b"),
+    (["a" + HIGH], "a"),
+])
+@pytest.mark.parametrize("secrets", [(), ("sk-0123456789abcdef",)])
+def test_half_a_character_waits_for_the_other_half(pieces: list[str], live: str, secrets: Sequence[str]) -> None:
+    body, given = deltas(pieces), []
+    text = ShownText("openai_chat", secrets, STRICT, given.append)
+    text.on_head(0, 200, ())
+    for at in range(0, len(body), 7):
+        text.on_data(0, body[at : at + 7], 0.0)
+    assert "".join(given) == live
+    assert read("openai_chat", body).text.startswith(live)

@@ -111,6 +111,18 @@ def test_a_call_that_the_request_forbade_is_rejected() -> None:
         assert admit_all([call()], AUTHORISED, TOOLS, choice)[0].admission is READY
 
 
+def test_a_call_of_another_tool_than_the_request_chose_is_rejected() -> None:
+    """A caller that forces a tool has allowed no other; a choice that names none of its own tools says nothing."""
+    both = (*TOOLS, Tool("drop", {"type": "object"}), Tool("web_search", kind=CallKind.SERVER))
+    calls = [call(), call("{}", "drop", "c2")]
+    verdicts = admit_all(calls, AUTHORISED, both, "tool:write")
+    assert [(each.admission, each.rule) for each in verdicts] == [(READY, "gate.ready"), (REJECTED, "gate.forbidden")]
+    assert "'write' alone" in verdicts[1].why
+    assert admit_all([call(CUT), calls[1]], AUTHORISED, both, "tool:write")[1].admission is HELD, "of a cut batch"
+    for choice in ("tool:web_search", "tool:mcp", "tool:None", "any", "auto", None):
+        assert [each.admission for each in admit_all(calls, AUTHORISED, both, choice)] == [READY, READY]
+
+
 def test_two_texts_of_one_call_hold_it_and_speak_of_no_budget() -> None:
     for stop in (Stop.TOOL_CALL, Stop.MALFORMED_TOOL_CALL):
         verdict = admit(call(other_arguments='{"path": "b.txt"}'), judged(stop))

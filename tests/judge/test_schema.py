@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections import UserDict
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from loop_core.judge.arguments import is_usable, schema_problems, takes_no_arguments
+from loop_core.judge.arguments import TOO_COSTLY, is_usable, schema_problems, takes_no_arguments
 from loop_core.values import CallKind, Tool
 from tests.scenes.turns import WRITE
 
@@ -137,3 +139,59 @@ def test_a_count_that_no_integer_holds_is_no_usable_schema() -> None:
 def test_the_same_words_mean_nothing_in_plain_json_schema() -> None:
     assert not is_usable(Tool("f", {"type": "OBJECT"}))
     assert schema_problems(Tool("f", {"properties": {"a": {"type": "string", "nullable": True}}}), {"a": None})
+
+
+# -- schemas from outside: nothing hangs, nothing is fetched ---------------------------------------------------------
+
+LIST = {"type": "array", "items": {"$ref": "#/$defs/e"}}
+
+
+def parted(*parts: dict[str, Any], by: str = "anyOf", ref: str = "#/$defs/e", **more: Any) -> Tool:
+    """A tool whose parameter is one of these parts, which may refer to each other."""
+    return Tool("f", {"type": "object", "properties": {"x": {"$ref": ref}}, "$defs": {"e": {by: [*parts], **more}}})
+
+
+def nested(depth: int, inner: Any) -> Any:
+    return {"x": inner} if depth == 0 else {"x": [nested(depth - 1, inner)["x"]]}
+
+
+def chained(size: int) -> Tool:
+    """A schema of a few lines each of whose parts refers to the next one twice."""
+    parts = {f"a{at}": {"allOf": [{"$ref": f"#/$defs/a{at + 1}"}] * 2} for at in range(size)}
+    return Tool("f", {"properties": {"x": {"$ref": "#/$defs/a0"}}, "$defs": {**parts, f"a{size}": {"type": "string"}}})
+
+
+@pytest.mark.parametrize(("tool", "value"), [
+    (parted({"type": "string"}, LIST, LIST, by="oneOf"), nested(40, 1)),
+    (parted(LIST, {"$ref": "#/$defs/e/anyOf/0"}), nested(40, 1)),
+    (parted(LIST, {"type": "array", "items": {"$ref": "#e"}}, ref="#e", **{"$anchor": "e"}), nested(40, 1)),
+    (parted({"items": {"$ref": "#"}}, {"items": {"$ref": "e"}}, {"type": "null"}, by="allOf", ref="e", **{"$id": "e"}),
+     nested(40, 1)),
+    (chained(60), {"x": "a"}),
+    (Tool("f", {"properties": {"a": {"$ref": "#"}}, "patternProperties": {"a": {"$ref": "#"}}}),
+     json.loads('{"a":' * 60 + "1" + "}" * 60)),
+])
+def test_a_schema_that_would_be_checked_for_ever_is_not_checked(tool: Tool, value: dict[str, Any]) -> None:
+    assert is_usable(tool)
+    assert schema_problems(tool, value) == (TOO_COSTLY,)
+
+
+@pytest.mark.parametrize(("tool", "value"), [
+    (parted({"type": "string"}, LIST, by="oneOf"), nested(90, "a")),
+    (parted({"type": "string"}, LIST, LIST), nested(6, "a")),
+    (parted({"type": "array", "items": {"$ref": "#/$defs/e/anyOf/1"}}, {"type": "integer"}), {"x": [*range(9_000)]}),
+    (chained(6), {"x": "a"}),
+    (Tool("f", {"$ref": "#"}), {"x": "a"}),
+    (Tool("f", {"$defs": {"a/b": {"type": "object"}}, "$ref": "#/$defs/a~1b"}), {"x": "a"}),
+])
+def test_references_that_are_followed_in_time_are_checked(tool: Tool, value: dict[str, Any]) -> None:
+    assert schema_problems(tool, value) == ()
+    assert is_usable(tool)
+
+
+def test_a_pattern_that_backtracks_for_ever_refuses_the_value_in_time() -> None:
+    tool = Tool("f", {"properties": {"x": {"pattern": r"^(?:(?=(a|a?)+$)a?){20}b"}}})
+    before = time.process_time()
+    (found,) = schema_problems(tool, {"x": "a" * 40})
+    assert "backtracking" in found
+    assert time.process_time() - before < 2

@@ -195,7 +195,7 @@ def test_a_call_that_the_request_forbade_is_rejected_and_no_error_need_go_back()
     word, severity, sentence, advice = alone(chat("There.", "tool_calls", call(WHOLE)), tools=TOOLS, tool_choice="none")
     assert (word, severity) == ("CALL REJECTED", Severity.WARNING)
     assert "the request forbids tool calls (tool_choice none)" in sentence
-    assert advice.startswith("do not run the call; allow calls")
+    assert advice.startswith("do not run the call; allow it")
 
 
 def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():

@@ -78,8 +78,11 @@ def test_what_follows_a_colon_is_a_step_or_settings(stage: Any) -> None:
     part = CommandLine(stage, branching(found), lambda turn: None)
     part.read("3", {})()
     assert stage.step == 2
-    with pytest.raises(CallerError, match="is not a step"):
-        part.read("999", {})
+    for far in ("999", "9" * 5_000):  # more digits than int() reads
+        with pytest.raises(CallerError, match="is not a step"):
+            part.read(far, {})
+        with pytest.raises(CallerError, match="expected 1 to"):
+            part.read(f"turn {far}", {})
     part.read("max_tokens=80", {})()
     assert found == [({"max_tokens": "80"}, None)]
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from types import MappingProxyType
+
 import pytest
 
 from loop_core.turn.continuation import Method
+from loop_core.turn.machine import step
 from loop_core.turn.policy import Policy
+from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import State
 from loop_core.values import CallKind, Stop
 from tests.scenes.turns import CUT, answer, call, dispatched, drive, last, path, sends
@@ -73,3 +79,14 @@ def test_a_method_that_the_server_refuses_is_not_used() -> None:
     assert last(trace).terminal == "retry_limit"
     empty = drive([answer(Stop.MAX_TOKENS, tokens=5), answer(Stop.END_TURN, "all")], policy=prefills)
     assert [send.method for send in sends(empty)] == [Method.FIRST, Method.BOOST]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_turn_is_stored_and_goes_on_under_its_policy(name: str) -> None:
+    """Also in another process; the tables stay locked, so that nobody changes what a preset decides."""
+    trace = drive([answer(Stop.MAX_TOKENS, "Half of "), answer(Stop.END_TURN, "it.")], policy=POLICIES[name])
+    turn = trace.steps[1].turn
+    for stored in (pickle.loads(pickle.dumps(turn)), copy.deepcopy(turn)):
+        assert stored.policy == turn.policy == POLICIES[name]
+        assert type(stored.policy.signals) is MappingProxyType
+        assert step(stored)[0].state is step(turn)[0].state

@@ -290,11 +290,24 @@ def test_a_prefill_cuts_no_overlap_however_long() -> None:
 
 def test_a_prefill_that_a_server_does_not_go_on_from_leaves_a_doubt() -> None:
     for said in ("I'm sorry, but I see no text.", "Sure, here is the rest: tebook"):
-        made = join((Segment("He carried a small no"), Segment(said, Method.PREFILL)))
-        assert (made.text, len(made.doubtful_seams)) == ("He carried a small no" + said, 1)
-    for first, said in (("He said:", " Sure, I will."), ("And then he said", " I'm sorry."), ("no", "tebook."),
+        for first in ("He carried a small no", "It is the end.", "Is it?", "Stop!"):
+            made = join((Segment(first), Segment(said, Method.PREFILL)))
+            assert (made.text, len(made.doubtful_seams)) == (first + said, 1)
+    for first, said in (("It fell.", " Sure, it broke."), ("It fell...", "Sorry, it broke."), ("It fell.", "sure, it"),
+                        ("It fell.", "The end."), ("- It fell.*", "Sorry, it broke."), ("!", "Sure, it broke."),
+                        ("He said:", " Sure, I will."), ("And then he said", " I'm sorry."), ("no", "tebook."),
                         ("He said: \"", "Sure, I will."), ("the so-called un", "certainly, it is")):
         assert join((Segment(first), Segment(said, Method.PREFILL))).doubtful_seams == ()
+
+
+def test_quotation_marks_around_a_whole_continuation_leave_a_doubt() -> None:
+    for said in ('"tebook, a pen."', "\u201ctebook, a pen.\u201d\n", "\u201etebook.\u201c", "\u00abtebook.\u00bb"):
+        made = join((Segment("He carried a small note"), Segment(said, Method.HINT)))
+        assert (made.text, len(made.doubtful_seams)) == ("He carried a small note" + said, 1)
+    for first, said in (("He said", ' "I will."'), ("He said ", '"I will."'), ('He said "go', '" and "stay"'),
+                        ('The "old" man', '"s hat"'), ("return f", '"{name}"'), ("man", '"s hat" was "old"'),
+                        ("x = [", '"a"'), ("man", '""'), ("He carried a note", "book.")):
+        assert join((Segment(first), Segment(said, Method.HINT))).doubtful_seams == ()
 
 
 def test_an_echo_counts_only_where_it_is_declared_or_long() -> None:

@@ -632,6 +632,29 @@ def test_a_part_that_continues_nothing() -> None:
     assert "gemini_generate.stray_call" in rules(response)
 
 
+@pytest.mark.parametrize("key", ["functionCall", "function_call"])
+def test_an_empty_call_behind_the_end_is_no_content(key: str) -> None:
+    """It ends a streamed call. After the finish reason it says nothing; a call that waits for it is never whole."""
+    stray = decode(sse(body({"text": "Done."}), body(reason="STOP"), body({key: {}})))
+    assert (stray.text, stray.stop_reason.normalized) == ("Done.", Stop.END_TURN)
+    value = body(call_part(True, piece("$.a", "1", more=False)))
+    (call,) = decode(sse(BEGIN, value, body(reason="STOP"), body({key: {}}))).tool_calls
+    assert not call.closed
+    more = decode(sse(body({"text": "Done."}), body(reason="STOP"), body({key: {}, "inlineData": {}})))
+    assert more.stop_reason.normalized is Stop.INTERRUPTED
+
+
+@pytest.mark.parametrize("word", ["1", "2147483647", "9" * 5_000, "007", "STOP"], ids=lambda word: word[:12])
+def test_a_word_goes_back_as_it_came(word: str) -> None:
+    """As a number where it was one, and as a text where it has more digits than a number can."""
+    sent = int(word) if word in ("1", "2147483647") else word
+    once = decode(body({"text": "a"}, reason=sent))
+    again = decode(b"".join(encode(once)))
+    assert again.stop_reason.raw == once.stop_reason.raw == word
+    failed = decode({"error": {"code": sent, "message": "m"}})
+    assert json.loads(b"".join(encode(failed)))["error"]["code"] == sent
+
+
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-99, 99), st.text(max_size=9)),
     lambda inner: st.one_of(

@@ -163,12 +163,17 @@ def _end(response: ChatResponse) -> dict[str, Any]:
     """The fields of a candidate that describe its end."""
     raw = response.stop_reason.raw
     # With `enum-encoding=int` a word is a number, and has to go back as one.
-    number = int(raw) if raw and raw.isascii() and raw.isdigit() and str(int(raw)) == raw else None
     return non_null(
-        finishReason=raw if number is None else number,
+        finishReason=raw if raw is None else _as_number(raw),
         finishMessage=response.native.get("finishMessage"),
         continuationToken=response.continuation_token,
     )
+
+
+def _as_number(word: str) -> str | int:
+    """The number that a word spells, as it was sent; else the word. No enum has a number of more than ten digits."""
+    number = int(word) if word.isascii() and word.isdigit() and len(word) <= 10 else None
+    return word if number is None or str(number) != word else number
 
 
 def _feedback(response: ChatResponse) -> dict[str, Any]:
@@ -199,9 +204,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 def _error(error: ProviderError | None) -> dict[str, Any]:
     if error is None:
         return {}
-    code: Any = error.code
-    if error.code is not None and error.code.isascii() and error.code.isdigit():
-        code = int(error.code)
+    code = error.code if error.code is None else _as_number(error.code)
     return {"error": non_null(code=code, message=error.message, status=error.type)}
 
 

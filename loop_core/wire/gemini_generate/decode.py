@@ -134,8 +134,8 @@ class Decoder(base.Decoder):
         usage = get(event, "usageMetadata")
         if isinstance(usage, dict) and not _COUNTED.isdisjoint(usage):
             self._counts = usage
-        if self.id is None:
-            self.id = word(get(event, "responseId"))
+        self._parts.answer = word(get(event, "responseId"))
+        self.id = self.id or self._parts.answer
         if self.model is None:
             self.model = word(get(event, "modelVersion"))
         candidates = event.get("candidates")
@@ -206,7 +206,7 @@ class Decoder(base.Decoder):
         self.end_with(raw, at)
         if raw:
             # An empty reason ends nothing.
-            self._parts.end_calls()
+            self._parts.end_calls(self.id)
             self._goes_on = False
 
     def _note(self, name: str, value: Any) -> None:

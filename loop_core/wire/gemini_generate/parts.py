@@ -234,10 +234,11 @@ class _Run:
 class _Call:
     """A function call, sent whole or value by value."""
 
-    __slots__ = ("arguments", "at", "empty", "ended", "form", "id", "more", "name", "signature", "values")
+    __slots__ = ("answer", "arguments", "at", "empty", "ended", "form", "id", "more", "name", "signature", "values")
 
     def __init__(self, name: str, at: At) -> None:
         self.name, self.at = name, at
+        self.answer: str | None = None  # the id of the answer that holds it
         self.id: str | None = None
         self.signature: str | None = None
         self.arguments: str | None = None
@@ -262,20 +263,25 @@ class _Call:
 
 
 def holds_content(part: Mapping[str, Any]) -> bool:
-    """Whether a part holds more than an empty text: Gemini 3 sends a signature in a part of its own."""
-    return bool(part.get("text")) or not part.keys() <= _TEXT_FIELDS
+    """Whether a part holds more than an empty text: Gemini 3 sends a signature in a part of its own.
+
+    An empty call only ends one that is streamed value by value.
+    """
+    empty = {key_of(part, "functionCall")} if get(part, "functionCall") == {} else set()
+    return bool(part.get("text")) or not part.keys() - empty <= _TEXT_FIELDS
 
 
 class Parts:
     """The content of one candidate while it arrives. `append`, `width` and `path` are for the most frequent deltas."""
 
-    __slots__ = ("_calls", "_items", "_open", "_source", "append", "path", "width")
+    __slots__ = ("_calls", "_items", "_open", "_source", "answer", "append", "path", "width")
 
     def __init__(self, source: PartSource) -> None:
         self._source = source
         self._items: list[_Run | _Call | OpaquePart] = []
         self._calls: list[_Call] = []
         self._open: _Call | None = None  # the call that waits for more of its values
+        self.answer: str | None = None  # the id of the answer that the part being read belongs to
         self.append: Callable[[str], None] | None = None
         """Takes the next piece of text. None unless the last part is a text, a thought, or a call with an open
         string."""
@@ -304,10 +310,17 @@ class Parts:
             source = self._source.verbatim(*path)
             self._items.append(OpaquePart(kind, json.dumps(part) if source is None else source))
 
-    def end_calls(self) -> None:
-        """Notes that a finish reason arrived: calls that began before it and announce no further piece are complete."""
+    def end_calls(self, first: str | None) -> None:
+        """Notes that a finish reason arrived: calls that began before it and announce no further piece are complete,
+        but not those of an answer with the id `first` behind which a gateway wrote another answer."""
+        # Where every chunk has another id, the last call and the finish reason mostly have different ones.
+        last = self._calls[-1].answer if self._calls else None
+        another = last is not None and last == self.answer != first
         for call in self._calls:
-            call.ended = True
+            call.ended = not (another and call.answer == first)
+            if not call.ended:
+                said = "another answer begins before the first one ended"
+                self._source.find("gemini_generate.second_answer", said, call.at)
         if self.path is not None:
             self.append = None  # a piece that comes nevertheless opens its call again
 
@@ -371,6 +384,7 @@ class Parts:
         if self._open is not None:
             self._source.find("gemini_generate.unfinished_call", f"a call begins while {self._open.name} is open", at)
         call = _Call(name if isinstance(name, str) else "", at)
+        call.answer = self.answer
         call.id = identity if isinstance(identity, str) and identity else None
         self._items.append(call)
         self._calls.append(call)

@@ -229,6 +229,8 @@ class Decoder(base.Decoder):
         elif kind in STOPS:
             self._close(event.get("index"))
         elif kind in LAST_EVENTS or kind in BEGINS:
+            if kind in BEGINS:
+                self._begin_interaction(word(mapping_of(event["interaction"]).get("id")))
             self._interaction(event["interaction"], ("interaction",), last=kind in LAST_EVENTS)
         elif kind == UPDATE:
             self.id = word(event.get("interaction_id")) or self.id
@@ -238,6 +240,15 @@ class Decoder(base.Decoder):
             self.fail(error, self.at("error"))
         else:
             self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known")
+
+    def _begin_interaction(self, ident: str | None) -> None:
+        if not self._order or (ident is not None and ident == self.id):
+            return
+        # A gateway that asks again writes the second answer behind the first: no status is about that one's calls.
+        self._quirk("second_interaction", "another interaction begins before the first one ended")
+        for step in self._order:
+            step.orphan = True
+        self._open.clear()
 
     def _begin(self, event: Mapping[str, Any], holder: str) -> None:
         index = event.get("index")

@@ -23,7 +23,7 @@ leaves arguments that do not parse, and such a call is not run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from loop_core.json_parser import from_json
@@ -41,7 +41,8 @@ class QuirkNote(Protocol):
 class GrowingCall:
     """One call while it arrives."""
 
-    __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "wanders")
+    __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "unended",
+                 "wanders")
 
     def __init__(self, kind: CallKind, at: At | None) -> None:
         self.id: str | None = None
@@ -53,6 +54,8 @@ class GrowingCall:
         self.at = at
         self.late = False
         """Whether a piece of the call came after the stop reason."""
+        self.unended = False
+        """Whether another answer began before the one that holds the call had ended."""
         self.wanders = False
         """Whether the call's id changes from delta to delta, so that a new id alone does not begin another call."""
 
@@ -81,8 +84,9 @@ class GrowingCall:
 
     def freeze(self, closed: bool) -> ToolCall:
         """The call as received."""
-        return ToolCall(self.id, self.name, self.arguments, closed and not self.late, self.kind, self.form,
-                        signature=self.signature, at=self.at)
+        whole = closed and not (self.late or self.unended)
+        return ToolCall(self.id, self.name, self.arguments, whole, self.kind, self.form, signature=self.signature,
+                        at=self.at)
 
 
 Slice = Callable[[str, str], str | None]
@@ -237,6 +241,20 @@ class CallAssembly:
         call.grow(text)
         call.form = ArgsForm.OBJECT
         return True
+
+
+def earlier_calls(begun: Sequence[tuple[GrowingCall, Any]], first: str | None, ended_by: Any) -> list[GrowingCall]:
+    """The calls of an answer that another one followed before it ended. `begun` has each call with the id of the chunk
+    that began it, `first` is the first id of the stream, and `ended_by` is that of the finish reason.
+
+    A gateway that falls back in the middle of a stream (LiteLLM) writes the second answer behind the first, under an id
+    of its own: its finish reason says nothing about the calls of the first. Where every chunk has another id, the last
+    call and the finish reason mostly have different ones.
+    """
+    last = begun[-1][1] if begun else None
+    if not last or last != ended_by:
+        return []
+    return [call for call, ident in begun if ident == first != last]
 
 
 def _restarts(call: GrowingCall, piece: Any) -> bool:

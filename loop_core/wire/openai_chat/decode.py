@@ -28,6 +28,7 @@ from loop_core.wire.base import Decoder as Base
 from loop_core.wire.body import mapping_of
 from loop_core.wire.failures import ForeignWord, StopRow, read_error
 from loop_core.wire.json_values import slice_of
+from loop_core.wire.openai_chat.calls import GrowingCall, earlier_calls
 from loop_core.wire.openai_chat.choice import GrowingChoice, join_pieces
 from loop_core.wire.openai_chat.table import (
     API,
@@ -165,6 +166,8 @@ class Decoder(Base):
         self._named = False
         self._empty_at: At | None = None
         self._progress = 0
+        self._begun: list[tuple[GrowingCall, Any]] = []  # each call, and the id of the chunk that began it
+        self._ended_by: Any = None  # the id of the chunk with the finish reason
 
     # -- streams -------------------------------------------------------------------------------------------------
 
@@ -211,10 +214,13 @@ class Decoder(Base):
                 state = self._open(choice.get("index"))
             delta = choice.get("delta")
             if delta:
+                known = len(state.calls.opened)
                 state.take(delta, ("choices", i, "delta"), self.at, self._verbatim, whole=False)
+                self._begun += [(call, event.get("id")) for call in state.calls.opened[known:]]
             elif choice.get("message"):
                 self._message(state, choice["message"], ("choices", i, "message"))
             reason = choice.get("finish_reason")
+            self._ended_by = self._ended_by if reason is None else event.get("id")
             if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, self.at("choices", i, "finish_reason"))
 
@@ -343,6 +349,9 @@ class Decoder(Base):
         if len(read) > 1:
             self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one",
                        read[1].raw_at or At(ExchangePart.BODY, 0, self.size))
+        for call in earlier_calls(self._begun, self.id, self._ended_by):
+            self._note(f"{API}.second_answer", "another answer begins before the first one ended", call.at)
+            call.unended = True
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
         finished = bool(stop.raw) and all(choice.raw for choice in read)
         parts = [part for choice in read for part in choice.parts(finished)]

@@ -1,0 +1,87 @@
+"""Two answers in one stream: a gateway that asks again writes the second one behind what came of the first.
+
+No finish reason is about the calls of the first answer then, however whole they look: none of them may run.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from loop_core import encode_response, read
+from loop_core.values import ChatResponse, Stop, StopReason, TextPart, ToolCall, Usage
+
+WORDS = {
+    "openai_chat": "tool_calls", "anthropic_messages": "tool_use", "bedrock_converse": "tool_use",
+    "gemini_generate": "STOP", "gemini_interactions": "requires_action", "cohere_chat": "TOOL_CALL",
+}
+"""Wire format whose streams show where an answer begins, by an event or an id -> its word for calls."""
+NAMELESS = ("bedrock_converse",)
+"""Formats whose answers have neither an id nor a model."""
+
+
+def answer(api: str, name: str, *, text: str = "I look.") -> list[bytes]:
+    """The stream of an answer with one call, an event a piece; `name` tells its ids and its argument from others."""
+    known: dict[str, Any] = {} if api in NAMELESS else {"id": f"answer_{name}", "model": "m"}
+    call = ToolCall(f"call_{name}0001", "look", json.dumps({"at": name}), True)
+    made = ChatResponse(api, (TextPart(text), call), StopReason(Stop.TOOL_CALL, WORDS[api]), Usage(3, 5), **known)
+    return list(encode_response(api, made, stream=True, chunk=9))
+
+
+def released(api: str, events: list[bytes]) -> list[Any]:
+    return [each.arguments["at"] for each in read(api, b"".join(events)).calls if each.admission == "ready"]
+
+
+@pytest.mark.parametrize("api", WORDS)
+def test_a_call_of_an_answer_that_another_one_follows_never_runs(api: str) -> None:
+    first, second = answer(api, "first"), answer(api, "second")
+    assert (released(api, first), released(api, second)) == (["first"], ["second"])
+    begun = 0
+    for size in range(len(first)):
+        both = [*first[:size], *second]
+        names = released(api, both)
+        if read(api, b"".join(first[:size])).raw is not None:
+            assert names in ([], ["first"]), "what follows an end is no part of the answer"
+            continue
+        assert names in ([], ["second"])
+        begun += not names
+    assert begun, "the first call had begun, and holds the second"
+
+
+@pytest.mark.parametrize("api", ["anthropic_messages", "gemini_interactions"])
+def test_answers_without_ids_are_told_apart_by_the_event_that_begins_them(api: str) -> None:
+    def bare(name: str) -> list[bytes]:
+        return [event.replace(f'"id":"answer_{name}",'.encode(), b"") for event in answer(api, name)]
+
+    first, second = bare("first"), bare("second")
+    assert b"answer_" not in b"".join(first)
+    held = max(size for size in range(len(first)) if read(api, b"".join(first[:size])).raw is None)
+    assert released(api, [*first[:held], *second]) == []
+    again = [*answer(api, "first")[:held], answer(api, "first")[0], *answer(api, "first")[held:]]
+    assert released(api, again) == ["first"], "the event that begins an answer, told once more"
+
+
+@pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
+def test_a_server_with_another_id_in_every_chunk_gives_one_answer(api: str) -> None:
+    events = answer(api, "first")
+    calls = [event for event in events if b"look" in event or b"at" in event]
+    assert calls
+    changed = [event.replace(b"answer_first", f"answer_{number}".encode()) for number, event in enumerate(events)]
+    assert changed[0] != changed[1]
+    assert released(api, changed) == ["first"]
+
+
+def test_a_chunk_before_the_answer_with_an_id_of_its_own_is_no_answer() -> None:
+    """OpenRouter's first chunk has the id of the request, Azure's an empty one."""
+    for ident in ("", "chatcmpl-0"):
+        head = f'data: {{"id": "{ident}", "choices": [{{"index": 0, "delta": {{"role": "assistant"}}}}]}}\n\n'
+        assert released("openai_chat", [head.encode(), *answer("openai_chat", "one")]) == ["one"]
+
+
+def test_a_closing_chunk_with_an_id_of_its_own_ends_the_answer() -> None:
+    """A gateway may make the last chunk itself."""
+    *body, last, usage, done = answer("openai_chat", "one")
+    assert b'"finish_reason":"tool_calls"' in last
+    assert released("openai_chat", [*body, last.replace(b"answer_one", b"gateway_1"), usage, done]) == ["one"]
