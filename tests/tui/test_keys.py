@@ -485,6 +485,20 @@ async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
         assert "this view has one form" in page(pilot.app)
 
 
+async def test_v_is_never_silent_in_wire_before_the_first_answer(app_on: AppOn) -> None:
+    """Four of the five forms show the same request then, so the page says which form is chosen."""
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("g", "3")
+        pages = []
+        for _ in wire.MODES:
+            pages.append(page(pilot.app))
+            await pilot.press("v")
+        assert "No response yet" in pages[0]
+        assert "shown as [events] parsed  raw  hex  request  v changes" in pages[0]
+        for mode, text in zip(wire.MODES, pages, strict=True):
+            assert f"[{mode}]" in text, "the form that was chosen is marked by more than a colour"
+
+
 @pytest.mark.parametrize("size", [ONE_PANE, (160, 45)])
 async def test_v_lays_the_segments_side_by_side(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on().run_test(size=size) as pilot:
@@ -827,7 +841,7 @@ async def test_diff_shows_what_a_request_added_to_the_context(app_on: AppOn, siz
         await pilot.press("5", "v", "}", "}")
         shown = page(pilot.app)
         assert "Request of response" in shown
-        assert "shown as  step  request  run  v changes" in shown
+        assert "shown as  step [request] run  v changes" in shown
         assert "added" in shown
         assert "measured" in told(pilot.app)
         step = session(pilot).step
