@@ -131,7 +131,7 @@ class TurnList(RowList):
         self._shared = turn_table.shared_names(self.rows)
         self.passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
         listed = turn_table.worst_of_sessions(self.passed) if self.by_file else self.passed
-        column = next((each for each in self.columns if each.name == self.sort), None)
+        column = next((each for each in self.columns_now if each.name == self.sort), None)
         if column is not None:
             listed = [listed[at] for at in turn_table.sorted_rows(listed, column, self.reverse)]
         if (self.by_file or column is None) and turn_table.has_families(listed):
@@ -222,10 +222,20 @@ class TurnList(RowList):
         return row if isinstance(row, TurnRow) else None
 
     @property
+    def columns_now(self) -> Sequence[TurnColumn]:
+        """The columns of the present form, one row a session or one row a turn."""
+        return turn_table.for_sessions(self.columns) if self.by_file else self.columns
+
+    def regroup(self) -> None:
+        """Switches between one row per session and one per turn."""
+        self.by_file = not self.by_file
+        self.sort = turn_table.OTHER_FORM.get(self.sort, self.sort)
+        self.relist()
+
+    @property
     def layout_now(self) -> tuple[tuple[TurnColumn, int], ...]:
         """The columns that fit."""
-        every = turn_table.for_sessions(self.columns) if self.by_file else self.columns
-        return turn_table.layout(every, self.scrollable_content_region.width - MARGIN, self._widest)
+        return turn_table.layout(self.columns_now, self.scrollable_content_region.width - MARGIN, self._widest)
 
     def row(self, index: int) -> Line:
         """A heading, or a turn."""
@@ -257,15 +267,6 @@ class TurnList(RowList):
 
 MARGIN = 3
 """The cells of a row beside its columns: the cursor's mark, and one at the right."""
-
-SORTS: Mapping[str, str] = {
-    "verdict": "worst first", "session": "by name, its turns in order", "raw → reason": "by the effective reason",
-    "turn": "by its number in the session", "tokens": "output of the answer that decided", "calls": "most held first",
-    "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
-    "what to change": "same advice together", "message": "by the user's message",
-}
-"""Column -> what sorting by it does."""
-
 
 class TurnHeading(Panel):
     """The names of the columns; a click sorts by one, a second click reverses the order."""

@@ -30,7 +30,6 @@ from inspector.tui.session_files import OpenSession
 from inspector.tui.tabs import TABS
 from inspector.tui.turn_list import (
     NO_MATCH_NOTE,
-    SORTS,
     Section,
     TurnAbout,
     TurnCounts,
@@ -273,8 +272,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_sort(self) -> None:
         """Asks for a column."""
-        names = [column.name for column in self.listed.columns]
-        rows = [(name, SORTS.get(name, "")) for name in names]
+        names = [column.name for column in self.listed.columns_now]
+        rows = [(name, turn_table.SORTS.get(name, "")) for name in names]
         start = names.index(self.listed.sort) if self.listed.sort in names else 0
 
         def chosen(name: str | None) -> None:
@@ -285,8 +284,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_by_file(self) -> None:
         """Switches between one row per session and one per turn."""
-        self.listed.by_file = not self.listed.by_file
-        self.listed.relist()
+        self.listed.regroup()
         self._say_counts()
         self._follow_cursor()
         self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"

@@ -400,6 +400,18 @@ async def test_sessions_of_one_name_are_told_apart_by_their_files(tmp_path: Path
         assert {row.name for row in listed_rows(listed)} == {"Make a plan", "Say hello"}  # filters know the name alone
 
 
+async def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    for below, content in (("mine", CUT), ("yours", LOST)):
+        (tmp_path / below).mkdir()
+        (tmp_path / below / "run.jsonl").write_text(content)
+    async with (app := LoopInspector([str(tmp_path)])).run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        shown = page(app)
+        assert "mine/run.jsonl" in shown
+        assert "yours/run.jsonl" in shown
+        assert "run · run" not in shown, "the name of the file twice tells nothing apart"
+
+
 @pytest.mark.parametrize(("most", "wanted"), [
     (3, ["9 turns in 2 sessions + 4 rows", "5 need attention · 1 CUT", "2 HELD · 2 BLOCKED"]),
     (2, ["9 turns in 2 sessions + 4 rows", "5 need attention"]), (1, ["9 turns in 2 sessions + 4 rows"]),
@@ -657,6 +669,25 @@ async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -
         assert app.screen.run.view.replay.turn_at(app.screen.step) == 0
         await pilot.press("escape", "v")
         assert len(words(listed)) == 3
+
+
+async def test_by_file_turns_are_counted_and_sorted_by_their_count(tmp_path: Path) -> None:
+    """The number of a turn and the number of turns are two columns with two names, which sort by what they show."""
+    (tmp_path / "a.jsonl").write_text(LOST)
+    (tmp_path / "b.jsonl").write_text(claude(prompt("one"), failed(), prompt("two"), block(text("Y"), stop="end_turn")))
+    async with (app := LoopInspector([str(tmp_path)])).run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        app.screen.sort_by("turn")
+        assert "turn▾" in page(app)
+        await pilot.press("v")
+        assert "turns▾" in page(app), "the place of the sorted column is kept"
+        assert [row.name for row in listed_rows(listed)] == ["b", "a"]
+        rows = [row for row in page(app).split("\n") if "TRUNCATED" in row and "→" in row]
+        assert [row.split()[row.split().index("max_tokens") + 1] for row in rows] == ["2", "1"]
+        await pilot.press("s")
+        assert "the longest session first" in page(app)
+        await pilot.press("escape", "v")
+        assert "turn▾" in page(app)
 
 
 async def test_a_subagent_is_listed_below_its_session_and_opens_at_its_turn() -> None:
