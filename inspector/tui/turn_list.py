@@ -178,7 +178,8 @@ class TurnList(RowList):
         if self.filter is None:
             return "all turns"
         total = sum(row.verdict is not None for row in self.rows)
-        searched = filters.search_note(self.filter, self.values()) if self.filter.searched else ""
+        noted = self.filter.searched or self.filter.values
+        searched = filters.search_note(self.filter, self.values()) if noted else ""
         return " · ".join(filter(None, (f"{len(self.passed):,} of {count_of(total, 'turn')}", searched)))
 
     def values(self) -> Mapping[tuple[str, str], None]:

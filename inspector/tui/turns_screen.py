@@ -307,8 +307,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         text = before.text if before is not None else self._last
 
         def done(text: str | None) -> None:
-            if text is None:
-                self._narrow(before.text if before is not None else "")
+            said = self._narrow((before.text if before is not None else "") if text is None else text)
+            if text and not self.listed.passed:
+                self.note = said
 
         self.app.push_screen(FilterPrompt(text, self._narrow, "an empty filter shows all turns"), done)
 

@@ -177,6 +177,21 @@ def test_a_word_of_the_recording_is_offered_as_the_term_that_finds_it(typed: str
         assert offers in str(filters.explain_error(why.value, values))
 
 
+@pytest.mark.parametrize(("typed", "said"), [
+    ("model:gpt-5", 'no model is "gpt-5": model:gpt-5* finds "gpt-5-mini"'),
+    ("model:GPT-5 held", 'no model is "GPT-5": model:GPT-5* finds "gpt-5-mini"'),
+    ("tool:file", 'no tool is "file": tool:*file* finds "write_file"'),
+    ("model:gpt-5-mini", ""), ("model:gpt-5*", ""), ("model:claude", ""),
+    ("length model:mini", '"length" as text (raw:length for that value alone), no model is "mini": model:*mini* finds '
+                          '"gpt-5-mini"'),
+])
+def test_a_value_that_is_a_part_of_longer_ones_is_offered_with_its_asterisk(typed: str, said: str) -> None:
+    view = load((SAMPLES[0],), ReadingOptions()).original.view
+    found = filters.parse(typed)
+    for values in (filters.values_of(view), turn_rows.values_of_rows(rows_of(view))):
+        assert filters.search_note(found, values) == said
+
+
 @pytest.mark.parametrize(("typed", "finds"), [
     ("length", "raw:length"), ("gpt-5", "model:gpt-5-mini"), ("write_file", "tool:write_file"),
     ("retry_limit", "end:retry_limit"),

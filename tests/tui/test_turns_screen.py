@@ -559,6 +559,19 @@ async def test_a_word_that_is_no_term_is_searched_by_the_filter_too(folder: Path
         assert "unknown term 'heldd'; did you mean held?" in page(app)
 
 
+async def test_a_part_of_a_model_s_name_says_how_the_whole_is_found(folder: Path) -> None:
+    async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        await pilot.press("f", *"model:claude-", "enter")
+        said = '0 of 3 turns · no model is "claude-": model:claude-* finds "claude-'
+        assert said in page(app), "it stays when the line is closed, since nothing else says why nothing is listed"
+        await pilot.press("f")
+        await until(pilot, lambda: said in page(app))
+        await pilot.press("end", "*")
+        await until(pilot, lambda: "2 of 3 turns" in page(app))  # a failed turn has a model of the recorder
+        assert "no model" not in page(app)
+
+
 async def test_escape_removes_the_filter_of_the_table_and_f_offers_it_again(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
