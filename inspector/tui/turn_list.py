@@ -386,13 +386,7 @@ def _sum_of_rows(counts: RowCounts, rows: int, by_file: bool) -> Line:
         return line
     listed = sum(counts.unread.values()) + (counts.sessions if by_file else counts.turns + counts.simulated)
     total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
-    others = "".join(f" + {_count_unread(what, count)}" for what, count in counts.unread.items())
-    return (*line, Span(others, Tone.WARN), *total)
-
-
-def _count_unread(what: str, count: int) -> str:
-    # A row of skipped entries stands for one or more of them, which it counts itself.
-    return f"{count_of(count, 'row')} of skipped entries" if what == turn_rows.SKIPPED else f"{count:,} {what.lower()}"
+    return (*line, Span(counts.unread_words, Tone.WARN), *total)
 
 
 def _count_line(count: int, noun: str) -> Line:

@@ -239,6 +239,29 @@ def test_a_file_that_was_not_read_is_one_row_with_its_reason(tmp_path: Path) -> 
         assert sorted(each, key=lambda row: row.severe)[-2:] == sorted(unread, key=lambda row: row.severe)
 
 
+def test_a_file_that_cannot_be_opened_is_a_row_of_its_own_also_in_a_folder_named_by_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nowhere.jsonl").symlink_to(tmp_path / "gone")
+    (tmp_path / "whole.jsonl").write_text(Path(SAMPLES[0]).read_text())
+    monkeypatch.chdir(tmp_path)
+    rows = rows_of(session_of(open_case(open_paths(["."])), ["."]).original.view)
+    (unread,) = [row for row in rows if row.verdict is None]
+    assert (unread.unread, unread.name, unread.file) == ("NOT READ", "nowhere", "./nowhere.jsonl")
+    assert unread.why == "cannot be read: No such file or directory"
+    assert next(overview(rows, False)) == "2 turns in 1 session + 1 not read"
+
+
+def test_a_file_without_an_answer_says_so_before_it_says_what_was_read_of_it(tmp_path: Path) -> None:
+    """`the part before it was read` alone contradicts the words NOT READ beside it."""
+    whole = Path(SAMPLES[0]).read_bytes()
+    (path := tmp_path / "a.session.jsonl").write_bytes(whole[: whole.index(b"\n") + 50])
+    (row,) = rows_of(session_of(open_case(open_paths([str(path)])), [str(path)]).original.view)
+    assert row.unread == "NOT READ"
+    assert row.why == ("no answer of a model is in it · line 2, the last, is cut after 49 bytes; the part before it "
+                       "was read")
+
+
 @pytest.mark.parametrize(("name", "text", "said"), [
     ("a.har", "{", ["NOT READ"]),
     ("b.txt", "nothing", ["NOT READ"]),
