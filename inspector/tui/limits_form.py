@@ -165,7 +165,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
     .field #others { width: 1fr; }
     .field Cycle { width: 20; height: 1; margin: 0 1 0 0; }
     .field .about { width: 1fr; }
-    #form #about { height: 2; }
+    #form #about { min-height: 2; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave without running", id="form.leave"),

@@ -12,7 +12,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.beside_screen import PairList, SideBySide
 from inspector.tui.breakpoints import Breakpoint
 from inspector.tui.limits_form import LimitsForm
-from inspector.tui.limits_words import FIELD_DETAILS, FIELD_LABELS, WORDS, word_meaning
+from inspector.tui.limits_words import FIELD_DETAILS, FIELD_LABELS, OTHER_LIMITS, WORDS, word_meaning
 from inspector.tui.panels import Cycle
 from inspector.tui.run_tree import Nodes, RunTree
 from inspector.tui.session_screen import SessionScreen
@@ -87,6 +87,15 @@ async def test_any_other_limit_is_typed_by_its_name(app_on: AppOn) -> None:
         limits = session(pilot).run.view.replay.settings.limits
         assert (limits.max_tool_steps, limits.min_progress_chars) == (3, 5000)
         assert session(pilot).run.view.turns[0].terminal == "no_progress"
+
+
+async def test_the_names_of_all_other_limits_can_be_read_at_80_by_24(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "up")
+        assert pilot.app.focused.id == OTHER_LIMITS
+        shown = page(pilot.app)
+        assert all(name in shown for name in FIELD_DETAILS[OTHER_LIMITS].split(", "))
+        assert "enter runs" in shown
 
 
 async def test_from_this_step_on_keeps_what_came_before(app_on: AppOn) -> None:

@@ -643,6 +643,19 @@ async def test_the_palette_is_in_the_order_of_the_help(app_on: AppOn) -> None:
         assert offered == [words for words in helped if words != "All commands, by name"]
 
 
+async def test_the_palette_begins_with_commands_and_not_with_keys_that_move_a_cursor(app_on: AppOn) -> None:
+    from inspector.tui.keys import KeyCommands
+
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        offered = [str(hit.text) async for hit in KeyCommands(pilot.app.screen).discover()]
+        assert offered[0].startswith("To the other pane")
+        assert offered[1].startswith(str(every_id()["step.forward"].tooltip))
+        assert len(offered) == len(list(KeyCommands(pilot.app.screen)._every())), "none is left out"
+        moving = ("A line up", "A line down", "A page up", "A page down", "The first line", "The last line", "Left,",
+                  "Right,", "In Wire")
+        assert all(each.startswith(moving) for each in offered[-len(moving):])
+
+
 async def test_the_help_is_ordered_by_what_keys_are_for(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         titles = list(sections(pilot.app.screen))
@@ -683,7 +696,7 @@ async def test_a_key_of_another_screen_says_where_it_works(app_on: AppOn) -> Non
         await pilot.pause()
         await pilot.press("F")
         await pilot.pause()
-        assert "F works in an open session (enter in the table of turns): Follow the advice" in page(pilot.app)
+        assert "F works one screen back (esc): Follow the advice" in page(pilot.app)
 
 
 async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
