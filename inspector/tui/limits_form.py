@@ -103,8 +103,8 @@ def limit_details(turn: Turn, name: str) -> str:
     """The details of a limit: the value in force, and the default."""
     value = value_in_force(turn, name)
     if name == INITIAL:
-        now = "not set in the request" if value is None else f"{value:,}"
-        return f"now {now} · another value is simulated, or asked live"
+        now = "not set in the request" if value is None else f"now {value:,}"
+        return f"{now} · another value is simulated, or asked live"
     default = getattr(Limits(), name)
     if default is not None:
         return f"now {value:,} · default {default:,}"

@@ -17,7 +17,7 @@ from inspector.tui.panels import Cycle
 from inspector.tui.run_tree import Nodes, RunTree
 from inspector.tui.session_screen import SessionScreen
 from loop_core.turn.presets import POLICIES
-from tests.scenes.app import PARTS, continued, page, ran_a_cut_call, store_open, told, until
+from tests.scenes.app import PARTS, continued, entry, page, ran_a_cut_call, store_open, stream, told, until, user
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
@@ -96,6 +96,13 @@ async def test_the_names_of_all_other_limits_can_be_read_at_80_by_24(app_on: App
         shown = page(pilot.app)
         assert all(name in shown for name in FIELD_DETAILS[OTHER_LIMITS].split(", "))
         assert "enter runs" in shown
+
+
+async def test_a_cap_that_the_request_leaves_out_is_said_to_be_not_set(app_on: AppOn) -> None:
+    for cap, said in ((None, "output cap of the first request · not set"), (64, "first request · now 64")):
+        async with app_on([entry([user("Tell.")], stream("It", "length", 9), cap)]).run_test(size=(80, 24)) as pilot:
+            await pilot.press("e", *["down"] * 4)
+            assert said in page(pilot.app)
 
 
 async def test_from_this_step_on_keeps_what_came_before(app_on: AppOn) -> None:
