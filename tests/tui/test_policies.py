@@ -383,7 +383,7 @@ async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
     async with app_on([*asks, *continued()]).run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
         assert (cells.count, cells.here) == (2, (60, 0)), "it opens at the first turn in which the policies differ"
-        assert "60 turns in which all policies agree  finished 60" in page(pilot.app)
+        assert " 1–60   60 turns in which all policies agree  finished 60" in page(pilot.app)
         await pilot.press("e")
         assert (cells.count, cells.here) == (61, (60, 0))
         assert "every turn has its line" in page(pilot.app)
