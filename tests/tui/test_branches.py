@@ -150,7 +150,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         pairs = screen.query_one(PairList)
         assert pairs.rows[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())
-        assert "Turn 1 in both runs differs: the answers' stop reasons, the text from character 234 on;" in shown
+        assert "Turn 1 in both runs different: the number of answers (4 and 6), the text from character 234" in shown
         assert "ends as retry_limit (AbortPartial) ≠ Complete" in shown
         assert "segments 4 ≠ 6" in shown
         assert "1–12 12 equal steps │ 1–12" in shown
@@ -197,7 +197,7 @@ async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) ->
         await pilot.press("g", "d")
         assert "Turn 2 in both runs  no step differs" in page(pilot.app)
         await pilot.press("[")
-        assert "Turn 1 in both runs  differs: the answers' stop reasons, the text from character" in page(pilot.app)
+        assert "Turn 1 in both runs  different: the number of answers (4 and 6), the text" in page(pilot.app)
         await pilot.press("[")
         assert "this is the first turn" in page(pilot.app)
         await pilot.press("]", "]")
