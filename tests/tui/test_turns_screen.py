@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from textual.command import CommandPalette
 from textual.events import MouseDown, MouseUp
 
 from inspector.report.lines.spans import Span, text_of
@@ -570,6 +571,18 @@ async def test_a_part_of_a_model_s_name_says_how_the_whole_is_found(folder: Path
         await pilot.press("end", "*")
         await until(pilot, lambda: "2 of 3 turns" in page(app))  # a failed turn has a model of the recorder
         assert "no model" not in page(app)
+
+
+async def test_what_is_typed_behind_a_colon_is_no_key_of_the_table(folder: Path) -> None:
+    """`:turn 3` is for an open session. Here its letters changed the theme and ran all files under a grid."""
+    async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        theme = app.theme
+        await pilot.press(":", *"turn 3")
+        assert app.theme == theme
+        assert CommandPalette.is_open(app)
+        await pilot.press("escape")
+        assert isinstance(app.screen, TurnsScreen)
 
 
 async def test_escape_removes_the_filter_of_the_table_and_f_offers_it_again(folder: Path) -> None:
