@@ -26,7 +26,7 @@ from inspector.tui.delivery import deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
-from inspector.tui.session_files import OpenSession
+from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
 from inspector.tui.turn_list import (
     NO_MATCH_NOTE,
@@ -382,10 +382,13 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Asks for a path."""
         from inspector.tui.questions import Prompt
 
-        self.app.push_screen(Prompt("open", "a file or folder"), self._open_path)
+        def refusal(text: str) -> str:
+            return why_unopenable(os.path.expanduser(text.strip())) if text.strip() else ""
+
+        self.app.push_screen(Prompt("open", "a file or folder", refusal=refusal), self._open_path)
 
     def _open_path(self, text: str | None) -> None:
-        if text:
+        if text and text.strip():
             self.post_message(PathWanted(os.path.expanduser(text.strip()), True))
 
     def action_export(self) -> None:
