@@ -155,18 +155,6 @@ def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
     return [*others[:2], *(column for column in every if column.name == "agent"), *others[2:]]
 
 
-SORTS: Mapping[str, str] = {
-    "verdict": "worst first", "session": "by name, its turns in order", "raw → reason": "by the effective reason",
-    "turn": "by its number in the session", "turns": "the longest session first",
-    "tokens": "output of the answer that decided", "calls": "most held first",
-    "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
-    "what to change": "same advice together", "message": "by the user's message",
-}
-"""Column -> what sorting by it does."""
-OTHER_FORM: Mapping[str, str] = {"turn": "turns", "turns": "turn"}
-"""Column -> the column in its place in the other form of the table: one row a session, or one row a turn."""
-
-
 ESSENTIAL = 3
 """The number of columns shown at any width. A further column is shown if those before it have a comfortable width."""
 

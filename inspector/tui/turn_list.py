@@ -39,6 +39,7 @@ from inspector.tui.lists import RowList
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import AutoHeightPanel, Panel
 from inspector.tui.session_files import OpenSession, recent_files
+from inspector.tui.turn_sorts import OTHER_FORM
 
 AGENTS = "Transcripts of your agents, newest first"
 SAMPLES = "Sample sessions"
@@ -230,7 +231,7 @@ class TurnList(RowList):
     def regroup(self) -> None:
         """Switches between one row per session and one per turn."""
         self.by_file = not self.by_file
-        self.sort = turn_table.OTHER_FORM.get(self.sort, self.sort)
+        self.sort = OTHER_FORM.get(self.sort, self.sort)
         self.relist()
 
     @property

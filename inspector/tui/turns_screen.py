@@ -38,6 +38,7 @@ from inspector.tui.turn_list import (
     count_groups,
     rows_of_session,
 )
+from inspector.tui.turn_sorts import SORTS
 
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read to show its verdict although the operator did not name it."""
@@ -273,7 +274,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def action_sort(self) -> None:
         """Asks for a column."""
         names = [column.name for column in self.listed.columns_now]
-        rows = [(name, turn_table.SORTS.get(name, "")) for name in names]
+        rows = [(name, SORTS.get(name, "")) for name in names]
         start = names.index(self.listed.sort) if self.listed.sort in names else 0
 
         def chosen(name: str | None) -> None:

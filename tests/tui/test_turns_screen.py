@@ -507,6 +507,19 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         assert "session▴" in page(app)
 
 
+async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        for keys in (("s",), ("escape", "v", "s")):
+            await pilot.press(*keys)
+            rows = [row.strip(" ▶") for row in page(app).split("│") if row.strip(" ▶").startswith(
+                ("verdict ", "session ", "raw → reason ", "turn", "tokens", "calls", "model", "age", "agent", "took",
+                 "what to change", "message"))]
+            assert len(rows) == 12
+            assert all(len(re.split(r"\s{2,}", row.strip())) == 2 for row in rows), rows
+
+
 async def test_a_click_on_a_heading_sorts_and_on_a_row_moves_and_opens(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
