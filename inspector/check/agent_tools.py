@@ -26,7 +26,7 @@ from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.lines.spans import one_line
 from inspector.report.run_answers import fidelity_of
-from inspector.sessions import open_paths, redact
+from inspector.sessions import NO_ANSWER, open_paths, redact
 from inspector.sessions.folders import files_of, is_session, transcripts
 from inspector.sessions.intake import STDIN
 from inspector.whatif import branch_report
@@ -305,7 +305,7 @@ def _view(path: str) -> View:
         raise CallerError(f"{_line(path)}: a folder; expected one file")
     loaded = open_paths([path])
     if not loaded.exchanges:
-        why = next((given.error for given in loaded.inputs if given.error), "no answer of a model is in it")
+        why = next((given.error for given in loaded.inputs if given.error), NO_ANSWER)
         raise CallerError(_line(why))
     return view(replay(open_case(loaded), Settings()))
 

@@ -146,7 +146,10 @@ def records(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
 
 def _of_provider(exchange: Exchange) -> None:
     if exchange.recorder is not None:
-        lines = f"lines {exchange.lines[0]} to {exchange.lines[-1]}" if exchange.lines else "its lines"
+        lines = "its lines"
+        if exchange.lines:
+            first, last = exchange.lines[0], exchange.lines[-1]
+            lines = f"line {first}" if first == last else f"lines {first} to {last}"
         raise CallerError(
             f"{exchange.path}: rows of {exchange.recorder} hold no provider's bytes: expected another form, "
             f"or share {lines} of the transcript"

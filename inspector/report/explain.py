@@ -74,7 +74,8 @@ def overview(rows: Sequence[TurnRow], everything: bool) -> Iterator[str]:
     listed = [rows[at] for at in table.sorted_rows(rows, verdict)]
     shown = [row for row in listed if everything or row.verdict is None or not row.verdict.clean]
     counts = count_rows(rows)
-    yield f"{count_of(counts.turns, 'turn')}{counts.simulated_words} in {count_of(counts.sessions, 'session')}"
+    turns_in_sessions = f"{counts.simulated_words} in {count_of(counts.sessions, 'session')}"
+    yield f"{count_of(counts.turns, 'turn')}{turns_in_sessions}{counts.unread_words}"
     if shown:
         every = (verdict, table.FILE, *others)
         laid = table.layout(every, WIDE, table.widest_cells(every, shown))

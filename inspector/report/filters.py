@@ -71,12 +71,16 @@ class Filter:
     """The texts that the expression searches, by the letters of `PATTERNS`."""
     searched: tuple[str, ...] = ()
     """The words that are not terms and are searched in the text."""
+    values: tuple[tuple[str, str], ...] = ()
+    """The whole values that are looked for, each with its term, such as `("model", "gpt-5")`."""
 
 
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, "!=": operator.ne, ">": operator.gt, "<": operator.lt, "=": operator.eq,
     ":": operator.eq,
 }
+WILDCARDS = "*?["
+"""The characters by which a value matches more than itself (`fnmatch`)."""
 DEEPEST = 100
 """The largest number of brackets and negations. Each of them nests three calls while parsing and one or two in each
 test, and Python allows 1,000 nested calls by default."""
@@ -113,7 +117,9 @@ def parse(text: str) -> Filter:
         raise FilterError(tokens[rest].at, f"{tokens[rest].mark!r} closes no bracket")
     seen = list(_TOKEN.finditer(text))
     patterns = frozenset(each["pattern"] for each in seen if each["pattern"])
-    return Filter(text.strip(), test, patterns, tuple(each for each in map(_searched_word, seen) if each))
+    values = ((each["name"], _value(each["value"])) for each in seen if each["name"] in WORDS and each["value"])
+    return Filter(text.strip(), test, patterns, tuple(each for each in map(_searched_word, seen) if each),
+                  tuple(pair for pair in values if not set(pair[1]) & set(WILDCARDS)))
 
 
 # -- the grammar -----------------------------------------------------------------------------------------------------
@@ -319,13 +325,25 @@ def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
 
 
 def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
-    """Which words of a filter are searched in the text, each with the term that finds a value of that name."""
-    if not found.searched:
+    """Which words of a filter are searched in the text, each with the term that finds a value of that name; and which
+    values of terms occur only as a part of longer values, with the term that finds those."""
+    if not found.searched and not found.values:
         return ""
-    known = values if isinstance(values, Mapping) else list(values)
+    known = values if isinstance(values, Mapping) else dict.fromkeys(values)
     terms = {word: term_of_value(word, known) for word in found.searched}
-    return ", ".join(f"{in_quotes(word)} as text{f' ({term} for that value alone)' if term else ''}"
-                     for word, term in terms.items())
+    notes = [f"{in_quotes(word)} as text{f' ({term} for that value alone)' if term else ''}"
+             for word, term in terms.items()]
+    return ", ".join([*notes, *filter(None, (_part_note(name, value, known) for name, value in found.values))])
+
+
+def _part_note(name: str, value: str, known: Iterable[tuple[str, str]]) -> str:
+    """The note about a value that occurs only as a part of longer values; empty if it occurs itself, or nowhere."""
+    wanted = value.casefold()
+    longer = [each for term, each in known if term == name and wanted in each.casefold()]
+    if not longer or wanted in map(str.casefold, longer):
+        return ""
+    wider = f"{value}*" if longer[0].casefold().startswith(wanted) else f"*{value}*"
+    return f"no {name} is {in_quotes(value)}: {term_text(name, wider)} finds {in_quotes(longer[0])}"
 
 
 def values_of(view: View) -> Iterator[tuple[str, str]]:

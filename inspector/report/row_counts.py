@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.lines.glyphs import SIMULATED
-from inspector.report.turn_rows import TurnRow
+from inspector.report.lines.spans import count_of
+from inspector.report.turn_rows import SKIPPED, TurnRow
 from inspector.report.verdict import TurnVerdict
 from loop_core.turn.trace import Fidelity
 
@@ -30,6 +31,16 @@ class RowCounts(NamedTuple):
     def simulated_words(self) -> str:
         """The number of simulated turns beside that of recorded ones, with the sign that their rows have."""
         return f" + {self.simulated:,} {Fidelity.SIMULATED} ({SIMULATED})" if self.simulated else ""
+
+    @property
+    def unread_words(self) -> str:
+        """The number of rows of each kind without a verdict, such as ` + 4 not read`."""
+        return "".join(f" + {_count_unread(what, count)}" for what, count in self.unread.items())
+
+
+def _count_unread(what: str, count: int) -> str:
+    # A row of skipped entries stands for one or more of them, which it counts itself.
+    return f"{count_of(count, 'row')} of skipped entries" if what == SKIPPED else f"{count:,} {what.lower()}"
 
 
 def count_rows(rows: Iterable[TurnRow]) -> RowCounts:

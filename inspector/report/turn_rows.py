@@ -21,6 +21,7 @@ from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
 from inspector.report.times_and_costs import ClockSource, TurnTimes, moment, turn_times
 from inspector.report.verdict import ROWS, TurnVerdict
+from inspector.sessions import NO_ANSWER
 from inspector.sessions.reasons import recorder_word
 from inspector.sessions.recording import Input, SessionAbout, entry_word, is_below_file
 from loop_core.judge.gate import Admission
@@ -149,11 +150,14 @@ def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
         yield TurnRow(paths, source.path, name_of(source.path), why=source.error.removeprefix(f"{source.path}: "),
                       unread=IN_PART if source.responses else NOT_READ)
     elif not source.responses and source.format != "folder" and not source.skipped:
-        why = next(iter(source.notices), "no answer of a model in it")
-        yield TurnRow(paths, source.path, name_of(source.path), why=why.removeprefix(f"{source.path}: "))
+        # The reason comes first. The other notices say what the file is instead, or how much of it was read.
+        notices = (each.removeprefix(f"{source.path}: ") for each in source.notices)
+        why = " · ".join(dict.fromkeys((NO_ANSWER, *notices)))
+        yield TurnRow(paths, source.path, name_of(source.path), why=why)
     for why, count in Counter(entry.why for entry in source.skipped).items():
         name, _, reason = why.partition(": ")
-        if (source.format == "folder" and os.path.isabs(name)) or os.path.exists(name):
+        # A folder's entries are its files, also those that do not exist, such as links into nowhere.
+        if (source.format == "folder" and name.startswith(source.path)) or os.path.exists(name):
             yield TurnRow(paths, name, name_of(name), why=reason)
         else:
             yield TurnRow(paths, source.path, name_of(source.path),

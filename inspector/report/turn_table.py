@@ -24,7 +24,7 @@ from inspector.report.lines.spans import (
 from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table
-from inspector.report.turn_rows import SessionKey, TurnRow, short_file
+from inspector.report.turn_rows import SessionKey, TurnRow, name_of, short_file
 from inspector.report.verdict import identifier
 from inspector.sessions.recording import BELOW
 
@@ -79,11 +79,13 @@ def _name(row: TurnRow) -> str:
 
 
 def _number(row: TurnRow) -> str:
-    if row.turns:
-        return f"{sum(count for _, count in row.turns):,}"
     both = f"{row.number}/{row.of}" if row.of else ""
     # A cut number would name another turn.
     return both if both and len(both) <= NUMBER else f"{row.number:,}" if row.number else ""
+
+
+def _turns_of(row: TurnRow) -> int:
+    return sum(count for _, count in row.turns)
 
 
 def _calls(row: TurnRow) -> str:
@@ -142,9 +144,14 @@ def columns(now: float) -> tuple[TurnColumn, ...]:
     )
 
 
+TURNS = TurnColumn("turns", _text("turns", _turns_of, lambda row: f"{_turns_of(row):,}" if row.turns else ""),
+                   lambda row: -_turns_of(row) or None, (6, 6, 6), right=True)
+"""The number of turns of a session, in place of the number of a turn."""
+
+
 def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
-    """The columns of a list of sessions, with the agent next to the session's name."""
-    others = [column for column in every if column.name != "agent"]
+    """The columns of a list of sessions: the agent is next to the session's name, and turns are counted."""
+    others = [TURNS if column.name == "turn" else column for column in every if column.name != "agent"]
     return [*others[:2], *(column for column in every if column.name == "agent"), *others[2:]]
 
 
@@ -277,7 +284,10 @@ def shared_names(rows: Iterable[TurnRow]) -> frozenset[str]:
 
 
 def with_file(row: TurnRow) -> TurnRow:
-    """A row with its session's file added to the session's name."""
+    """A row with its session's file added to the session's name; a session that is named by its file is shown with the
+    folder."""
+    if row.name == name_of(row.file):
+        return row._replace(name="/".join(row.file.split("/")[-2:]))
     return row._replace(name=f"{short_file(row.file)} · {row.name}")
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["open_paths", "without_collector"]
 P = ParamSpec("P")
 T = TypeVar("T")
+NO_ANSWER = "no answer of a model is in it"
+"""The notice of a file that was read and holds no exchange."""
 
 
 def without_collector(build: Callable[P, T]) -> Callable[P, T]:

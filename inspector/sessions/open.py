@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import IO, NamedTuple
 
 from inspector.config import files
-from inspector.sessions import intake, redact
+from inspector.sessions import NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once
 from inspector.sessions.importers import EXPECTED, HEAD, IMPORTERS, SQLITE, choose, reading_of
@@ -393,4 +393,4 @@ def _why_empty(
         return refused[0][1].why, []
     words = f"{len(skips):,} {entry_word(format_name, len(skips) > 1)}"
     return None, [f"no exchange of an API that is read among its {words} (number {skips[0].entry}: {skips[0].why})"
-                  if skips else "no answer of a model is in it"]
+                  if skips else NO_ANSWER]

@@ -92,7 +92,9 @@ class LoopInspector(KeysInOrderApp):
     COMMANDS: ClassVar[set[type | Callable[[], type]]] = {_commands, *App.COMMANDS}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "help", tooltip="Every key, by what it does", id="help"),
-        Binding("ctrl+p", "command_palette", "All commands", show=False, tooltip="All commands, by name", id="palette"),
+        # Also `:`, on screens without a line of their own at it: the letters behind it would be taken for keys.
+        Binding("ctrl+p,colon", "command_palette", "All commands", show=False, tooltip="All commands, by name",
+                id="palette"),
         Binding("L", "live", "live turn", show=False, id="live",
                 tooltip="A live turn: ask a provider or a local model, each effect by hand"),
         Binding("t", "theme", "Theme", show=False, tooltip="Light or dark", id="theme"),

@@ -9,13 +9,13 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, text_of
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, clip, text_of
 from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
 from inspector.tui.paint import paint_of
-from inspector.tui.panels import Note
+from inspector.tui.panels import Note, WrappedLines, lines
 from inspector.tui.text_view import TextView
 from inspector.whatif.tree import EqualSteps, StepPair
 from inspector.whatif.turn_pair import PairRow, TurnPair, TurnSide
@@ -70,11 +70,15 @@ class PairList(RowList):
         return None
 
 
+TALL = 24
+"""The height of the screen from which the differences have as many rows as they need."""
+
+
 class SideBySide(Screen[int | None]):
     """Shows two turns side by side; returns the step of the right turn that the operator chooses."""
 
     DEFAULT_CSS = """
-    SideBySide #beside-title { height: 1; padding: 0 1; background: $surface; }
+    SideBySide #beside-title { padding: 0 1; background: $surface; }
     SideBySide #beside-head { height: 1; padding: 0 0 0 1; }
     SideBySide #pairs { height: 1fr; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     SideBySide #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
@@ -103,7 +107,7 @@ class SideBySide(Screen[int | None]):
 
     def compose(self) -> ComposeResult:
         """Yields a title, the columns, the texts and the key bar."""
-        yield Note(id="beside-title")
+        yield lines("", "beside-title")
         yield Note(id="beside-head")
         yield self._pairs
         yield TextView(id="texts")
@@ -120,15 +124,17 @@ class SideBySide(Screen[int | None]):
         self._pairs.show_cursor()
 
     def _head(self) -> None:
-        width, measure = self.size.width - 2, paint_of(self.app).measure
-        self.query_one("#beside-head", Note).line = self._pairs.pair.head(width, measure)
+        pair, width, measure = self._pairs.pair, self.size.width - 2, paint_of(self.app).measure
+        which = f"Turn {pair.left.view.number(pair.left.turn)} in both runs  " if pair.one_turn else "Two turns  "
+        title = (Span(which, Tone.TITLE), Span(pair.summary(), Tone.STRONG))
+        # A low screen has no second row for it.
+        whole = self.size.height >= TALL
+        self.query_one("#beside-title", WrappedLines).lines = [title if whole else clip(title, width, measure)]
+        self.query_one("#beside-head", Note).line = pair.head(width, measure)
 
     def _show(self) -> None:
         """Shows the pair of turns at the current place."""
         pair = self._pairs.pair
-        which = f"Turn {pair.left.view.number(pair.left.turn)} in both runs  " if pair.one_turn else "Two turns  "
-        title = self.query_one("#beside-title", Note)
-        title.line = (Span(which, Tone.TITLE), Span(pair.summary(), Tone.STRONG))
         self._head()
         self.query_one("#texts", TextView).sheet = LineSheet([(Span("left to right", Tone.DIM),), *pair.texts()])
         self._pairs.fit_rows()

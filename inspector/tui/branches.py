@@ -47,7 +47,7 @@ class Branches(SessionPart):
                 tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried, "
                         "or ask live"),
         Binding("E", "limits_from_here", "From here", show=False, id="limits.here",
-                tooltip="The same from this step on: what came before stays"),
+                tooltip="Run again from this step on; what came before stays"),
         Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
         Binding("O", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
         Binding("R", "tree", "Runs", show=False, id="runs",

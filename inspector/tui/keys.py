@@ -195,6 +195,11 @@ def _entry(key: str, words: str) -> Line:
     return (Span(f" {key} ", Tone.KEY), Span(f"{words} ", Tone.DIM))
 
 
+def _moves(found: ActiveBinding) -> bool:
+    """Whether a key only moves the cursor of a list or scrolls a text."""
+    return (found.binding.id or "").partition(".")[0] in ("list", "text") and found.binding.id != "list.open"
+
+
 # -- The command palette ---------------------------------------------------------------------------------------------
 # The palette is derived from the bindings, so that it cannot disagree with them.
 
@@ -203,8 +208,8 @@ class KeyCommands(Provider):
     """The palette commands: one for each active binding."""
 
     async def discover(self) -> Hits:
-        """All commands, before anything is typed."""
-        for title, about, found in self._every():
+        """All commands, before anything is typed; last those that only move a cursor, which nobody looks for here."""
+        for title, about, found in sorted(self._every(), key=lambda each: _moves(each[2])):
             yield DiscoveryHit(title, partial(run_binding, self.app, found), text=title, help=about)
 
     async def search(self, query: str) -> Hits:
@@ -358,7 +363,9 @@ def why_unused(app: App[Any], key: str) -> str:
     for name, place in PLACES.items():
         if name not in by_name or name == type(app.screen).__name__:
             continue
+        below = [type(each).__name__ for each in app.screen_stack[-2:-1]]
+        where = "one screen back (esc)" if name in below else place
         for each in declared_bindings(by_name[name]):
             if key in app._keymap.get(each.id or "", each.key).split(","):
-                return f"{name_of(key)} works {place}: {each.tooltip}"
+                return f"{name_of(key)} works {where}: {each.tooltip}"
     return ""

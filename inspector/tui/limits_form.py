@@ -103,8 +103,8 @@ def limit_details(turn: Turn, name: str) -> str:
     """The details of a limit: the value in force, and the default."""
     value = value_in_force(turn, name)
     if name == INITIAL:
-        now = "not set in the request" if value is None else f"{value:,}"
-        return f"now {now} · another value is simulated, or asked live"
+        now = "not set in the request" if value is None else f"now {value:,}"
+        return f"{now} · another value is simulated, or asked live"
     default = getattr(Limits(), name)
     if default is not None:
         return f"now {value:,} · default {default:,}"
@@ -165,7 +165,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
     .field #others { width: 1fr; }
     .field Cycle { width: 20; height: 1; margin: 0 1 0 0; }
     .field .about { width: 1fr; }
-    #form #about { height: 2; }
+    #form #about { min-height: 2; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave without running", id="form.leave"),

@@ -178,9 +178,11 @@ class RemarkBook(SessionPart):
             return str(filters.explain_error(why, filters.values_of(stage.run.view)))
         kept = filters.steps(found, stage.run.view, self.marks)
         searched = filters.search_note(found, filters.values_of(stage.run.view))
-        count = " · ".join(filter(None, (f"{len(kept):,} of {count_of(len(stage.run.view.steps), 'step')}", searched)))
+        nothing = "" if kept else ": nothing matches"
+        count = f"{len(kept):,} of {count_of(len(stage.run.view.steps), 'step')}{nothing}"
+        count = " · ".join(filter(None, (count, searched)))
         if not kept:
-            return f"{count}: nothing matches"
+            return count
         narrowed = FilteredOutline(stage.run.outline, kept)
         self._expression, stage.filtered, stage.listed = text, f"{text}: {count_of(len(kept), 'step')}", narrowed
         if stage.step not in set(kept):

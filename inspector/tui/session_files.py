@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from inspector.config.files import FILE, private_folder, replace_all, state_folder
+from inspector.config.files import FILE, check_bounds, private_folder, replace_all, state_folder
 from inspector.config.settings import Settings
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import View, view_of_case
@@ -166,6 +166,18 @@ def session_of(case: Case, paths: Sequence[str], settings: Settings | None = Non
 def run_of(name: str, view: View, branch: Branch | None = None) -> Run:
     """A run with its outline."""
     return Run(name, view, Outline(view), branch)
+
+
+def why_unopenable(path: str) -> str:
+    """Why a path that was typed cannot be opened; empty if it can, as far as its name shows."""
+    try:
+        check_bounds(path)
+        os.stat(path)
+    except OSError as why:
+        return f"{path}: cannot be read: {why.strerror}"
+    except ValueError:  # a character that no path can have
+        return f"{path}: not a path"
+    return ""
 
 
 # -- recent files ----------------------------------------------------------------------------------------------------

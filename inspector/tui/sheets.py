@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.facts import ResponseFacts
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.glyphs import hint
+from inspector.report.lines.glyphs import forms_line, hint
 from inspector.report.lines.merged import MergedSheet, merged_sheet
 from inspector.report.lines.spans import LineSheet, Sheet, Span, Tone
 from inspector.report.lines.steps import Outline
@@ -191,7 +191,7 @@ def _wire(viewpoint: Viewpoint) -> Sheet:
     if viewpoint.wire_mode == "request":
         facts = _answer_to_request(viewpoint)
     if facts is None:
-        return response.awaiting_sheet(view.steps[viewpoint.step])
+        return response.awaiting_sheet(view.steps[viewpoint.step], forms_line(wire.MODES, viewpoint.wire_mode))
     return wire.wire(facts, viewpoint.wire_mode)
 
 
@@ -209,12 +209,13 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
         from inspector.report.lines.request_diff import request_diff
 
         facts = _answer_to_request(viewpoint)
-        nothing = LineSheet([(Span("no request of this turn was recorded", Tone.DIM),)])
+        nothing = LineSheet([(Span("no request of this turn was recorded", Tone.DIM),),
+                             forms_line(diff.FORMS, "request")])
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
     if viewpoint.against == "run":
         if viewpoint.branch is None:
             how = "this is the only run; e runs it again with other limits, and compares both here"
-            return LineSheet([hint(how, sentence=True), diff.forms_line("run")])
+            return LineSheet([hint(how, sentence=True), forms_line(diff.FORMS, "run")])
         shown, compared = viewpoint.outline.view.replay, viewpoint.branch.view.replay
         return whatif.branch_sheet(viewpoint.branch, shown.place_in(compared, viewpoint.step))
     return diff.diff(viewpoint.outline.view, viewpoint.step)

@@ -39,6 +39,7 @@ from inspector.tui.lists import RowList
 from inspector.tui.paint import paint_of
 from inspector.tui.panels import AutoHeightPanel, Panel
 from inspector.tui.session_files import OpenSession, recent_files
+from inspector.tui.turn_sorts import OTHER_FORM
 
 AGENTS = "Transcripts of your agents, newest first"
 SAMPLES = "Sample sessions"
@@ -131,7 +132,7 @@ class TurnList(RowList):
         self._shared = turn_table.shared_names(self.rows)
         self.passed = [row for row in self.rows if self.filter is None or turn_rows.matches(self.filter.matches, row)]
         listed = turn_table.worst_of_sessions(self.passed) if self.by_file else self.passed
-        column = next((each for each in self.columns if each.name == self.sort), None)
+        column = next((each for each in self.columns_now if each.name == self.sort), None)
         if column is not None:
             listed = [listed[at] for at in turn_table.sorted_rows(listed, column, self.reverse)]
         if (self.by_file or column is None) and turn_table.has_families(listed):
@@ -178,7 +179,8 @@ class TurnList(RowList):
         if self.filter is None:
             return "all turns"
         total = sum(row.verdict is not None for row in self.rows)
-        searched = filters.search_note(self.filter, self.values()) if self.filter.searched else ""
+        noted = self.filter.searched or self.filter.values
+        searched = filters.search_note(self.filter, self.values()) if noted else ""
         return " · ".join(filter(None, (f"{len(self.passed):,} of {count_of(total, 'turn')}", searched)))
 
     def values(self) -> Mapping[tuple[str, str], None]:
@@ -222,10 +224,20 @@ class TurnList(RowList):
         return row if isinstance(row, TurnRow) else None
 
     @property
+    def columns_now(self) -> Sequence[TurnColumn]:
+        """The columns of the present form, one row a session or one row a turn."""
+        return turn_table.for_sessions(self.columns) if self.by_file else self.columns
+
+    def regroup(self) -> None:
+        """Switches between one row per session and one per turn."""
+        self.by_file = not self.by_file
+        self.sort = OTHER_FORM.get(self.sort, self.sort)
+        self.relist()
+
+    @property
     def layout_now(self) -> tuple[tuple[TurnColumn, int], ...]:
         """The columns that fit."""
-        every = turn_table.for_sessions(self.columns) if self.by_file else self.columns
-        return turn_table.layout(every, self.scrollable_content_region.width - MARGIN, self._widest)
+        return turn_table.layout(self.columns_now, self.scrollable_content_region.width - MARGIN, self._widest)
 
     def row(self, index: int) -> Line:
         """A heading, or a turn."""
@@ -257,15 +269,6 @@ class TurnList(RowList):
 
 MARGIN = 3
 """The cells of a row beside its columns: the cursor's mark, and one at the right."""
-
-SORTS: Mapping[str, str] = {
-    "verdict": "worst first", "session": "by name, its turns in order", "raw → reason": "by the effective reason",
-    "turn": "by its number in the session", "tokens": "output of the answer that decided", "calls": "most held first",
-    "model": "by name", "age": "newest first", "agent": "by name", "took": "the time of its answers",
-    "what to change": "same advice together", "message": "by the user's message",
-}
-"""Column -> what sorting by it does."""
-
 
 class TurnHeading(Panel):
     """The names of the columns; a click sorts by one, a second click reverses the order."""
@@ -384,13 +387,7 @@ def _sum_of_rows(counts: RowCounts, rows: int, by_file: bool) -> Line:
         return line
     listed = sum(counts.unread.values()) + (counts.sessions if by_file else counts.turns + counts.simulated)
     total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
-    others = "".join(f" + {_count_unread(what, count)}" for what, count in counts.unread.items())
-    return (*line, Span(others, Tone.WARN), *total)
-
-
-def _count_unread(what: str, count: int) -> str:
-    # A row of skipped entries stands for one or more of them, which it counts itself.
-    return f"{count_of(count, 'row')} of skipped entries" if what == turn_rows.SKIPPED else f"{count:,} {what.lower()}"
+    return (*line, Span(counts.unread_words, Tone.WARN), *total)
 
 
 def _count_line(count: int, noun: str) -> Line:

@@ -26,11 +26,10 @@ from inspector.tui.delivery import deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
-from inspector.tui.session_files import OpenSession
+from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
 from inspector.tui.turn_list import (
     NO_MATCH_NOTE,
-    SORTS,
     Section,
     TurnAbout,
     TurnCounts,
@@ -39,6 +38,7 @@ from inspector.tui.turn_list import (
     count_groups,
     rows_of_session,
 )
+from inspector.tui.turn_sorts import SORTS
 
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read to show its verdict although the operator did not name it."""
@@ -273,7 +273,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_sort(self) -> None:
         """Asks for a column."""
-        names = [column.name for column in self.listed.columns]
+        names = [column.name for column in self.listed.columns_now]
         rows = [(name, SORTS.get(name, "")) for name in names]
         start = names.index(self.listed.sort) if self.listed.sort in names else 0
 
@@ -285,8 +285,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_by_file(self) -> None:
         """Switches between one row per session and one per turn."""
-        self.listed.by_file = not self.listed.by_file
-        self.listed.relist()
+        self.listed.regroup()
         self._say_counts()
         self._follow_cursor()
         self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"
@@ -309,8 +308,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         text = before.text if before is not None else self._last
 
         def done(text: str | None) -> None:
-            if text is None:
-                self._narrow(before.text if before is not None else "")
+            said = self._narrow((before.text if before is not None else "") if text is None else text)
+            if text and not self.listed.passed:
+                self.note = said
 
         self.app.push_screen(FilterPrompt(text, self._narrow, "an empty filter shows all turns"), done)
 
@@ -383,10 +383,13 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Asks for a path."""
         from inspector.tui.questions import Prompt
 
-        self.app.push_screen(Prompt("open", "a file or folder"), self._open_path)
+        def refusal(text: str) -> str:
+            return why_unopenable(os.path.expanduser(text.strip())) if text.strip() else ""
+
+        self.app.push_screen(Prompt("open", "a file or folder", refusal=refusal), self._open_path)
 
     def _open_path(self, text: str | None) -> None:
-        if text:
+        if text and text.strip():
             self.post_message(PathWanted(os.path.expanduser(text.strip()), True))
 
     def action_export(self) -> None:

@@ -72,8 +72,11 @@ def contents_of(view: View, turn: TurnFacts) -> Contents:
 
 
 def differences(old: Contents, new: Contents) -> list[str]:
-    """The differences of two turns in words: the reasons of their answers, their calls, their texts."""
+    """The differences of two turns in words: the reasons of their answers or how many they are, their calls, their
+    texts."""
     found = ["the answers' stop reasons"] if old.reasons != new.reasons else []
+    if len(old.reasons) != len(new.reasons):
+        found = [f"the number of answers ({len(old.reasons):,} and {len(new.reasons):,})"]
     for number, (one, other) in enumerate(zip_longest(old.invocations, new.invocations), 1):
         if one != other:
             found.append(_call_words(number, one, other))
@@ -239,7 +242,7 @@ class TurnPair:
         """The differences, in one sentence: reasons, calls and texts, then the first step."""
         told = differences(*self.contents)
         where = self._steps_differ()
-        return f"differs: {', '.join(told)}; {where}" if told else where
+        return f"different: {', '.join(told)}; {where}" if told else where
 
     def _steps_differ(self) -> str:
         pair = self.difference

@@ -16,8 +16,8 @@ from loop_core.turn.continuation import QUOTE_MARKS, Method, mark_for
 from loop_core.turn.costs import batch_of, is_cut, misses_anchor
 from loop_core.turn.limits import Guard, exceeded_guard
 from loop_core.turn.policy import Signal
-from loop_core.turn.state import ENDED, Effect, Finish, RequestPlace, Send, State, Turn
-from loop_core.values import ChatResponse, Message, Role, TextPart
+from loop_core.turn.state import ENDED, Effect, Evaluation, Finish, RequestPlace, Send, State, Turn
+from loop_core.values import ChatResponse, Message, Role, Stop, TextPart
 
 TERMINAL_SIGNALS: Mapping[str, Signal] = {
     "retry_limit": Signal.RETRY_LIMIT,
@@ -335,7 +335,7 @@ def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:
         chars=turn.spend.continuation_chars,
         tool_steps=turn.spend.tool_steps,
         repair=history.repair_notice(unsettled_calls(turn), turn.repaired_siblings),
-        problem=_problem(response, signal),
+        problem=_problem(evaluation, signal),
         cause=f" ({cause})" if response is not None and (cause := response.broken_connection) else "",
         ending=ENDING_NOTICES.get(evaluation.judgement.ending, "nothing came")
         if evaluation and evaluation.judgement.ending else "nothing came",
@@ -348,10 +348,11 @@ def with_status(response: ChatResponse, words: str) -> str:
     return ", ".join(word for word in (status, words) if word)
 
 
-def _problem(response: ChatResponse | None, signal: Signal) -> str:
+def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
     """A description for the operator of the error that ended the last answer or prevented it."""
-    if response is None:
+    if evaluation is None:
         return "the provider reported an error"
+    response = evaluation.response
     if response.error is None and signal is Signal.UNKNOWN:
         raw = response.stop_reason.raw
         return "its stop reason is not known" if raw is None else f"the stop reason {raw!r} is unknown"
@@ -362,4 +363,11 @@ def _problem(response: ChatResponse | None, signal: Signal) -> str:
     # Error pages of gateways run to kilobytes of HTML; a notice is one line.
     words = " ".join(response.error.message[:200].split()).removesuffix(".") if response.error is not None else ""
     told = with_status(response, words)
-    return f"the provider reported: {told}" if told else "the provider reported an error"
+    if told:
+        return f"the provider reported: {told}"
+    judgement = evaluation.judgement
+    if Stop.ERROR in (judgement.mapped.normalized, judgement.stop.normalized):
+        return "the provider reported an error"
+    # Another loop may fail where the provider reported nothing of the kind.
+    raw = judgement.mapped.raw
+    return f"the policy takes {'a missing stop reason' if raw is None else f'the stop reason {raw!r}'} for an error"

@@ -233,7 +233,7 @@ def test_an_estimate_goes_by_bytes(text: str, tokens: int) -> None:
 def test_the_forms_of_the_tab_are_those_of_the_sheets() -> None:
     assert sheets.DIFF_FORMS == diff.FORMS
     view = shown(*continued(*PARTS))
-    assert "shown as  step  request  run  v changes" in plain(diff.diff(view, 1).lines)
+    assert "shown as [step] request  run  v changes" in plain(diff.diff(view, 1).lines)
 
 
 # -- which messages were removed and added ---------------------------------------------------------------------------

@@ -177,6 +177,21 @@ def test_a_word_of_the_recording_is_offered_as_the_term_that_finds_it(typed: str
         assert offers in str(filters.explain_error(why.value, values))
 
 
+@pytest.mark.parametrize(("typed", "said"), [
+    ("model:gpt-5", 'no model is "gpt-5": model:gpt-5* finds "gpt-5-mini"'),
+    ("model:GPT-5 held", 'no model is "GPT-5": model:GPT-5* finds "gpt-5-mini"'),
+    ("tool:file", 'no tool is "file": tool:*file* finds "write_file"'),
+    ("model:gpt-5-mini", ""), ("model:gpt-5*", ""), ("model:claude", ""),
+    ("length model:mini", '"length" as text (raw:length for that value alone), no model is "mini": model:*mini* finds '
+                          '"gpt-5-mini"'),
+])
+def test_a_value_that_is_a_part_of_longer_ones_is_offered_with_its_asterisk(typed: str, said: str) -> None:
+    view = load((SAMPLES[0],), ReadingOptions()).original.view
+    found = filters.parse(typed)
+    for values in (filters.values_of(view), turn_rows.values_of_rows(rows_of(view))):
+        assert filters.search_note(found, values) == said
+
+
 @pytest.mark.parametrize(("typed", "finds"), [
     ("length", "raw:length"), ("gpt-5", "model:gpt-5-mini"), ("write_file", "tool:write_file"),
     ("retry_limit", "end:retry_limit"),
@@ -222,6 +237,29 @@ def test_a_file_that_was_not_read_is_one_row_with_its_reason(tmp_path: Path) -> 
         assert all(row.why for row in unread)
         assert len(each) == 4
         assert sorted(each, key=lambda row: row.severe)[-2:] == sorted(unread, key=lambda row: row.severe)
+
+
+def test_a_file_that_cannot_be_opened_is_a_row_of_its_own_also_in_a_folder_named_by_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nowhere.jsonl").symlink_to(tmp_path / "gone")
+    (tmp_path / "whole.jsonl").write_text(Path(SAMPLES[0]).read_text())
+    monkeypatch.chdir(tmp_path)
+    rows = rows_of(session_of(open_case(open_paths(["."])), ["."]).original.view)
+    (unread,) = [row for row in rows if row.verdict is None]
+    assert (unread.unread, unread.name, unread.file) == ("NOT READ", "nowhere", "./nowhere.jsonl")
+    assert unread.why == "cannot be read: No such file or directory"
+    assert next(overview(rows, False)) == "2 turns in 1 session + 1 not read"
+
+
+def test_a_file_without_an_answer_says_so_before_it_says_what_was_read_of_it(tmp_path: Path) -> None:
+    """`the part before it was read` alone contradicts the words NOT READ beside it."""
+    whole = Path(SAMPLES[0]).read_bytes()
+    (path := tmp_path / "a.session.jsonl").write_bytes(whole[: whole.index(b"\n") + 50])
+    (row,) = rows_of(session_of(open_case(open_paths([str(path)])), [str(path)]).original.view)
+    assert row.unread == "NOT READ"
+    assert row.why == ("no answer of a model is in it · line 2, the last, is cut after 49 bytes; the part before it "
+                       "was read")
 
 
 @pytest.mark.parametrize(("name", "text", "said"), [

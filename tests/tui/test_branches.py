@@ -12,12 +12,12 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.beside_screen import PairList, SideBySide
 from inspector.tui.breakpoints import Breakpoint
 from inspector.tui.limits_form import LimitsForm
-from inspector.tui.limits_words import FIELD_DETAILS, FIELD_LABELS, WORDS, word_meaning
+from inspector.tui.limits_words import FIELD_DETAILS, FIELD_LABELS, OTHER_LIMITS, WORDS, word_meaning
 from inspector.tui.panels import Cycle
 from inspector.tui.run_tree import Nodes, RunTree
 from inspector.tui.session_screen import SessionScreen
 from loop_core.turn.presets import POLICIES
-from tests.scenes.app import PARTS, continued, page, ran_a_cut_call, store_open, told, until
+from tests.scenes.app import PARTS, continued, entry, page, ran_a_cut_call, store_open, stream, told, until, user
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
@@ -89,6 +89,22 @@ async def test_any_other_limit_is_typed_by_its_name(app_on: AppOn) -> None:
         assert session(pilot).run.view.turns[0].terminal == "no_progress"
 
 
+async def test_the_names_of_all_other_limits_can_be_read_at_80_by_24(app_on: AppOn) -> None:
+    async with app_on(continued()).run_test(size=(80, 24)) as pilot:
+        await pilot.press("e", "up")
+        assert pilot.app.focused.id == OTHER_LIMITS
+        shown = page(pilot.app)
+        assert all(name in shown for name in FIELD_DETAILS[OTHER_LIMITS].split(", "))
+        assert "enter runs" in shown
+
+
+async def test_a_cap_that_the_request_leaves_out_is_said_to_be_not_set(app_on: AppOn) -> None:
+    for cap, said in ((None, "output cap of the first request · not set"), (64, "first request · now 64")):
+        async with app_on([entry([user("Tell.")], stream("It", "length", 9), cap)]).run_test(size=(80, 24)) as pilot:
+            await pilot.press("e", *["down"] * 4)
+            assert said in page(pilot.app)
+
+
 async def test_from_this_step_on_keeps_what_came_before(app_on: AppOn) -> None:
     async with app_on(continued()).run_test(size=THREE) as pilot:
         await pilot.press(*["space"] * 5, "E")
@@ -134,7 +150,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         pairs = screen.query_one(PairList)
         assert pairs.rows[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())
-        assert "Turn 1 in both runs differs: the answers' stop reasons, the text from character 234 on;" in shown
+        assert "Turn 1 in both runs different: the number of answers (4 and 6), the text from character 234" in shown
         assert "ends as retry_limit (AbortPartial) ≠ Complete" in shown
         assert "segments 4 ≠ 6" in shown
         assert "1–12 12 equal steps │ 1–12" in shown
@@ -181,7 +197,7 @@ async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) ->
         await pilot.press("g", "d")
         assert "Turn 2 in both runs  no step differs" in page(pilot.app)
         await pilot.press("[")
-        assert "Turn 1 in both runs  differs: the answers' stop reasons, the text from character" in page(pilot.app)
+        assert "Turn 1 in both runs  different: the number of answers (4 and 6), the text" in page(pilot.app)
         await pilot.press("[")
         assert "this is the first turn" in page(pilot.app)
         await pilot.press("]", "]")

@@ -485,6 +485,20 @@ async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
         assert "this view has one form" in page(pilot.app)
 
 
+async def test_v_is_never_silent_in_wire_before_the_first_answer(app_on: AppOn) -> None:
+    """Four of the five forms show the same request then, so the page says which form is chosen."""
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        await pilot.press("g", "3")
+        pages = []
+        for _ in wire.MODES:
+            pages.append(page(pilot.app))
+            await pilot.press("v")
+        assert "No response yet" in pages[0]
+        assert "shown as [events] parsed  raw  hex  request  v changes" in pages[0]
+        for mode, text in zip(wire.MODES, pages, strict=True):
+            assert f"[{mode}]" in text, "the form that was chosen is marked by more than a colour"
+
+
 @pytest.mark.parametrize("size", [ONE_PANE, (160, 45)])
 async def test_v_lays_the_segments_side_by_side(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on().run_test(size=size) as pilot:
@@ -629,6 +643,19 @@ async def test_the_palette_is_in_the_order_of_the_help(app_on: AppOn) -> None:
         assert offered == [words for words in helped if words != "All commands, by name"]
 
 
+async def test_the_palette_begins_with_commands_and_not_with_keys_that_move_a_cursor(app_on: AppOn) -> None:
+    from inspector.tui.keys import KeyCommands
+
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        offered = [str(hit.text) async for hit in KeyCommands(pilot.app.screen).discover()]
+        assert offered[0].startswith("To the other pane")
+        assert offered[1].startswith(str(every_id()["step.forward"].tooltip))
+        assert len(offered) == len(list(KeyCommands(pilot.app.screen)._every())), "none is left out"
+        moving = ("A line up", "A line down", "A page up", "A page down", "The first line", "The last line", "Left,",
+                  "Right,", "In Wire")
+        assert all(each.startswith(moving) for each in offered[-len(moving):])
+
+
 async def test_the_help_is_ordered_by_what_keys_are_for(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         titles = list(sections(pilot.app.screen))
@@ -669,7 +696,7 @@ async def test_a_key_of_another_screen_says_where_it_works(app_on: AppOn) -> Non
         await pilot.pause()
         await pilot.press("F")
         await pilot.pause()
-        assert "F works in an open session (enter in the table of turns): Follow the advice" in page(pilot.app)
+        assert "F works one screen back (esc): Follow the advice" in page(pilot.app)
 
 
 async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
@@ -827,7 +854,7 @@ async def test_diff_shows_what_a_request_added_to_the_context(app_on: AppOn, siz
         await pilot.press("5", "v", "}", "}")
         shown = page(pilot.app)
         assert "Request of response" in shown
-        assert "shown as  step  request  run  v changes" in shown
+        assert "shown as  step [request] run  v changes" in shown
         assert "added" in shown
         assert "measured" in told(pilot.app)
         step = session(pilot).step

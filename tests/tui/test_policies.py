@@ -21,6 +21,7 @@ from inspector.tui.policies_screen import Cells, PoliciesScreen
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
+from inspector.tui.tuning_screen import TuneScreen
 from inspector.tui.turns_screen import TurnsScreen
 from loop_core.turn.trace import step_key
 from tests.scenes.app import (
@@ -382,7 +383,7 @@ async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
     async with app_on([*asks, *continued()]).run_test(size=SMALL) as pilot:
         cells = await opened(pilot)
         assert (cells.count, cells.here) == (2, (60, 0)), "it opens at the first turn in which the policies differ"
-        assert "60 turns in which all policies agree  finished 60" in page(pilot.app)
+        assert " 1–60   60 turns in which all policies agree  finished 60" in page(pilot.app)
         await pilot.press("e")
         assert (cells.count, cells.here) == (61, (60, 0))
         assert "every turn has its line" in page(pilot.app)
@@ -446,3 +447,14 @@ async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None
         assert (settings.simulate, settings.policy.name) == (True, "zoo-before")
         assert cells.made is not None
         assert list(map(step_key, screen.run.view.steps)) == list(map(step_key, cells.made.replays[3].trace.steps))
+
+
+async def test_a_key_of_the_session_below_is_said_to_be_one_screen_back(app_on: AppOn) -> None:
+    """The session lies behind the table of policies: nobody has to look for it in the table of turns."""
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        await pilot.press("p")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PoliciesScreen))
+        await pilot.press("u")
+        assert "u works one screen back (esc): Run the session under a grid of limits" in page(pilot.app)
+        await pilot.press("escape", "u")
+        assert isinstance(pilot.app.screen, TuneScreen)

@@ -3,13 +3,15 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from inspector.sessions.folders import samples, short
 from inspector.tui import session_files
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turn_list import SAMPLES, TurnList
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import page, story
+from tests.scenes.app import page, story, until
 
 SIZE = (120, 40)
 
@@ -83,12 +85,30 @@ async def test_a_sample_is_not_remembered_and_a_path_is(tmp_path: Path) -> None:
         assert listed.current_row.paths == (str(path),)
 
 
-async def test_a_path_that_cannot_be_read_is_told() -> None:
+async def test_a_path_that_cannot_be_read_is_told_and_stays_for_correction(tmp_path: Path) -> None:
     app = LoopInspector()
+    path = story(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.press("o", *"/no/such.har", "enter")
-        assert isinstance(app.screen, TurnsScreen)
-        assert "/no/such.har: cannot be read" in page(app)
+        await pilot.press("o", *f"{path}x", "enter")
+        said = " ".join(page(app).split())
+        assert "cannot be read: No such file or directory" in said
+        assert "enter tries again, esc leaves" in said
+        await pilot.press("backspace", "enter")
+        await until(pilot, lambda: isinstance(app.screen, TurnsScreen) and "2 turns in 1 session" in page(app))
+
+
+async def test_a_path_outside_the_allowed_folders_or_with_an_impossible_character_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert session_files.why_unopenable(str(story(tmp_path))) == ""
+    assert session_files.why_unopenable("a\0b") == "a\0b: not a path"
+
+    def refuse(path: str) -> None:
+        raise PermissionError(1, "outside of the folders that are served", path)
+
+    monkeypatch.setattr(session_files, "check_bounds", refuse)
+    assert session_files.why_unopenable("/etc/passwd") == (
+        "/etc/passwd: cannot be read: outside of the folders that are served")
 
 
 def test_recent_files_that_are_gone_are_left_out(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """From a fact to its bytes and back, by every key and by the mouse."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -66,7 +67,7 @@ async def test_the_head_and_its_keys_stay_above_the_bytes(app_on: AppOn, forms: 
         for keys in ((), ("G",), ("pageup",), ("k",)):
             await pilot.press(*keys)
             first = int(text.region.y)
-            assert [row.split("  ")[0].strip() for row in seen(pilot.app)[first : first + 3]] == [
+            assert [re.split(r"  | \[", row)[0].strip() for row in seen(pilot.app)[first : first + 3]] == [
                 text_of(text.sheet.line(0)).strip(), "shown as", ". next fact"]
         await pilot.press(".")
         assert seen(pilot.app)[first + 2].strip().startswith(". , fact 1 of 9: stop_reason = length")

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from textual.command import CommandPalette
 from textual.events import MouseDown, MouseUp
 
 from inspector.report.lines.spans import Span, text_of
@@ -400,6 +401,18 @@ async def test_sessions_of_one_name_are_told_apart_by_their_files(tmp_path: Path
         assert {row.name for row in listed_rows(listed)} == {"Make a plan", "Say hello"}  # filters know the name alone
 
 
+async def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    for below, content in (("mine", CUT), ("yours", LOST)):
+        (tmp_path / below).mkdir()
+        (tmp_path / below / "run.jsonl").write_text(content)
+    async with (app := LoopInspector([str(tmp_path)])).run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        shown = page(app)
+        assert "mine/run.jsonl" in shown
+        assert "yours/run.jsonl" in shown
+        assert "run · run" not in shown, "the name of the file twice tells nothing apart"
+
+
 @pytest.mark.parametrize(("most", "wanted"), [
     (3, ["9 turns in 2 sessions + 4 rows", "5 need attention · 1 CUT", "2 HELD · 2 BLOCKED"]),
     (2, ["9 turns in 2 sessions + 4 rows", "5 need attention"]), (1, ["9 turns in 2 sessions + 4 rows"]),
@@ -494,6 +507,19 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         assert "session▴" in page(app)
 
 
+async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        for keys in (("s",), ("escape", "v", "s")):
+            await pilot.press(*keys)
+            rows = [row.strip(" ▶") for row in page(app).split("│") if row.strip(" ▶").startswith(
+                ("verdict ", "session ", "raw → reason ", "turn", "tokens", "calls", "model", "age", "agent", "took",
+                 "what to change", "message"))]
+            assert len(rows) == 12
+            assert all(len(re.split(r"\s{2,}", row.strip())) == 2 for row in rows), rows
+
+
 async def test_a_click_on_a_heading_sorts_and_on_a_row_moves_and_opens(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
@@ -545,6 +571,31 @@ async def test_a_word_that_is_no_term_is_searched_by_the_filter_too(folder: Path
         await pilot.press("f", *["backspace"] * 5, *"heldd")
         await pilot.pause(0.3)
         assert "unknown term 'heldd'; did you mean held?" in page(app)
+
+
+async def test_a_part_of_a_model_s_name_says_how_the_whole_is_found(folder: Path) -> None:
+    async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        await pilot.press("f", *"model:claude-", "enter")
+        said = '0 of 3 turns · no model is "claude-": model:claude-* finds "claude-'
+        assert said in page(app), "it stays when the line is closed, since nothing else says why nothing is listed"
+        await pilot.press("f")
+        await until(pilot, lambda: said in page(app))
+        await pilot.press("end", "*")
+        await until(pilot, lambda: "2 of 3 turns" in page(app))  # a failed turn has a model of the recorder
+        assert "no model" not in page(app)
+
+
+async def test_what_is_typed_behind_a_colon_is_no_key_of_the_table(folder: Path) -> None:
+    """`:turn 3` is for an open session. Here its letters changed the theme and ran all files under a grid."""
+    async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        theme = app.theme
+        await pilot.press(":", *"turn 3")
+        assert app.theme == theme
+        assert CommandPalette.is_open(app)
+        await pilot.press("escape")
+        assert isinstance(app.screen, TurnsScreen)
 
 
 async def test_escape_removes_the_filter_of_the_table_and_f_offers_it_again(folder: Path) -> None:
@@ -657,6 +708,25 @@ async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -
         assert app.screen.run.view.replay.turn_at(app.screen.step) == 0
         await pilot.press("escape", "v")
         assert len(words(listed)) == 3
+
+
+async def test_by_file_turns_are_counted_and_sorted_by_their_count(tmp_path: Path) -> None:
+    """The number of a turn and the number of turns are two columns with two names, which sort by what they show."""
+    (tmp_path / "a.jsonl").write_text(LOST)
+    (tmp_path / "b.jsonl").write_text(claude(prompt("one"), failed(), prompt("two"), block(text("Y"), stop="end_turn")))
+    async with (app := LoopInspector([str(tmp_path)])).run_test(size=SIZE) as pilot:
+        listed = await read(app, pilot)
+        app.screen.sort_by("turn")
+        assert "turn▾" in page(app)
+        await pilot.press("v")
+        assert "turns▾" in page(app), "the place of the sorted column is kept"
+        assert [row.name for row in listed_rows(listed)] == ["b", "a"]
+        rows = [row for row in page(app).split("\n") if "TRUNCATED" in row and "→" in row]
+        assert [row.split()[row.split().index("max_tokens") + 1] for row in rows] == ["2", "1"]
+        await pilot.press("s")
+        assert "the longest session first" in page(app)
+        await pilot.press("escape", "v")
+        assert "turn▾" in page(app)
 
 
 async def test_a_subagent_is_listed_below_its_session_and_opens_at_its_turn() -> None:

@@ -150,6 +150,17 @@ def test_pi_reads_other_formats_alike(stop: Stop, taken_for: Stop) -> None:
     assert turn.evaluation.word is taken_for
 
 
+@pytest.mark.parametrize(("stop", "raw", "said"), [
+    (Stop.UNKNOWN, None, "the policy takes a missing stop reason for an error"),
+    (Stop.UNKNOWN, "zz_new", "the policy takes the stop reason 'zz_new' for an error"),
+    (Stop.SAFETY_BLOCKED, "content_filter", "the policy takes the stop reason 'content_filter' for an error"),
+    (Stop.ERROR, "error", "the provider reported an error"),
+])
+def test_an_error_of_the_policy_is_not_said_to_be_one_of_the_provider(stop: Stop, raw: str | None, said: str) -> None:
+    turn = last(drive([answer(stop, "text", raw=raw)], policy=PI_PRESENCE))
+    assert turn.notice == f"The answer may be incomplete: {said}."
+
+
 @pytest.mark.parametrize("stop", list(Stop))
 @pytest.mark.parametrize("policy", [PI_PRESENCE, ZEROCLAW_MERGED, ZOO_AFTER], ids=lambda policy: policy.name)
 def test_presence_itself_knows_no_word_but_error_and_abort(policy: Policy, stop: Stop) -> None:

@@ -473,7 +473,7 @@ def test_turns_of_several_files_in_which_all_agree_say_how_many_files(tmp_path: 
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_bytes(lines(asked([user(name)], chat("done"))))
     made = matrix(open_case(open_paths([str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")])))
-    assert "2 turns of 2 files in which all policies agree" in policies_lines.text(made)
+    assert "1–2    2 turns of 2 files in which all policies agree" in policies_lines.text(made)
 
 
 def test_a_row_has_the_file_between_its_number_and_the_policies(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_one_turn_under_two_runs_says_first_what_changed():
     lines = told(pair_of(shown(*continued(*PARTS)), continuation_max_attempts=5))
     chars = [len("".join(PARTS[:count])) for count in (4, 5)]
     assert lines[:12] == [
-        f"differs: the answers' stop reasons, the text from character {chars[0]} on; "
+        f"different: the number of answers (4 and 5), the text from character {chars[0]} on; "
         "the first difference is at step 13",
         "original attempts=5",
         "ends as retry_limit (AbortPartial) ≠ Complete",
@@ -85,7 +85,7 @@ def test_turns_of_two_recordings_are_compared_by_their_moves():
     alike = shown(asked([user("Something else.")], chat("No.")), asked([user("Write that.")], chat("Well.")))
     same = TurnPair(side(alike, 1), side(alike, 2))
     assert same.rows()[-1] == EqualSteps(0, 3, 3)
-    assert same.summary() == "differs: the text from character 0 on; every step is the same move"
+    assert same.summary() == "different: the text from character 0 on; every step is the same move"
 
 
 def test_a_round_of_tools_that_only_one_turn_has_stands_alone():
@@ -104,7 +104,8 @@ def test_a_round_of_tools_that_only_one_turn_has_stands_alone():
         assert [row[index] for row in pair.steps if row[index] is not None] == list(
             range(len((long, short)[index].steps)))
     assert pair.summary() == (
-        "differs: the answers' stop reasons, call 2 (write_file, only on the left), the text from character 0 on; "
+        "different: the number of answers (3 and 2), call 2 (write_file, only on the left), "
+        "the text from character 0 on; "
         f"the first difference: only the left one has a step {alone[0].left + 1} there")
     back = TurnPair(side(short), side(long))
     assert [row[1::-1] for row in back.steps if None not in row[:2]] == [
@@ -127,7 +128,7 @@ def test_turns_that_differ_only_in_the_arguments_of_a_call_say_so_first():
     pair = TurnPair(side(calling()), side(calling(WHOLE.replace("three", "seven"))))
     at = WHOLE.index("three")
     assert pair.summary() == (
-        f"differs: the arguments of call 1 (write_file) from character {at} on; every step is the same move")
+        f"different: the arguments of call 1 (write_file) from character {at} on; every step is the same move")
     lines = told(pair)
     assert "calls write_file ready ≠ write_file ready, other arguments" in lines
     assert "the same 0 characters" not in lines
@@ -140,18 +141,18 @@ def test_turns_that_differ_only_in_the_arguments_of_a_call_say_so_first():
 
 def test_calls_are_compared_by_their_names_and_one_that_only_one_side_has_is_named():
     other = TurnPair(side(calling()), side(calling(name="edit_file")))
-    assert other.summary().startswith("differs: call 1 (write_file and edit_file); ")
+    assert other.summary().startswith("different: call 1 (write_file and edit_file); ")
     assert "call 1 write_file ≠ edit_file the same arguments, 44 characters" in told(other)
     second = call('{"path": "b.md", "content": "x"}', key="call_2")
     for pair, where in ((TurnPair(side(calling()), side(calling(WHOLE, "write_file", second))), "right"),
                         (TurnPair(side(calling(WHOLE, "write_file", second)), side(calling())), "left")):
-        assert f"differs: call 2 (write_file, only on the {where}); " in pair.summary()
+        assert f"different: call 2 (write_file, only on the {where}); " in pair.summary()
         assert f"call 2 write_file only on the {where}" in told(pair)
 
 
 def test_the_reasons_of_answers_are_compared():
     pair = TurnPair(side(calling()), side(shown(asked([user("x")], chat(None, "length", call())))))
-    assert pair.summary().startswith("differs: the answers' stop reasons; ")
+    assert pair.summary().startswith("different: the answers' stop reasons; ")
 
 
 def test_texts_of_one_length_are_not_the_same_text():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.glyphs import hint
+from inspector.report.lines.glyphs import forms_line
 from inspector.report.lines.merged import answers, change_lines, changes, kept_range, reason, seam_lines, trial_lines
 from inspector.report.lines.spans import (
     EMPTY,
@@ -100,18 +100,13 @@ FORMS = ("step", "request", "run")
 """The comparisons of the tab Diff: a step or a request with the one before, or a run with the original run."""
 
 
-def forms_line(here: str) -> Line:
-    """The forms of the view, and the key that switches them."""
-    forms = [Span(f" {form} ", Tone.HERE if form == here else Tone.DIM) for form in FORMS]
-    return (Span("shown as ", Tone.DIM), *forms, *hint(" v changes"))
-
-
 def diff(view: View, index: int) -> LineSheet:
     """The sheet that compares one step with the step before it."""
     step = view.steps[index]
     before = view.steps[index - 1] if step.previous_state is not None else None
     against = "the turn begins" if before is None else f"against step {index}"
-    lines: list[Line] = [(Span(f"Step {index + 1} ", Tone.TITLE), Span(against, Tone.DIM)), forms_line("step"), ()]
+    head = (Span(f"Step {index + 1} ", Tone.TITLE), Span(against, Tone.DIM))
+    lines: list[Line] = [head, forms_line(FORMS, "step"), ()]
     lines += [*_state(step, before), *_spend(step, before), *_text(step, before), *_effects(step),
               *_history(step, before)]
     if step.turn.notice and (before is None or before.turn.notice != step.turn.notice):

@@ -9,7 +9,7 @@ The last part marks the keys named in a line, such as `enter runs · esc leaves`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells
 from inspector.report.verdict import ROWS
@@ -126,6 +126,12 @@ def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:
             spans.append(Span(found[0], Tone.PRESS))
             end = found.end()
     return (*spans, Span(text[end:], role)) if end < len(text) else tuple(spans)
+
+
+def forms_line(forms: Sequence[str], here: str) -> Line:
+    """The forms of a view, the current one in brackets as everywhere, and the key that switches them."""
+    shown = [Span(f"[{form}]", Tone.HERE) if form == here else Span(f" {form} ", Tone.DIM) for form in forms]
+    return (Span("shown as ", Tone.DIM), *shown, *hint(" v changes"))
 
 
 def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:

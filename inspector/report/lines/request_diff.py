@@ -11,7 +11,8 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.lines.diff import SHOWN, change_line, equal, forms_line, part_words
+from inspector.report.lines.diff import FORMS, SHOWN, change_line, equal, part_words
+from inspector.report.lines.glyphs import forms_line
 from inspector.report.lines.spans import (
     EMPTY,
     LABEL,
@@ -55,7 +56,7 @@ def request_diff(view: View, facts: ResponseFacts) -> LineSheet:
     before, request = request_before(view, facts), facts.exchange.request
     head = f"Request of {facts.name} "
     against = f"against the request of {before.name}" if before is not None else "no request before it was recorded"
-    lines: list[Line] = [(Span(head, Tone.TITLE), Span(against, Tone.DIM)), forms_line("request"), EMPTY]
+    lines: list[Line] = [(Span(head, Tone.TITLE), Span(against, Tone.DIM)), forms_line(FORMS, "request"), EMPTY]
     if request is None:
         return LineSheet([*lines, (Span("the request was not recorded", Tone.WARN),)])
     old = before.exchange.request if before is not None else None

@@ -290,11 +290,13 @@ def _section(name: str, text: str | None) -> list[Line]:
     return lines
 
 
-def awaiting_sheet(step: Step) -> LineSheet:
-    """The sheet while no response has arrived: the request under way."""
+def awaiting_sheet(step: Step, forms: Line = EMPTY) -> LineSheet:
+    """The sheet while no response has arrived: the request under way, with a line about the forms of the tab, if it has
+    several."""
     request = step.turn.request
     send = send_of(step)
-    lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM)), EMPTY]
+    lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM))]
+    lines += [forms, EMPTY] if forms else [EMPTY]
     lines += _request_lines(request, send)
     lines += [EMPTY, hint("space steps to the answer")]
     return LineSheet(lines)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts
 from inspector.report.lines.body_slices import BODY_FORMS, holds_json
 from inspector.report.lines.diff import SHOWN, message_lines, part_words
+from inspector.report.lines.glyphs import forms_line
 from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import CHUNK, Hex, Range, Slices
 from inspector.report.lines.spans import (
@@ -62,18 +63,13 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
     parts = [(Span(facts.name, Tone.WARN if facts.is_made else Tone.STRONG),), (safe(exchange.api),)]
     parts += [(Span(each),) for each in (status, what) if each]
     told = OF_ROWS if exchange.recorder is not None else HINT if exchange.recorded else NONE
-    lines: list[Line] = [join_groups(parts), _modes(mode), told]
+    lines: list[Line] = [join_groups(parts), forms_line(MODES, mode), told]
     times = time_phrases(exchange)
     if times:
         lines.append((Span("times ", Tone.DIM), *join_groups([(safe(each),) for each in times])))
     for seen in facts.evidence:
         lines.append((Span("read ", Tone.DIM), safe(seen.rule, Tone.KEY), Span(f" at {place(seen.at)}", Tone.DIM)))
     return [*lines, ()]
-
-
-def _modes(here: str) -> Line:
-    modes = [Span(f" {mode} ", Tone.HERE if mode == here else Tone.DIM) for mode in MODES]
-    return (Span("shown as ", Tone.DIM), *modes, Span(" v changes", Tone.DIM))
 
 
 def place(at: At | None) -> str:
@@ -152,7 +148,7 @@ def request_sheet(facts: ResponseFacts) -> Sheet:
     exchange = facts.exchange
     lines: list[Line] = [
         join_groups([(Span(f"request of {facts.name}", Tone.STRONG),), (safe(exchange.url or "no URL was recorded"),)]),
-        _modes("request"), (), *_ending(facts),
+        forms_line(MODES, "request"), (), *_ending(facts),
     ]
     for title, headers in (("request headers", exchange.request_headers), ("response headers", exchange.headers)):
         if headers:
