@@ -18,7 +18,7 @@ from inspector.report.filter_terms import StepContext
 from inspector.report.filters import FilterError
 from inspector.report.lines.spans import Line, Span, Tone, count_of, safe
 from inspector.tui.lists import RowList
-from inspector.tui.messages import RowOpened
+from inspector.tui.messages import RowOpened, ask_operator
 from inspector.tui.panels import key_note, note
 from loop_core.judge.gate import Admission
 
@@ -187,14 +187,10 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
             return ""
 
         hint = "stop:max_tokens held · state:Abort* · budget>=80%"
-        self.app.push_screen(Prompt("break at", hint, refusal=refusal), self._add_typed)
-
-    def _add_typed(self, text: str | None) -> None:
-        if text is not None and text.strip():
-            self._add(text.strip())
+        ask_operator(self.app, Prompt("break at", hint, refusal=refusal), lambda text: self._add(text.strip()))
 
     def _add(self, text: str) -> None:
-        if all(each.text != text for each in self._list.stops):
+        if text and all(each.text != text for each in self._list.stops):
             self._list.stops.append(Breakpoint(text))
         self._list.cursor = len(self._list.stops) - 1
         self._list.fit_rows()

@@ -19,6 +19,7 @@ from textual.app import App
 from inspector.config.files import data_folder, private_folder
 from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
+from inspector.tui.messages import ask_operator
 from loop_core.errors import LoopError
 
 FileMaker = Callable[[], Mapping[str, str]]
@@ -36,11 +37,8 @@ def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: st
     else:
         from inspector.tui.questions import Prompt
 
-        def write_to(place: str | None) -> None:
-            if place is not None:
-                say(write_files(place, make))
-
-        app.push_screen(Prompt(f"enter writes {what} into", "a folder", export_folder()), write_to)
+        ask_operator(app, Prompt(f"enter writes {what} into", "a folder", export_folder()),
+                     lambda place: say(write_files(place, make)))
 
 
 def export_folder() -> str:

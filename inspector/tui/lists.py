@@ -22,9 +22,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
-from inspector.tui.delivery import copy_text
+from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
-from inspector.tui.messages import RowOpened
+from inspector.tui.messages import RowOpened, ask_operator
 from inspector.tui.paint import Paint, RowsInOneStyle, paint_of
 from inspector.tui.panels import WrappedLines, key_note, note
 from inspector.tui.text_view import TextView
@@ -264,12 +264,11 @@ class TableScreen(Screen[Any]):
         """Asks for a search text."""
         from inspector.tui.questions import Prompt
 
-        self.app.push_screen(Prompt("search", "text in this table", self._table.needle), self._search)
+        ask_operator(self.app, Prompt("search", "text in this table", self._table.needle), self._search)
 
-    def _search(self, text: str | None) -> None:
-        if text is not None:
-            self._table.needle = self._detail.needle = text
-            self._find(1, again=False)
+    def _search(self, text: str) -> None:
+        self._table.needle = self._detail.needle = text
+        self._find(1, again=False)
 
     def action_again(self, by: int) -> None:
         """Goes to the next or previous match."""
@@ -288,8 +287,6 @@ class TableScreen(Screen[Any]):
 
     def action_export(self) -> None:
         """Asks for a folder; in a browser the file is downloaded."""
-        from inspector.tui.delivery import deliver
-
         deliver(self.app, self.files, partial(setattr, self, "note"), "the table")
 
     def action_other_pane(self) -> None:

@@ -22,7 +22,7 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.keys import KeyBar, key_in_force
 from inspector.tui.lists import RowList
-from inspector.tui.messages import RowOpened
+from inspector.tui.messages import RowOpened, ask_operator
 from inspector.tui.panels import Cycle, key_note, note
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_editors import BodyEditor, text_field
@@ -114,11 +114,7 @@ class CallsForm(ModalScreen[None]):
             self._decide(CallDecision(Source.TYPED))  # refused, with the reason shown
             return
         planned = self._answers.plan(self._effect, place)
-        self.app.push_screen(ResultEditor(planned or CallDecision(Source.TYPED)), self._take_decision)
-
-    def _take_decision(self, decision: CallDecision | None) -> None:
-        if decision is not None:
-            self._decide(decision)
+        ask_operator(self.app, ResultEditor(planned or CallDecision(Source.TYPED)), self._decide)
 
     def _decide(self, decision: CallDecision) -> None:
         listed = self.query_one(CallList)
@@ -273,11 +269,9 @@ class TurnControls(SessionPart):
         """Asks for a message of the user."""
         from inspector.tui.questions import Prompt
 
-        self.stage.app.push_screen(Prompt("say", "what the user says next"), self._say)
+        ask_operator(self.stage.app, Prompt("say", "what the user says next"), self._say)
 
-    def _say(self, text: str | None) -> None:
-        if text is None:
-            return
+    def _say(self, text: str) -> None:
         try:
             self.driver.say(text)
         except LoopError as why:

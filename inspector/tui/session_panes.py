@@ -12,7 +12,7 @@ from inspector.report.lines.merged import trying
 from inspector.report.lines.spans import Sheet
 from inspector.report.run_answers import answer_at
 from inspector.tui.delivery import copy_text
-from inspector.tui.messages import LinesPointed
+from inspector.tui.messages import LinesPointed, ask_operator
 from inspector.tui.session_widgets import StepList
 from inspector.tui.sheets import DIFF_FORMS, MERGED_FORMS, WIRE_MODES, Key, Sheets, Viewpoint, response_key
 from inspector.tui.stage import SessionPart, SessionStage
@@ -229,11 +229,9 @@ class Panes(SessionPart):
         """Asks for a search text."""
         from inspector.tui.questions import Prompt
 
-        self.stage.app.push_screen(Prompt("search", "text in this view", self._needle), self._search)
+        ask_operator(self.stage.app, Prompt("search", "text in this view", self._needle), self._search)
 
-    def _search(self, needle: str | None) -> None:
-        if needle is None:
-            return
+    def _search(self, needle: str) -> None:
         self._needle = self._text.needle = needle
         self._find(1, again=False)
 

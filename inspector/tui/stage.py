@@ -294,11 +294,6 @@ class SessionPart:
     def __init__(self, stage: SessionStage) -> None:
         self.stage = stage
 
-    def go_back(self, step: int | None) -> None:
-        """Goes to the step that a closed screen returned; stays if it returned none."""
-        if step is not None:
-            self.stage.go(step, "")
-
     def close_open(self) -> bool:
         """Closes what the part has open; returns whether it had anything open."""
         return False

@@ -20,11 +20,11 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.report.lines.spans import EMPTY, LineSheet
-from inspector.tui.delivery import copy_text
+from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
-from inspector.tui.messages import RowOpened
+from inspector.tui.messages import RowOpened, ask_operator
 from inspector.tui.panels import WrappedLines
 from inspector.tui.questions import AxesPrompt, Prompt
 from inspector.tui.session_files import reading_of
@@ -236,11 +236,9 @@ class TuneScreen(Screen[int | None]):
     def action_jump(self) -> None:
         """Asks for a turn."""
         count = len(self.table.case.recording.turns)
-        self.app.push_screen(Prompt("turn", f"1 to {count:,}; 0 for all of them"), self._jump)
+        ask_operator(self.app, Prompt("turn", f"1 to {count:,}; 0 for all of them"), self._jump)
 
-    def _jump(self, text: str | None) -> None:
-        if text is None:
-            return
+    def _jump(self, text: str) -> None:
         count, plain = len(self.table.case.recording.turns), text.strip().replace(",", "")
         if not plain.isdecimal() or int(plain) > count:
             self.note = f"{text!r} is not a turn: 1 to {count:,}, or 0 for all of them"
@@ -276,11 +274,10 @@ class TuneScreen(Screen[int | None]):
 
     def action_axes(self) -> None:
         """Asks for other axes."""
-        self.app.push_screen(AxesPrompt(" ".join(map(axis_text, self.table.grid.axes))), self._axes)
+        ask_operator(self.app, AxesPrompt(" ".join(map(axis_text, self.table.grid.axes))), self._axes)
 
-    def _axes(self, text: str | None) -> None:
-        if text is not None:
-            self._ask(GridRequest(parse_axes(text.split())))
+    def _axes(self, text: str) -> None:
+        self._ask(GridRequest(parse_axes(text.split())))
 
     def action_simulate(self) -> None:
         """Switches between simulated and recorded answers only."""
@@ -312,14 +309,11 @@ class TuneScreen(Screen[int | None]):
         if self.running:
             self.note = "the grid is still running; . stops it"
             return
-        self.app.push_screen(Choose("Export the grid", [(form, about) for form, (about, _) in FORMS.items()]),
-                             self._export_as)
+        ask_operator(self.app, Choose("Export the grid", [(form, about) for form, (about, _) in FORMS.items()]),
+                     self._export_as)
 
-    def _export_as(self, form: str | None) -> None:
-        from inspector.tui.delivery import deliver
-
-        if form is not None:
-            deliver(self.app, lambda: self.table.files(form), partial(setattr, self, "note"), f"the {form} export")
+    def _export_as(self, form: str) -> None:
+        deliver(self.app, lambda: self.table.files(form), partial(setattr, self, "note"), f"the {form} export")
 
     # -- panes ---------------------------------------------------------------------------------------------------
 
