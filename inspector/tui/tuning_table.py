@@ -31,7 +31,7 @@ from inspector.whatif.grid_lines import (
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import SmallestCap, TunedGrid, cost, tune
 from inspector.whatif.heat import CURSOR, MEASURES, cell_marks, legend
-from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest_limits
+from inspector.whatif.smallest import smallest_limits
 from inspector.whatif.smallest_cap import (
     Fewest,
     best_value,
@@ -63,7 +63,6 @@ class GridOutcome:
     """The results of a grid, and the conclusions for all turns together."""
 
     grid: TunedGrid
-    bend: Knee | None
     answers: list[Line]
     trust: tuple[tuple[Fidelity, int, Tone], ...]
     """The number of cells for each fidelity: recorded answers only, or with simulated ones."""
@@ -71,12 +70,11 @@ class GridOutcome:
 
 def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
-    bend = knee(tuning)
     for shown in MEASURES.values():
         shown.total(tuning)  # sums are cached: added up here, so that no key waits for them later
     simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.looked_at))
     trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
-    return GridOutcome(tuning, bend, answer_lines(tuning, bend, most=MOST), trust)
+    return GridOutcome(tuning, answer_lines(tuning, most=MOST), trust)
 
 
 class TuningTable:
@@ -124,18 +122,16 @@ class TuningTable:
         """Starts a run."""
         self.result: GridOutcome | None = None
         self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
-        self._answers: dict[int, tuple[SmallestLimits | None, list[Line]]] = {}
 
     def end(self, result: GridOutcome) -> None:
         """Stores the results; moves the cursor to the best cell, unless the operator moved it."""
         self.result = result
-        self._answers.clear()
         if self.cell == 0 and self.best():
             self.go_to_best(self.best()[0])
 
     @property
     def tuning(self) -> TunedGrid:
-        """The results of every cell; None during a run."""
+        """The results of every cell; all cells are blank during a run."""
         return self.result.grid if self.result is not None else self._blank
 
     @property
@@ -171,22 +167,10 @@ class TuningTable:
             return (Span("STOPPED  ", Tone.WARN),
                     Span(f"{self.tuning.done:,} of {self.tuning.parts:,} parts were run, the rest is blank"),
                     Span("  r runs it again", Tone.DIM))
-        bend = self.result.bend
-        if self.single_turn is not None:
-            return self._headline(self.single_turn)
-        return headline(self.tuning, bend)
-
-    def _headline(self, turn: int) -> Line:
-        """The line with the smallest sufficient limits of one turn."""
-        found = self._answers_for(turn)[0]
+        if self.single_turn is None:
+            return headline(self.tuning)
+        found = smallest_limits(self.tuning, self.single_turn)
         return (Span("NOT RUN", Tone.WARN),) if found is None else turn_headline(self.tuning, found)
-
-    def _answers_for(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
-        """The smallest sufficient limits of one turn with their lines; computed once."""
-        if turn not in self._answers:
-            bend = self.result.bend if self.result is not None else None
-            self._answers[turn] = smallest_limits(self.tuning, turn), answer_lines(self.tuning, bend, turn)
-        return self._answers[turn]
 
     def _looked_at(self, width: int) -> Line:
         shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in MEASURES]
@@ -214,9 +198,9 @@ class TuningTable:
         """The smallest sufficient limits; the parameters of the run."""
         if self.result is None:
             return [(Span("the answers come when the grid has run", Tone.DIM),)]
-        tuned, bend = self.tuning, self.result.bend
-        told = self.result.answers if self.turn is None else self._answers_for(self.turn)[1]
-        first = [headline(tuned, bend), EMPTY] if tuned.cancelled else []
+        tuned = self.tuning
+        told = self.result.answers if self.turn is None else answer_lines(tuned, self.turn)
+        first = [headline(tuned), EMPTY] if tuned.cancelled else []
         return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned)]
 
     def cell_lines(self) -> list[Line]:
@@ -236,10 +220,8 @@ class TuningTable:
         """The best cells: each with its mark and its name; one cell may have several."""
         if self.result is None:
             return []
-        bend = self.result.bend if self.turn is None else None
-        fewest = self._fewest()
-        value = None if bend is None or fewest is None else best_value(bend, fewest)
-        cells = ((self._cap(), heat.LEAST_CAP_MARK, LEAST_CAP), (fewest, heat.FEWEST_MARK, FEWEST),
+        value = best_value(self.tuning) if self.turn is None else None
+        cells = ((self._cap(), heat.LEAST_CAP_MARK, LEAST_CAP), (self._fewest(), heat.FEWEST_MARK, FEWEST),
                  (value, heat.KNEE_MARK, BEST_VALUE))
         return [(each.cell, mark, name) for each, mark, name in cells if each is not None]
 
@@ -275,18 +257,11 @@ class TuningTable:
 
     def _cap(self) -> SmallestCap | None:
         """The smallest max_tokens of the shown turns."""
-        if self.turn is not None:
-            return smallest_cap(self.tuning, self.turn)
-        bend = self.result.bend if self.result is not None else None
-        return None if bend is None else smallest_cap_of_all(self.tuning, bend.enough.completed)
+        return smallest_cap_of_all(self.tuning) if self.turn is None else smallest_cap(self.tuning, self.turn)
 
     def _fewest(self) -> Fewest | None:
         """The fewest output tokens of the shown turns."""
-        if self.turn is not None:
-            found = self._answers_for(self.turn)[0]
-            return None if found is None else fewest_tokens(self.tuning, found)
-        bend = self.result.bend if self.result is not None else None
-        return None if bend is None else fewest_tokens_of_all(self.tuning, bend)
+        return fewest_tokens_of_all(self.tuning) if self.turn is None else fewest_tokens(self.tuning, self.turn)
 
     def _budget(self, names: Sequence[str]) -> int | None:
         """The max_tokens of the best cell with these names; it may lie between two values of the grid."""

@@ -11,12 +11,12 @@ import signal
 import time
 import warnings
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import chain
 from operator import add
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from inspector.replay.case import Case, case_as_profile
 from inspector.report.findings import ReportedFinding, recorded_findings
@@ -189,12 +189,8 @@ class TunedGrid:
     """The turns of the run, for searches between the values of the grid."""
     findings: Sequence[tuple[ReportedFinding, ...]] = ()
     """The findings of the recording about each turn."""
-    caps: dict[tuple[int, ...], SmallestCap | None] = field(default_factory=dict, compare=False)
-    """Number of turns that are to complete (0: their last answer is to be whole) and the turns -> the smallest
-    max_tokens for that, once it was searched."""
-    edges: dict[tuple[int, ...], Edge | None] = field(default_factory=dict, compare=False)
-    """Cell and turns -> the smallest max_tokens with which the turns do as well as in the cell, once it was
-    searched."""
+    searches: dict[Hashable, Any] = field(default_factory=dict, compare=False)
+    """A search (`search_once`) and its arguments -> what it found."""
 
     # Each of these is a sum over all turns, for each cell.
     looked_at = _sum_of(lambda end: 1)
@@ -235,6 +231,26 @@ class TunedGrid:
     def ends(self, turns: Sequence[int], cell: int) -> tuple[End, ...]:
         """The ends of these turns in a cell, without turns that were not run in it."""
         return tuple([end for turn in turns if (end := self.turns[turn].end(cell)) is not None])
+
+
+Arguments = ParamSpec("Arguments")
+Found = TypeVar("Found")
+
+
+def search_once(
+    search: Callable[Concatenate[TunedGrid, Arguments], Found]
+) -> Callable[Concatenate[TunedGrid, Arguments], Found]:
+    """Makes a search in a grid keep its results in the grid, so that none is made twice."""
+
+    @wraps(search)
+    def found(tuning: TunedGrid, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Found:
+        key = (search, arguments, *named.items())
+        if key not in tuning.searches:
+            tuning.searches[key] = search(tuning, *arguments, **named)
+        result: Found = tuning.searches[key]
+        return result
+
+    return found
 
 
 def tune(

@@ -42,7 +42,7 @@ from inspector.whatif.grid import (
     TurnGrid,
     Value,
 )
-from inspector.whatif.grid_run import Edge, TunedGrid, cost, is_as_good
+from inspector.whatif.grid_run import Edge, TunedGrid, cost, is_as_good, search_once
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State
 
@@ -61,15 +61,9 @@ KNOWN_GRAINS = frozenset({EXACT, RESPONSES})
 """The grains with which the max_tokens is known exactly; any other grain makes it an estimate."""
 
 
-def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
+@search_once
+def _edge(tuning: TunedGrid, turns: tuple[int, ...], cell: int) -> Edge | None:
     """The smallest max_tokens of turns, between that of their best cell and the next smaller one of the grid."""
-    key = (cell, *turns)
-    if key not in tuning.edges:
-        tuning.edges[key] = _search_edge(tuning, turns, cell)
-    return tuning.edges[key]
-
-
-def _search_edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
     grid, ends = tuning.grid, tuning.ends(turns, cell)
     values = grid.values(cell)
     high = grid.by_limit(values).get(INITIAL)
@@ -90,7 +84,7 @@ def _search_edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | N
     few = [place for place, end in enumerate(ends) if not worse or runs.at(place, worse) != end]
     budget = smallest_value(worse, high, few, range(len(turns)), enough)
     below = runs.all(budget - 1) if budget > 1 else ()
-    return Edge(budget, tuple(turns), runs.all(budget), below, runs.grain(budget))
+    return Edge(budget, turns, runs.all(budget), below, runs.grain(budget))
 
 
 def with_cap(grid: Grid, values: Sequence[Value], cap: Value) -> tuple[Value, ...]:
@@ -207,6 +201,7 @@ def limits_of(budget: int | None, end: End) -> dict[str, int]:
             **{name: least for name, least in end.needs if name in SHORT_NAMES}}
 
 
+@search_once
 def smallest_limits(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
     """The smallest budget of one turn; None if no cell of it was run."""
     seen = tuning.turns[turn]
@@ -218,7 +213,7 @@ def smallest_limits(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
         return SmallestLimits(turn, None, seen.ends[last], ())
     _, cell = min((spent[code], cell) for cell, code in enumerate(seen.codes) if code in spent)
     end = seen.ends[seen.codes[cell]]
-    return SmallestLimits(turn, cell, end, _axis_values(tuning, seen, frozenset(spent)), _edge(tuning, [turn], cell))
+    return SmallestLimits(turn, cell, end, _axis_values(tuning, seen, frozenset(spent)), _edge(tuning, (turn,), cell))
 
 
 def _axis_values(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:
@@ -301,6 +296,7 @@ class Knee:
         return None if self.edge is None else self.edge.budget
 
 
+@search_once
 def knee(tuning: TunedGrid) -> Knee | None:
     """The knee for all turns; None if nothing was run, or nothing completes anywhere."""
     cells = [cell for cell in range(tuning.grid.size) if tuning.whole(cell)]
@@ -308,7 +304,7 @@ def knee(tuning: TunedGrid) -> Knee | None:
     if not curve or curve[-1].completed == 0:
         return None
     enough = curve[-1]
-    turns = [number for number, turn in enumerate(tuning.turns) if turn.end(enough.cell) is not None]
+    turns = tuple(number for number, turn in enumerate(tuning.turns) if turn.end(enough.cell) is not None)
     found, bend = _edge(tuning, turns, enough.cell), _bend(curve)
     beaten = found is not None and cost(found.ends)[0] <= bend.tokens
     return Knee(curve, enough, enough if beaten else bend, found)

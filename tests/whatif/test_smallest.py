@@ -141,7 +141,7 @@ def test_on_is_said_where_every_larger_cell_completes():
     assert completes_in_larger(made, 5, 0)
     assert completes_in_larger(made, 5)
     assert text_of(budget_line(made, Fewest(5, None, ()), 0)) == "from attempts=1, max_tokens=200 on"
-    assert text_of(headline(made, knee(made))) == (
+    assert text_of(headline(made)) == (
         "1 OF 1 COMPLETE at most  fewest output tokens 10 from attempts=1, max_tokens=200 on: from the recording")
 
 
@@ -150,7 +150,7 @@ def test_on_is_not_said_where_a_larger_cell_does_not_complete():
         made = plane_of(*rows)
         assert not completes_in_larger(made, 5, 0)
         assert not completes_in_larger(made, 5)
-        assert text_of(headline(made, knee(made))) == (
+        assert text_of(headline(made)) == (
             "1 OF 1 COMPLETE at most  fewest output tokens 10 with attempts=1, max_tokens=200, but not with every "
             "larger one: from the recording")
         told = document(made)
