@@ -13,6 +13,7 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from inspector.report.lines.spans import one_line
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import CallerError, LoopError
+from loop_core.turn.limits import whole_number
 
 Act = Callable[[], None]
 COMPARE = "compare"
@@ -69,7 +70,7 @@ class CommandLine(SessionPart):
             CallerError: the line is not a command that works here.
         """
         line = line.strip()
-        number = _number(line)
+        number = whole_number(line)
         word, _, rest = line.partition(" ")
         if not line:
             return lambda: None
@@ -120,13 +121,8 @@ class CommandLine(SessionPart):
         return press
 
 
-def _number(text: str) -> int | None:
-    plain = text.replace(",", "").replace("_", "")
-    return int(plain) if plain.isdecimal() else None
-
-
 def _turn_number(stage: SessionStage, text: str) -> int:
-    count, number = len(stage.run.view.turns), _number(text)
+    count, number = len(stage.run.view.turns), whole_number(text)
     if number is None or not 1 <= number <= count:
         raise CallerError(f"turn {text or 'without a number'}: expected 1 to {count:,}")
     return number

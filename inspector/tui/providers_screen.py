@@ -28,6 +28,7 @@ from inspector.tui.messages import LiveWanted, RowOpened, SessionWanted, ask_ope
 from inspector.tui.paint import paint_of
 from inspector.tui.session_files import OpenSession, run_of
 from loop_core.errors import LoopError
+from loop_core.turn.limits import whole_number
 
 
 @dataclass
@@ -243,11 +244,11 @@ class ProvidersScreen(TableScreen):
         ask_operator(self.app, Prompt("budget", hint), self._budget_typed)
 
     def _budget_typed(self, text: str) -> None:
-        plain = text.strip().replace(",", "").replace("_", "")
-        if plain and not (plain.isdecimal() and 1 <= int(plain[:9]) <= MOST):
+        budget = whole_number(text)
+        if text.strip() and (budget is None or not 1 <= budget <= MOST):
             self.note = f"{text!r} is not a budget: 1 to {MOST:,}"
             return
-        self._ask(replace(self.table_query, budget=int(plain) if plain else None))
+        self._ask(replace(self.table_query, budget=budget))
 
     def action_policies(self) -> None:
         """Asks for a policy."""

@@ -33,6 +33,7 @@ from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_
 from inspector.whatif.grid import Grid, GridRequest, axis_text, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import MEASURES
+from loop_core.turn.limits import whole_number
 
 SPLIT_WIDTH = 110
 """The width in columns from which the details of the cell are shown beside the map."""
@@ -239,11 +240,11 @@ class TuneScreen(Screen[int | None]):
         ask_operator(self.app, Prompt("turn", f"1 to {count:,}; 0 for all of them"), self._jump)
 
     def _jump(self, text: str) -> None:
-        count, plain = len(self.table.case.recording.turns), text.strip().replace(",", "")
-        if not plain.isdecimal() or int(plain) > count:
+        count, number = len(self.table.case.recording.turns), whole_number(text)
+        if number is None or not 0 <= number <= count:
             self.note = f"{text!r} is not a turn: 1 to {count:,}, or 0 for all of them"
             return
-        self._to_turn(int(plain))
+        self._to_turn(number)
 
     def _to_turn(self, number: int) -> None:
         self.table.turn, self.table.exact = number - 1 if number else None, None

@@ -80,6 +80,8 @@ def test_what_follows_a_colon_is_a_step_or_settings(stage: Any) -> None:
     assert stage.step == 2
     with pytest.raises(CallerError, match="is not a step"):
         part.read("999", {})
+    with pytest.raises(CallerError, match="is not a command here"):
+        part.read("9" * 5_000, {})  # Python reads no number of so many digits
     part.read("max_tokens=80", {})()
     assert found == [({"max_tokens": "80"}, None)]
 
