@@ -234,8 +234,8 @@ async def run_binding(app: App[object], active: ActiveBinding) -> None:
 # -- The help: every key that works on the screen below, grouped by what it is for ----------------------------------
 
 
-KEYS = 18
-"""The width in cells of the first column, which has the keys or the terms of a filter."""
+KEY_WIDTH = 18
+"""The width in cells of the first column of the help, which has the keys or the terms of a filter."""
 GLYPHS: Sequence[tuple[str, str]] = (
     ("│ ▶ ┆", "past, here, still ahead"),
     ("✓ ✂ ▣ ⊘ ╳", "a clean end, cut, held, filtered or rejected, failed or interrupted"),
@@ -331,7 +331,7 @@ def filter_terms() -> list[tuple[str, str]]:
 
 
 def _row(keys: str, words: str) -> Line:
-    return (Span(f"{keys:<{KEYS - 1}} ", Tone.KEY), Span(words))
+    return (Span(f"{keys:<{KEY_WIDTH - 1}} ", Tone.KEY), Span(words))
 
 
 # -- Why a key does nothing ------------------------------------------------------------------------------------------

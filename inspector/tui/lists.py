@@ -212,7 +212,7 @@ class TableScreen(Screen[Any]):
         raise NotImplementedError
 
     def files(self) -> Mapping[str, str]:
-        """The table as a text file."""
+        """The files of an export of the table: name -> content."""
         raise NotImplementedError
 
     def head(self) -> Sequence[Line]:

@@ -72,7 +72,7 @@ LABELS: Mapping[str, str] = {
 """Option of `inspector run`, without its dashes, and the label of its field."""
 OF_BOTH = ("prompt", "assignments")
 """Fields that a scenario uses too; the model, the address and the tools come with the scenario."""
-KEYS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
+CREDENTIALS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
 
 
 class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
@@ -121,7 +121,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
                     value = before.get(name, first)
                     yield Cycle(choices, value if value in choices else first, id=name)
             yield from self._fields(ROWS[1:])
-            yield lines(KEYS, "live-note")
+            yield lines(CREDENTIALS, "live-note")
             yield key_note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
 
     def _fields(self, rows: Sequence[tuple[str, str, str]]) -> ComposeResult:
@@ -155,10 +155,6 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         value = self.query_one("#scenario", Cycle).value
         return None if value == SERVER else value
 
-    @on(Cycle.Changed, "#api")
-    def _handle_format(self) -> None:
-        self._describe()
-
     @on(Cycle.Changed, "#scenario")
     def _show_fields(self) -> None:
         """Shows the fields of a scenario or those of a server."""
@@ -170,14 +166,15 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         api.value = self._shown_api = self._api if self._api in formats else formats[0]
         self._describe()
 
+    @on(Cycle.Changed, "#api")
     def _describe(self) -> None:
         """Shows what the scenario does, and its prompt as the hint of the empty field."""
         prompt, limits = self.query_one("#prompt", Input), self.query_one("#assignments", Input)
         hints = {name: hint for name, _, hint in ROWS}
         api = self.query_one("#api", Cycle).value
         needed = self._scenario is None and self._settings.max_tokens is None and needs_cap(api)
-        told, prompt.placeholder = (f"{api} needs max_tokens: write it into limits · {KEYS}" if needed else KEYS,
-                                    hints["prompt"])
+        told = f"{api} needs max_tokens: write it into limits · {CREDENTIALS}" if needed else CREDENTIALS
+        prompt.placeholder = hints["prompt"]
         limits.placeholder = f"{hints['assignments']} {_in_force(self._settings)}"
         story = self._stories.get(self._scenario or "")
         if self._scenario is not None and story is None:

@@ -41,8 +41,8 @@ REPEAT_TIME = 0.4
 
 
 KEYS = "y asks the provider now · p asks a stand-in · esc leaves · tab fields"
-KEYS_OF_NONE = "p asks a stand-in · esc leaves · tab fields"
-KEYS_WITHOUT = "a key is missing · p asks a stand-in · esc leaves"
+KEYS_IF_REFUSED = "p asks a stand-in · esc leaves · tab fields"
+KEYS_WITHOUT_KEY = "a key is missing · p asks a stand-in · esc leaves"
 
 
 class CostLines(WrappedLines, can_focus=True):
@@ -112,7 +112,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         if self._waiting is not None or self._wanted is None or held:
             return
         if self._wanted.target.missing:
-            self.query_one("#ask-keys", Note).line = (Span("nothing was sent · ", Tone.WARN), *hint(KEYS_WITHOUT))
+            self.query_one("#ask-keys", Note).line = (Span("nothing was sent · ", Tone.WARN), *hint(KEYS_WITHOUT_KEY))
         else:
             self.dismiss(self._wanted)
 
@@ -151,9 +151,9 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         self.query_one(CostLines).lines = lines
         keys = self.query_one("#ask-keys", Note)
         if self._wanted is None:
-            keys.line = (Span("nothing can be sent · ", Tone.WARN), *hint(KEYS_OF_NONE))
+            keys.line = (Span("nothing can be sent · ", Tone.WARN), *hint(KEYS_IF_REFUSED))
         else:
-            keys.line = hint(KEYS_WITHOUT if self._wanted.target.missing else KEYS, Tone.WARN)
+            keys.line = hint(KEYS_WITHOUT_KEY if self._wanted.target.missing else KEYS, Tone.WARN)
 
 
 FIELDS = ("base-url", "model")

@@ -147,7 +147,7 @@ class LiveScreen(SessionScreen):
             self._scripted.server.close()
 
     def restore(self) -> None:
-        """Restores nothing, since a live session has no saved remarks."""
+        """Loads the saved remarks of the recording; a run that is not over has none."""
         if self.is_finished:
             super().restore()
 

@@ -200,11 +200,11 @@ class NoteWanted(Message):
 
 @dataclass(eq=False, repr=False)
 class ActionWanted(Message):
-    """The user clicked a key in the key bar."""
+    """The user clicked something that stands for a key, such as a key in the key bar."""
 
     action: str
     node: DOMNode
-    """The widget or screen on which the key works."""
+    """The widget or screen whose action it is."""
 
 
 @dataclass(eq=False, repr=False)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class SheetTab(NamedTuple):
-    """One tab: its name, its key, and its sheets."""
+    """A tab of the session screen: its name, its key, its title, and what the help says about it."""
 
     name: str
     key: str

@@ -108,7 +108,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self._match: TurnRow | None = None  # what the last search found
         self._next_look = 0.0
         self._unlisted = False  # rows came that are not listed yet
-        self._large: list[str] = []  # larger than `READABLE` and not named by the operator; a search reads them
+        self._large: list[str] = []  # larger than `LARGEST_READ` and not named by the operator; a search reads them
         self._searching = False  # a search is reading them
         if session is not None:
             rows = rows_of_session(session)
