@@ -81,7 +81,7 @@ class Branches(SessionPart):
         stage.outline = run.outline
         stage.query_one(VerdictPanel).run = run.name
         if compare:
-            self.panes.against = "run"
+            self.panes.forms["diff"] = "run"
         if compare and run.branch is not None:
             self.panes.open("diff")
         stage.show()

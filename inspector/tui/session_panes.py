@@ -14,7 +14,7 @@ from inspector.report.run_answers import answer_at
 from inspector.tui.delivery import copy_text
 from inspector.tui.messages import LinesPointed, ask_operator
 from inspector.tui.session_widgets import StepList
-from inspector.tui.sheets import DIFF_FORMS, MERGED_FORMS, WIRE_MODES, Key, Sheets, Viewpoint, response_key
+from inspector.tui.sheets import Key, Sheets, Viewpoint, response_key
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
@@ -54,10 +54,9 @@ class Panes(SessionPart):
         self.tab = "merged"
         self.listing = False
         """Whether the step list is open as a tab, because there is no room beside the text."""
-        self.wire_mode = WIRE_MODES[0]
-        self.merged_form = MERGED_FORMS[0]
+        self.forms = {tab.name: tab.forms[0] if tab.forms else "" for tab in TABS}
+        """Tab -> the form in which it shows a step."""
         self.seam: SeamRule | None = None
-        self.against = DIFF_FORMS[0]
         self.picked: FactChoice | None = None
         """The fact whose bytes the Wire tab shows."""
         self.sheets = Sheets()
@@ -71,8 +70,8 @@ class Panes(SessionPart):
     def viewpoint(self) -> Viewpoint:
         """The current tab, step and form."""
         run = self.stage.run
-        return Viewpoint(self.tab, run.outline, self.stage.step, self.wire_mode, self.against,
-                         self.stage.runs.compared, self.merged_form, self.seam, self.picked)
+        return Viewpoint(self.tab, run.outline, self.stage.step, self.forms[self.tab], self.stage.runs.compared,
+                         self.seam, self.picked)
 
     def sheet(self) -> Sheet:
         """The current sheet. The chosen fact belongs to one response, and is dropped at any other."""
@@ -99,8 +98,8 @@ class Panes(SessionPart):
     def pick(self, choice: FactChoice | None) -> None:
         """Shows the bytes of a fact in the Wire tab."""
         self.picked, self._picked_in = choice, response_key(self.viewpoint)
-        if self.wire_mode == "request":
-            self.wire_mode = "events"
+        if self.forms["wire"] == "request":
+            self.forms["wire"] = "events"
         self.open("wire")
 
     def mark_tab(self) -> None:
@@ -188,15 +187,11 @@ class Panes(SessionPart):
 
     def action_mode(self) -> None:
         """Switches to another form of the same view."""
-        if self.tab == "wire":
-            self.wire_mode = WIRE_MODES[(WIRE_MODES.index(self.wire_mode) + 1) % len(WIRE_MODES)]
-        elif self.tab == "diff":
-            self.against = DIFF_FORMS[(DIFF_FORMS.index(self.against) + 1) % len(DIFF_FORMS)]
-        elif self.tab == "merged":
-            self.merged_form = MERGED_FORMS[(MERGED_FORMS.index(self.merged_form) + 1) % len(MERGED_FORMS)]
-        else:
+        forms = next(tab.forms for tab in TABS if tab.name == self.tab)
+        if not forms:
             self.stage.note = "this view has one form; Merged, Wire and Diff have more"
             return
+        self.forms[self.tab] = forms[(forms.index(self.forms[self.tab]) + 1) % len(forms)]
         self.stage.show()
 
     def action_seam(self) -> None:
@@ -339,7 +334,7 @@ class Tracing(SessionPart):
 
     def follow_lines(self, message: LinesPointed) -> None:
         """Handles a click on a line of the text, or enter over the visible lines."""
-        if self.panes.tab == "wire" and self.panes.wire_mode != "request":
+        if self.panes.tab == "wire" and self.panes.forms["wire"] != "request":
             self._act_on_facts(lambda found: self._what_became(found, message))
         elif self.panes.tab == "response" and any(self._facts_of(message)):
             self._act_on_facts(lambda found: self._bytes_of(found, message))

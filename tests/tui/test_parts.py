@@ -126,7 +126,7 @@ def test_panes_know_what_is_looked_at(stage: Any) -> None:
     part = Panes(stage)
     assert part.viewpoint.tab == "merged"
     part.action_mode()
-    assert part.merged_form == "side by side"
+    assert part.forms["merged"] == "side by side"
     part.tab = "events"
     part.action_mode()
     assert "has one form" in stage.note
