@@ -72,7 +72,7 @@ def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
     for shown in MEASURES.values():
         shown.total(tuning)  # sums are cached: added up here, so that no key waits for them later
-    simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.looked_at))
+    simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.run_counts))
     trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
     return GridOutcome(tuning, answer_lines(tuning, most=MOST), trust)
 
@@ -137,7 +137,7 @@ class TuningTable:
     @property
     def single_turn(self) -> int | None:
         """The single turn that is shown: the chosen one, or the only one."""
-        return self.tuning.alone(self.turn)
+        return self.tuning.single_turn(self.turn)
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class TuningTable:
         size = f" · {count_of(grid.size, 'cell')} · {count_of(turns, 'turn')} · policy {grid.base.policy.name}"
         title = (Span("Tune", Tone.TITLE), Span("  run ", Tone.DIM), safe(self.title), Span(size, Tone.DIM))
         state = wrap_line(self._state(progress, stopping), width)
-        return [spread_ends(title, self._trust(), width), *state, self._looked_at(width)]
+        return [spread_ends(title, self._trust(), width), *state, self._measure_line(width)]
 
     def _trust(self) -> Line:
         counts = self.result.trust if self.result is not None else ()
@@ -172,7 +172,7 @@ class TuningTable:
         found = smallest_limits(self.tuning, self.single_turn)
         return (Span("NOT RUN", Tone.WARN),) if found is None else turn_headline(self.tuning, found)
 
-    def _looked_at(self, width: int) -> Line:
+    def _measure_line(self, width: int) -> Line:
         shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in MEASURES]
         turns, single = self.tuning.turns, self.single_turn
         if single is None:

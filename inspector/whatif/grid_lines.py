@@ -73,7 +73,7 @@ def headline(tuning: TunedGrid) -> Line:
     """The conclusion in one line."""
     if not tuning.turns:
         return (Span("NOTHING TO TUNE", Tone.ERROR), Span("  no LLM traffic was found"))
-    every, bend, best = tuning.every, knee(tuning), fewest_tokens_of_all(tuning)
+    every, bend, best = tuning.most_run, knee(tuning), fewest_tokens_of_all(tuning)
     if bend is None or best is None:
         if not every:
             return (Span("NO CELL", Tone.WARN), Span(f"  none of {tuning.grid.size:,} was run"))
@@ -84,7 +84,7 @@ def headline(tuning: TunedGrid) -> Line:
         word = "NONE COMPLETES"
         if any(is_end_unknown(tuning, turn) for turn in range(len(tuning.turns))):
             word = "NONE IS KNOWN TO COMPLETE"
-        single = tuning.alone(None)
+        single = tuning.single_turn(None)
         whole = () if single is None else _whole_call(tuning, single)
         return (Span(word, Tone.WARN), Span(f"  {why}{of}"), *whole)
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
@@ -93,7 +93,7 @@ def headline(tuning: TunedGrid) -> Line:
     unknown = tuning.unrecorded[bend.enough.cell]
     most = f", {unknown:,} unknown  " if unknown else " at most  "
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
-            *least_cap_line(tuning, cap, tuning.alone(None) if every == 1 else None),
+            *least_cap_line(tuning, cap, tuning.single_turn(None) if every == 1 else None),
             *fewest_line(tuning, best, None, f"{best.tokens:,}", made))
 
 
@@ -208,7 +208,8 @@ def parameter_lines(tuning: TunedGrid) -> Iterator[Line]:
 
 def fidelity_line(tuning: TunedGrid) -> Line:
     """How many cells rest on recorded answers, and how many on simulated ones."""
-    run, simulated, ended = (sum(map(bool, cells)) for cells in (tuning.looked_at, tuning.simulated, tuning.unrecorded))
+    sums = (tuning.run_counts, tuning.simulated, tuning.unrecorded)
+    run, simulated, ended = (sum(map(bool, cells)) for cells in sums)
     parts = [(Span(f"{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
@@ -341,11 +342,11 @@ def _knee_lines(tuning: TunedGrid) -> Iterator[Line]:
         if cap.below:
             done = sum(end.complete for end in cap.below)
             yield more(Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values),
-                       Span(f", completes {done:,} of {tuning.every:,}", Tone.DIM))
+                       Span(f", completes {done:,} of {tuning.most_run:,}", Tone.DIM))
     yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), Span("  "),
            *_point_words(tuning, completed, best.tokens))
     yield more(Span("no cell of the grid completes more, or as many for fewer output tokens", Tone.DIM))
-    if completed < tuning.every:
+    if completed < tuning.most_run:
         yield more(Span(ALL_COUNT_NOTE, Tone.DIM))
     if bend.edge is not None and (best.cell, best.budget) == (bend.enough.cell, bend.budget):
         yield more(*grain_line(bend.edge, len(bend.edge.turns) > 1))
@@ -359,4 +360,4 @@ def _knee_lines(tuning: TunedGrid) -> Iterator[Line]:
 
 
 def _point_words(tuning: TunedGrid, completed: int, tokens: int) -> Line:
-    return words(f"{completed:,} of {tuning.every:,} complete", count_of(tokens, "output token"))
+    return words(f"{completed:,} of {tuning.most_run:,} complete", count_of(tokens, "output token"))

@@ -208,9 +208,9 @@ _SUMS = {"completed": "completed", "unrecorded": "unrecorded", "simulated": "sim
 
 
 def _cell(tuning: TunedGrid, cell: int) -> dict[str, Any]:
-    told: dict[str, Any] = {"values": list(tuning.grid.values(cell)), "turns": tuning.looked_at[cell]}
+    told: dict[str, Any] = {"values": list(tuning.grid.values(cell)), "turns": tuning.run_counts[cell]}
     for name, of in _SUMS.items():
-        told[name] = getattr(tuning, of)[cell] if tuning.looked_at[cell] else None
+        told[name] = getattr(tuning, of)[cell] if tuning.run_counts[cell] else None
     return told
 
 
@@ -332,9 +332,9 @@ def _page_table(
 
 
 def _page_cell(tuning: TunedGrid, cell: int, best: bool) -> str:
-    if not tuning.whole(cell):
+    if not tuning.is_comparable(cell):
         return "<td>not run</td>"
-    done, every = tuning.completed[cell], max(1, tuning.every)
+    done, every = tuning.completed[cell], max(1, tuning.most_run)
     single = tuning.turns[0].end(cell) if len(tuning.turns) == 1 else None
     shown = end_word(single) if single is not None else f"{done:,} of {every:,}"
     mark = "~" if tuning.simulated[cell] else ""

@@ -193,7 +193,7 @@ class TunedGrid:
     """A search (`search_once`) and its arguments -> what it found."""
 
     # Each of these is a sum over all turns, for each cell.
-    looked_at = _sum_of(lambda end: 1)
+    run_counts = _sum_of(lambda end: 1)
     """The number of turns that were run."""
     completed = _sum_of(lambda end: end.complete)
     """The number of complete turns (`End.complete`)."""
@@ -216,17 +216,17 @@ class TunedGrid:
         return self.done < self.parts
 
     @cached_property
-    def every(self) -> int:
+    def most_run(self) -> int:
         """The largest number of turns run in any cell: all of them, unless the run was cancelled."""
-        return max(self.looked_at)
+        return max(self.run_counts)
 
-    def alone(self, turn: int | None) -> int | None:
+    def single_turn(self, turn: int | None) -> int | None:
         """The turn that is shown alone: the given one, or the only one; None if all are shown together."""
         return 0 if turn is None and len(self.turns) == 1 else turn
 
-    def whole(self, cell: int) -> bool:
-        """Whether a cell was run in as many turns as any other; only such cells can be compared."""
-        return 0 < self.looked_at[cell] == self.every
+    def is_comparable(self, cell: int) -> bool:
+        """Whether as many turns were run in a cell as in any other, so that its sums can be compared with theirs."""
+        return 0 < self.run_counts[cell] == self.most_run
 
     def ends(self, turns: Sequence[int], cell: int) -> tuple[End, ...]:
         """The ends of these turns in a cell, without turns that were not run in it."""

@@ -246,7 +246,7 @@ def completes_in_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -
     """Whether a turn, or as many of all turns, complete in every cell from this one on, each of which was run."""
     cells = cells_from(tuning.grid, cell)
     if turn is None:
-        return all(tuning.whole(each) and tuning.completed[each] >= tuning.completed[cell] for each in cells)
+        return all(tuning.is_comparable(each) and tuning.completed[each] >= tuning.completed[cell] for each in cells)
     return all((end := tuning.turns[turn].end(each)) is not None and end.complete for each in cells)
 
 
@@ -299,7 +299,7 @@ class Knee:
 @search_once
 def knee(tuning: TunedGrid) -> Knee | None:
     """The knee for all turns; None if nothing was run, or nothing completes anywhere."""
-    cells = [cell for cell in range(tuning.grid.size) if tuning.whole(cell)]
+    cells = [cell for cell in range(tuning.grid.size) if tuning.is_comparable(cell)]
     curve = tuple(_best_points(tuning, cells))
     if not curve or curve[-1].completed == 0:
         return None

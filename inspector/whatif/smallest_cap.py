@@ -60,7 +60,7 @@ def smallest_cap_of_all(tuning: TunedGrid) -> SmallestCap | None:
     bend = knee(tuning)
     return None if bend is None else _cap_of(tuning, run_turns(tuning), (
         ((tuning.tokens[cell], tuning.requests[cell], cell), cell) for cell in range(tuning.grid.size)
-        if tuning.whole(cell) and tuning.completed[cell] == bend.enough.completed), _completes)
+        if tuning.is_comparable(cell) and tuning.completed[cell] == bend.enough.completed), _completes)
 
 
 def run_turns(tuning: TunedGrid) -> tuple[int, ...]:

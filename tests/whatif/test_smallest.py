@@ -105,9 +105,9 @@ def test_an_even_curve_has_no_knee_and_a_larger_budget_for_nothing_is_not_on_it(
 def test_cells_that_were_not_run_count_nowhere():
     no = end(0, False)
     made = grid_of([no, end(10), None], [no, None, None])
-    assert made.looked_at == [2, 1, 0]
+    assert made.run_counts == [2, 1, 0]
     assert made.completed == [0, 1, 0]
-    assert [made.whole(cell) for cell in range(3)] == [True, False, False]
+    assert [made.is_comparable(cell) for cell in range(3)] == [True, False, False]
     assert knee(made) is None, "the cell in which a turn completes was not run in the other"
     assert made.cancelled
     assert smallest_limits(made, 0).cell == 1
