@@ -340,7 +340,7 @@ def _row(keys: str, words: str) -> Line:
 PLACES: Mapping[str, str] = {
     "SessionScreen": "in an open session (enter in the table of turns)", "TurnsScreen": "in the table of turns (q)",
     "TextView": "in the text of an open session (tab)",
-    "ProvidersScreen": "in the table of providers (P)", "Cells": "in the table of policies (p)",
+    "ProvidersScreen": "in the table of providers (P)", "PolicyTable": "in the table of policies (p)",
     "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
     "SideBySide": "beside another run (R, then d)",
 }

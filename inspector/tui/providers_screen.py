@@ -39,7 +39,7 @@ class RowsMade(Message):
     rows: tuple[TableRow, ...]
 
 
-class Dialects(CursorTable):
+class DialectTable(CursorTable):
     """The dialects, grouped by wire format."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -132,7 +132,7 @@ class ProvidersScreen(TableScreen):
     ]
 
     def __init__(self, settings: Settings) -> None:
-        self._dialects = Dialects(id="dialects")
+        self._dialects = DialectTable(id="dialects")
         super().__init__(self._dialects)
         self.table_query = TableQuery(settings=settings)
         self._rows: tuple[TableRow, ...] = ()

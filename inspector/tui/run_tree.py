@@ -20,7 +20,7 @@ from inspector.whatif.branch_lines import run_line
 from inspector.whatif.tree import Node, tree_prefix
 
 
-class Nodes(RowList):
+class RunRows(RowList):
     """A row per run, drawn as a tree."""
 
     def __init__(self, runs: SessionRuns, turn: int) -> None:
@@ -67,7 +67,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
 
     def __init__(self, runs: SessionRuns, turn: int) -> None:
         super().__init__()
-        self._list = Nodes(runs, turn)
+        self._list = RunRows(runs, turn)
 
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
