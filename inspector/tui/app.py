@@ -292,24 +292,21 @@ class LoopInspector(KeysInOrderApp):
         try:
             read = load(paths, self.reading)
         except LoopError as why:
-            self.call_from_thread(self.arrive, paths, partial(self._report_failure, str(why), first), keys=False)
+            self.call_from_thread(self.arrive, paths, partial(self._report_failure, (str(why),), first), keys=False)
             return
         self.call_from_thread(self.arrive, paths, partial(self._show, read, first=first, keep=keep))
 
-    def _report_failure(self, why: str, first: bool) -> None:
+    def _report_failure(self, errors: tuple[str, ...], first: bool) -> None:
         if first:
-            self.errors = (why,)
+            self.errors = errors
             self.exit(UNREADABLE)
         else:
-            self.tell(one_line(why))
+            self.tell(one_line(errors[0]))
 
     def _show(self, read: OpenSession, *, first: bool, keep: bool) -> None:
         if not read.original.view.steps:
-            if first:
-                self.errors = read.errors or ("no LLM traffic was found",)
-                self.exit(UNREADABLE)
-            else:
-                self.tell(one_line(read.errors[0] if read.errors else "no LLM traffic was found there"))
+            nothing = "no LLM traffic was found" if first else "no LLM traffic was found there"
+            self._report_failure(read.errors or (nothing,), first)
             return
         if keep:
             remember(read.paths)

@@ -202,13 +202,13 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
                     yield field_name(FIELD_LABELS[name])
                     value = self._guess.get(name) or value_of(self._turn, name)
                     yield line_input(value, default_of(self._turn, name, self._guess.get(INITIAL, "")), name)
-                    yield _detail_note(short_value(self._turn, name), f"note-{name}")
+                    yield note(short_value(self._turn, name), id=f"note-{name}", classes="about")
             for name in WORDS:
                 with Horizontal(classes="field"):
                     yield field_name(FIELD_LABELS[name])
                     live = name == "source" and self._opens_live
                     yield Cycle(words_of(name), LIVE if live else word_of(self._settings, name), id=name)
-                    yield _detail_note("", f"note-{name}")
+                    yield note("", id=f"note-{name}", classes="about")
             with Horizontal(classes="field"):
                 yield field_name(FIELD_LABELS[OTHER_LIMITS])
                 others = " ".join(f"{name}={value}" for name, value in self._guess.items() if name not in FIELDS)
@@ -359,12 +359,6 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
 SHOWN, ROWS = 4, 19
 """The largest number of runs that the form lists if there is room (`R` shows all), and the rows of the form without
 them."""
-
-
-def _detail_note(text: str, name: str) -> Note:
-    made = note(text, id=name)
-    made.add_class("about")
-    return made
 
 
 def live_refusal(run: Run, step: int, whole: bool) -> str | None:

@@ -38,8 +38,8 @@ class Panel(RowsInOneStyle):
     SHOWS: ClassVar[tuple[str, ...]] = ()
     """The reactive attributes that the lines depend on; when one changes, the lines that differ are redrawn."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id, classes=classes)
         self._lines: Sequence[Line] | None = None
         self._laid = Size(0, 0)
 
@@ -268,9 +268,11 @@ class Note(Panel):
         return [self.line]
 
 
-def note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
+def note(
+    text: str, role: Tone = Tone.DIM, *, id: str | None = None, classes: str | None = None,  # noqa: A002 - Textual's
+) -> Note:
     """A fixed note."""
-    made = Note(id=id)
+    made = Note(id=id, classes=classes)
     made.set_reactive(Note.line, (Span(text, role),))
     return made
 
@@ -324,9 +326,7 @@ def field_keys(form: str) -> list[Binding]:
 
 def field_name(text: str) -> Note:
     """The label of a field, on its left."""
-    name = note(text, Tone.STRONG)
-    name.add_class("name")
-    return name
+    return note(text, Tone.STRONG, classes="name")
 
 
 class KeysInOrder(Widget):
