@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 UNREADABLE = 2
 MOST_NAMED = 20
-"""The number of unreadable files that are named one by one when the program ends; more are only counted."""
+"""The number of unreadable files that are named one by one when the program ends; the others are only counted."""
 PLAIN_CSS = """
 .-plain #middle { border-left: ascii $border; }
 .-plain #middle:focus-within { border-left: ascii $primary; }

@@ -23,7 +23,7 @@ from inspector.tui.messages import ask_operator
 from loop_core.errors import LoopError
 
 FileMaker = Callable[[], Mapping[str, str]]
-"""Makes files: name -> content."""
+"""A function that makes files: name -> content."""
 
 
 def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: str, folder: str | None = None) -> None:

@@ -47,7 +47,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
         super().__init__(id=id)
         self._axes: tuple[Axis, ...] = ()
         self._marks_for: Callable[[bool], Sequence[Span]] = lambda short: ()
-        """Makes the marks of the cells, in full or shortened."""
+        """The function that makes the marks of the cells, shortened or in full."""
         self._marks: Sequence[Span] = ()
         self._best: Mapping[int, str] = {}
         self._plane: Plane | None = None

@@ -36,9 +36,9 @@ BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.bo
        "turns.export", "turns.group", "turns.attention", "turns.tune", "turns.policies", "event.next", "step.back",
        "filter", "search", "run.next", "mode", "continue", "breakpoints", "copy", "turn.next", "command",
        "search.next", "copy.command", "wrap", "zoom")
-"""The order in which the key bar offers bindings; others follow in the order of their screen."""
+"""The ids of bindings in the order in which the key bar offers them; the others follow in the order of their screen."""
 LAST = ("help", "back")
-"""Bindings that end the key bar, at any width."""
+"""The ids of the bindings that end the key bar, at any width."""
 
 
 def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:

@@ -69,8 +69,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
 """Field of `LiveOptions`, its label, and a hint about its values."""
 LABELS: Mapping[str, str] = {
     {"base": "base-url"}.get(name, name.replace("_", "-")): label.removeprefix("or ") for name, label, _ in ROWS}
-"""Option of `inspector run`, without its dashes, and the label of its field."""
-OF_BOTH = ("prompt", "assignments")
+"""Option of `inspector run`, without its dashes -> the label of its field in the form."""
+SHARED_FIELDS = ("prompt", "assignments")
 """Fields that a scenario uses too; the model, the address and the tools come with the scenario."""
 CREDENTIALS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
 
@@ -102,8 +102,8 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         self._stories: Mapping[str, Story] = {}
         """The scenarios by name; empty until they are read."""
         self._api = self._shown_api = ""
-        """The wire format that the operator chose, and the one that the form showed last: a scenario that the first
-        cannot express gets another one meanwhile."""
+        """The wire format that the operator chose, and the one that the form showed last. They differ while a scenario
+        is chosen that the operator's format cannot express."""
 
     def compose(self) -> ComposeResult:
         """A row for each field."""
@@ -127,7 +127,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
     def _fields(self, rows: Sequence[tuple[str, str, str]]) -> ComposeResult:
         """Yields a typed field for each of these rows."""
         for name, words, hint in rows:
-            with Horizontal(classes="line" if name in OF_BOTH else "line of-server"):
+            with Horizontal(classes="line" if name in SHARED_FIELDS else "line of-server"):
                 yield field_name(words)
                 yield line_input(self._before.get(name, ""), hint, name)
 

@@ -145,7 +145,7 @@ class AxesPrompt(Prompt):
         super().__init__("limits to vary", "attempts=0..6 max_tokens=64,128,256", value)
 
     def compose(self) -> ComposeResult:
-        """Notes on the line, and the line."""
+        """Yields the number of cells or the mistake, the label and the line."""
         yield note("", id="axes-note")
         yield from super().compose()
 

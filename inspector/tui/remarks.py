@@ -46,7 +46,7 @@ class RemarkBook(SessionPart):
         self._expression = self._last = ""
         """The current filter, and the last one, which the prompt offers again."""
         self._by_run: dict[str, Remarks] = {}
-        """Marks and notes of every run, by its key."""
+        """Key of a run -> its marks and notes."""
 
     @property
     def marks(self) -> frozenset[int]:

@@ -108,7 +108,7 @@ VIEWS: Mapping[str, str] = {
     "svg": "this screen as a picture (SVG)",
     "view": "what this view shows, as text",
 }
-"""Forms that only the app exports, besides those of `inspector export`."""
+"""Form that only the app exports -> its description; the other forms are those of `inspector export`."""
 
 
 class Exports(SessionPart):

@@ -55,7 +55,7 @@ FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
 
 
 MEANINGS = {BEST_VALUE: f"{BEST_VALUE}: {BEST_VALUE_MEANS}"}
-"""The explanation of a best cell in the legend, if its name is not enough."""
+"""Name of a best cell -> its explanation in the legend, if the name is not enough."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +84,7 @@ class TuningTable:
                  past_filter: bool = False) -> None:
         self.case = case
         self.here: int | None = None
-        """The turn of the session from which the screen was opened last."""
+        """The turn at the cursor of the session when the screen was opened last; None before."""
         self.past_filter = past_filter
         """Whether the table of turns from which the screen was opened has a filter."""
         self.base, self.run, self.title = base, run, title
@@ -105,7 +105,7 @@ class TuningTable:
         self.ask(GridRequest())
 
     def come_from(self, here: int) -> None:
-        """Shows the turn of the session from which the screen is opened, if it was opened from another one before."""
+        """Shows the turn at the cursor of the session alone, unless the screen was opened from the same turn before."""
         if here != self.here and len(self.case.recording.turns) > 1:
             self.turn, self.exact = here, None
             if self.best():
