@@ -133,11 +133,8 @@ class KeyBar(AutoHeightPanel):
 
     def on_mount(self) -> None:
         """Redraws when the active bindings change, or when a question opens over the screen or closes."""
-        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.redraw_changes())
         self.watch(self.screen, "stack_updates", self.redraw_changes, init=False)
-
-    def _bindings_changed(self, screen: Screen[object]) -> None:
-        self.redraw_changes()
 
     def make(self, width: int) -> Sequence[Line]:
         """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""

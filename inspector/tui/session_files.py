@@ -199,16 +199,12 @@ def remember(paths: Sequence[str]) -> None:
         target = state_path(RECENT_FILE)
         private_folder(target.parent)
         # Two instances may open files at the same time; without the lock one would undo the other's entry.
-        with open(target.parent / "lock", "ab", opener=_open_private) as file, lock_file(file.fileno()):
+        with open(target.parent / "lock", "ab", opener=partial(os.open, mode=FILE)) as file, lock_file(file.fileno()):
             kept = [path for path in recent_files() if path not in new]
             replace_all({target: json.dumps([*new, *kept][:RECENT]).encode()}, FILE)
             target.chmod(FILE)  # an older version left it readable by others
     except OSError:
         return
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, FILE)
 
 
 def last_theme() -> str | None:
