@@ -50,7 +50,7 @@ class CommandLine(SessionPart):
         choices = {name: choice.words for name, choice in CHOICES.items()}
         values = {**choices, "attempts_scope": SCOPES, "policy": tuple(POLICIES), "simulate": ("yes", "no")}
         settings = [f"{name}={value}" for name in (*RANGES, *values) for value in values.get(name) or ("",)]
-        words = WordSuggester([*PLACES, *sorted(able), *settings], {"file": list(self.stage.run.outline.files)})
+        words = WordSuggester([*STEP_FINDERS, *sorted(able), *settings], {"file": list(self.stage.run.outline.files)})
         hint = f"1 to {len(self.stage.run.view.steps):,} · turn 2 · file NAME · max_tokens=80 · the name of a command"
 
         def refusal(line: str) -> str:
@@ -79,8 +79,8 @@ class CommandLine(SessionPart):
         if word == COMPARE and rest.strip():
             turn = _turn_number(self.stage, rest.strip())
             return lambda: self._compare(turn)
-        if word in PLACES and "=" not in line:
-            return self._go_to(PLACES[word](self.stage, rest.strip()))
+        if word in STEP_FINDERS and "=" not in line:
+            return self._go_to(STEP_FINDERS[word](self.stage, rest.strip()))
         return self._settings(line) if "=" in line else self._action(line, able)
 
     def _step(self, line: str, number: int) -> Act:
@@ -110,7 +110,7 @@ class CommandLine(SessionPart):
         """The action of a key, by its name or an unambiguous beginning of it."""
         found = [line] if line in able else [name for name in able if name.startswith(line)]
         if len(found) != 1:
-            near = found or get_close_matches(line, [*able, *PLACES], 3, 0.6)
+            near = found or get_close_matches(line, [*able, *STEP_FINDERS], 3, 0.6)
             meant = f"; did you mean {', '.join(near[:MOST_NAMED])}?" if near else ""
             raise CallerError(f"{line!r} is not a command here{meant}")
         binding = able[found[0]]
@@ -152,5 +152,5 @@ def _file(stage: SessionStage, text: str) -> int:
     raise CallerError(f"{len(found):,} files match: {', '.join(found[:MOST_NAMED])}{more}")
 
 
-PLACES: Mapping[str, Callable[[SessionStage, str], int]] = {"turn": _turn, "file": _file}
+STEP_FINDERS: Mapping[str, Callable[[SessionStage, str], int]] = {"turn": _turn, "file": _file}
 """Word after the colon -> the function that finds the step for the rest of the line."""

@@ -135,7 +135,7 @@ CLIPBOARD_REFUSALS: tuple[tuple[Callable[[Environment], bool], str], ...] = (
 """A test for each kind of terminal that ignores OSC 52, and what the operator is told about that kind."""
 
 
-MOST = 1_000_000
+MOST_COPIED = 1_000_000
 """The largest number of characters copied."""
 
 
@@ -146,10 +146,10 @@ def copy_text(app: App[object], text: str) -> str:
         return f"not copied: {lost}; x writes it to a file"
     # What is copied is usually pasted into a chat or an issue, so credentials are masked here too.
     text = redact.text(text)
-    app.copy_to_clipboard(text[:MOST])
+    app.copy_to_clipboard(text[:MOST_COPIED])
     size = f"{len(text):,} characters"
-    if len(text) > MOST:
-        size = f"the first {MOST:,} of {size}"
+    if len(text) > MOST_COPIED:
+        size = f"the first {MOST_COPIED:,} of {size}"
     shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
     place = "browser" if app.is_web else "terminal"
     return f"copied {size}, if the {place} allows it (OSC 52){shown}"

@@ -334,7 +334,7 @@ def _row(keys: str, words: str) -> Line:
 # -- Why a key does nothing ------------------------------------------------------------------------------------------
 
 
-PLACES: Mapping[str, str] = {
+WAYS_TO_SCREENS: Mapping[str, str] = {
     "SessionScreen": "in an open session (enter in the table of turns)", "TurnsScreen": "in the table of turns (q)",
     "TextView": "in the text of an open session (tab)",
     "ProvidersScreen": "in the table of providers (P)", "PolicyTable": "in the table of policies (p)",
@@ -352,7 +352,7 @@ def why_unused(app: App[Any], key: str) -> str:
         later = lock.why_locked(here.action.partition("(")[0]) if lock is not None else ""
         return f"{name_of(key)} {later or 'has no use now'}: {here.tooltip} · ? lists the keys"
     by_name = {kind.__name__: kind for kind in owners()}
-    for name, place in PLACES.items():
+    for name, place in WAYS_TO_SCREENS.items():
         if name not in by_name or name == type(app.screen).__name__:
             continue
         for each in declared_bindings(by_name[name]):

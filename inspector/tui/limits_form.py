@@ -215,7 +215,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
                 yield line_input(others, others_in_force(self._turn.limits), OTHER_LIMITS)
             yield lines("", "about")
             yield note("nothing is changed yet", id="preview")
-            most = max(1, min(SHOWN, self.app.size.height - ROWS))
+            most = max(1, min(MOST_RUNS, self.app.size.height - OTHER_ROWS))
             runs = self._runs if len(self._runs) <= most else self._runs[-most:]
             yield RunLines(runs, self._current - (len(self._runs) - len(runs)), self._view.replay.turn_at(self._step))
             yield key_note(KEYS[self._opens_live], id="form-keys")
@@ -356,7 +356,7 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             preview.line = line
 
 
-SHOWN, ROWS = 4, 19
+MOST_RUNS, OTHER_ROWS = 4, 19
 """The largest number of runs that the form lists if there is room (`R` shows all), and the rows of the form without
 them."""
 

@@ -30,7 +30,7 @@ from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.state import Finish, RunTools, Send
 
-WORDS = {
+SOURCE_WORDS = {
     Source.RUN: "answered by its tool", Source.TYPED: "answered by hand", Source.RECORDED: "from the recording",
     Source.REFUSED: "refused",
 }
@@ -58,7 +58,7 @@ class CallList(RowList):
         if not self.answers.ways(self.effect, index):
             return (*head, safe(f"not run: {verdict.why}", Tone.WARN))
         decision = self.answers.plan(self.effect, index)
-        return (*head, Span(WORDS[decision.how]) if decision is not None else Span("no answer yet", Tone.WARN))
+        return (*head, Span(SOURCE_WORDS[decision.how]) if decision is not None else Span("no answer yet", Tone.WARN))
 
 
 class CallsForm(ModalScreen[None]):

@@ -52,8 +52,8 @@ from loop_core.wire.profiles import PROFILES
 if TYPE_CHECKING:
     from inspector.provider.scenarios import Story
 
-SERVER = "a real server"
-FIRST = "lying-router"
+REAL_SERVER = "a real server"
+FIRST_SCENARIO = "lying-router"
 """The scenario with which the form opens the first time. Its stop word is false."""
 BY_ADDRESS = "by address"
 ROWS: tuple[tuple[str, str, str], ...] = (
@@ -112,7 +112,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             yield note("A live turn: each effect waits for you", Tone.TITLE)
             yield from self._fields(ROWS[:1])
             for name, words, choices, first in (
-                ("scenario", "who answers", (SERVER, *scenario_names()), FIRST),
+                ("scenario", "who answers", (REAL_SERVER, *scenario_names()), FIRST_SCENARIO),
                 ("api", "wire format", tuple(FORMATS), next(iter(FORMATS))),
                 ("profile", "behaves as", (BY_ADDRESS, *sorted(PROFILES)), BY_ADDRESS),
             ):
@@ -153,7 +153,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
     def _scenario(self) -> str | None:
         """The chosen scenario; None for a real server."""
         value = self.query_one("#scenario", Cycle).value
-        return None if value == SERVER else value
+        return None if value == REAL_SERVER else value
 
     @on(Cycle.Changed, "#scenario")
     def _show_fields(self) -> None:

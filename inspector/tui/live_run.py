@@ -91,7 +91,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         with VerticalScroll(id="ask", can_focus=False):
             yield note(self._title, Tone.TITLE, id="ask-title")
             yield CostLines(id="ask-about")
-            for name in FIELDS:
+            for name in OPTION_FIELDS:
                 with Horizontal(classes="field"):
                     yield note(name, Tone.KEY)
                     yield line_input("", "as it was recorded", name)
@@ -141,12 +141,12 @@ class AskLive(ModalScreen["BranchRequest | None"]):
 
     def _read(self) -> None:
         self._waiting = None
-        base, model = (self.query_one(f"#{name}", Input).value.strip() for name in FIELDS)
+        base, model = (self.query_one(f"#{name}", Input).value.strip() for name in OPTION_FIELDS)
         try:
             self._wanted = self._look(base, model)
             lines = request_fields(self._wanted)
         except LoopError as why:
-            said = with_field_names(why, {name: name for name in FIELDS})
+            said = with_field_names(why, {name: name for name in OPTION_FIELDS})
             self._wanted, lines = None, [field("cannot", safe(said, Tone.ERROR))]
         self.query_one(CostLines).lines = lines
         keys = self.query_one("#ask-keys", Note)
@@ -156,7 +156,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
             keys.line = hint(KEYS_WITHOUT_KEY if self._wanted.target.missing else KEYS, Tone.WARN)
 
 
-FIELDS = ("base-url", "model")
+OPTION_FIELDS = ("base-url", "model")
 """The fields of the question, each with the option of `replay --live` for its name."""
 
 

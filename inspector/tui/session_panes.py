@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from inspector.report.lines.wire import FactChoice
     from inspector.sessions.provenance import Provenance
 
-FILTERS = " · f finds the steps whose messages, answers or calls hold it"
+FILTER_HINT = " · f finds the steps whose messages, answers or calls hold it"
 """The hint after a search without a match: a search covers only the displayed view."""
 
 
@@ -244,11 +244,11 @@ class Panes(SessionPart):
             nowhere = f"{self._needle!r} is in no step{self.stage.rows.within}"
             found = self._steps.find(self._needle, by, again)
             if found is None:
-                nowhere += ", but in this view" if self._text.find(by, again) else FILTERS
+                nowhere += ", but in this view" if self._text.find(by, again) else FILTER_HINT
             self.stage.go(found, nowhere)
         elif not self._text.find(by, again):
             step = self._steps.find(self._needle, by, again=True)
-            elsewhere = FILTERS if step is None else f", but step {step + 1} says it: :{step + 1}"
+            elsewhere = FILTER_HINT if step is None else f", but step {step + 1} says it: :{step + 1}"
             self.stage.note = f"{self._needle!r} is not in this view{elsewhere}"
 
     def action_copy(self) -> None:
@@ -262,7 +262,7 @@ class Panes(SessionPart):
 
 LARGE = 300_000
 """The size in bytes from which decoding a body with provenance takes a noticeable time."""
-NOTHING = "no fact was read from these bytes"
+NO_FACT = "no fact was read from these bytes"
 
 
 class Tracing(SessionPart):
@@ -317,7 +317,7 @@ class Tracing(SessionPart):
     def _act(self, act: Callable[[Provenance], None]) -> None:
         found = self.panes.sheets.readings(self.panes.viewpoint)
         if found is None or not found.facts:
-            self.stage.note = NOTHING
+            self.stage.note = NO_FACT
         else:
             act(found)
 
@@ -373,6 +373,6 @@ class Tracing(SessionPart):
 
         fact = next((fact for fact in self._facts_of(message) if fact in provenance.facts), None)
         if fact is None:
-            self.stage.note = NOTHING
+            self.stage.note = NO_FACT
         else:
             self._look(provenance, FactChoice(fact))

@@ -29,7 +29,7 @@ from inspector.tui.panels import WrappedLines
 from inspector.tui.questions import AxesPrompt, Prompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
-from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_of
+from inspector.tui.tuning_table import EXPORT_FORMS, GridOutcome, TuningTable, outcome_of
 from inspector.whatif.grid import Grid, GridRequest, axis_text, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import MEASURES
@@ -310,7 +310,7 @@ class TuneScreen(Screen[int | None]):
         if self.running:
             self.note = "the grid is still running; . stops it"
             return
-        ask_operator(self.app, Choose("Export the grid", [(form, about) for form, (about, _) in FORMS.items()]),
+        ask_operator(self.app, Choose("Export the grid", [(form, about) for form, (about, _) in EXPORT_FORMS.items()]),
                      self._export_as)
 
     def _export_as(self, form: str) -> None:

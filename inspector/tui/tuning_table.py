@@ -42,12 +42,12 @@ from inspector.whatif.smallest_cap import (
 )
 from loop_core.turn.trace import Fidelity
 
-MOST = 100
+MOST_LISTED = 100
 """The largest number of turns that are listed one by one; of more, each can still be shown alone."""
 BAR = 20
 """The width of the progress bar in columns."""
 
-FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
+EXPORT_FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
     "csv": ("each turn in each cell, a row each", lambda tuned: redact.text(as_csv(tuned))),
     "json": ("one document for programs", lambda tuned: json.dumps(redact.texts(document(tuned)), indent=1) + "\n"),
 }
@@ -74,7 +74,7 @@ def outcome_of(tuning: TunedGrid) -> GridOutcome:
         shown.total(tuning)  # sums are cached: added up here, so that no key waits for them later
     simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.run_counts))
     trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
-    return GridOutcome(tuning, answer_lines(tuning, most=MOST), trust)
+    return GridOutcome(tuning, answer_lines(tuning, most=MOST_LISTED), trust)
 
 
 class TuningTable:
@@ -205,7 +205,7 @@ class TuningTable:
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
-        sheet = cell_sheet(self.tuning, self.cell, self.turn, MOST)
+        sheet = cell_sheet(self.tuning, self.cell, self.turn, MOST_LISTED)
         if self.exact is None:
             return sheet
         told, names = cell_name(self.tuning, self.cell, self.exact), self._best_names()
@@ -282,5 +282,5 @@ class TuningTable:
         return command_with_files(self.before, command(self.paths, self.settings(), api, profile))
 
     def files(self, form: str) -> Mapping[str, str]:
-        """The grid in one of `FORMS`: name -> content."""
-        return {f"{self.name}-tune.{form}": FORMS[form][1](self.tuning)}
+        """The grid in one of `EXPORT_FORMS`: name -> content."""
+        return {f"{self.name}-tune.{form}": EXPORT_FORMS[form][1](self.tuning)}

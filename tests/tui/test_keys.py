@@ -14,7 +14,7 @@ from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.key_words import PURPOSES, SYNONYMS
-from inspector.tui.keys import PLACES, HelpScreen, active_keys, every_id, owners, sections, shown_keys
+from inspector.tui.keys import WAYS_TO_SCREENS, HelpScreen, active_keys, every_id, owners, sections, shown_keys
 from inspector.tui.lists import RowList
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
@@ -642,7 +642,7 @@ def test_every_binding_has_one_purpose() -> None:
     for name in every_id():
         assert name in names or name.partition(".")[0] in names, name
     assert set(SYNONYMS) <= set(every_id())
-    assert set(PLACES) <= {kind.__name__ for kind in owners()}
+    assert set(WAYS_TO_SCREENS) <= {kind.__name__ for kind in owners()}
 
 
 @pytest.mark.parametrize(("typed", "command"), [

@@ -694,7 +694,7 @@ async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
 async def test_many_turns_are_cut_short_and_one_is_looked_at_alone(
     app_on: AppOn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inspector.tui.tuning_table.MOST", 1)
+    monkeypatch.setattr("inspector.tui.tuning_table.MOST_LISTED", 1)
     async with app_on().run_test(size=WIDE) as pilot:
         await opened(pilot, "attempts=4,5")
         assert page(pilot.app).count("1 turn more, one at a time") == 2
