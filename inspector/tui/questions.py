@@ -96,7 +96,6 @@ class FilterPrompt(Prompt):
     """Asks for a filter expression; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    FilterPrompt { align: left bottom; background: $background 0%; }
     #filter-note { height: 1; background: $panel; padding: 0 1; }
     """
 
@@ -137,7 +136,6 @@ class AxesPrompt(Prompt):
     """Asks for axes; returns their valid text, or None if the operator leaves."""
 
     DEFAULT_CSS = """
-    AxesPrompt { align: left bottom; background: $background 0%; }
     #axes-note { height: 1; background: $panel; padding: 0 1; }
     """
 
