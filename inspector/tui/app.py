@@ -63,15 +63,14 @@ PLAIN_CSS = """
 .-plain #middle:focus-within { border-left: ascii $primary; }
 .-plain SessionScreen.-narrow #middle, .-plain SessionScreen.-zoom-text #middle { border-left: none; }
 .-plain #machine, .-plain #spent { border-left: ascii $border; }
-.-plain #about, .-plain #turns-about, .-plain #detail { border-top: ascii $border; }
-.-plain #form, .-plain #help { border: ascii $primary; }
-.-plain #live-form, .-plain #budget, .-plain #body-box { border: ascii $primary; }
-.-plain #whole, .-plain #calls-box, .-plain #result-box { border: ascii $primary; }
-.-plain #body-text, .-plain #result-text, .-plain #calls-box TextView { scrollbar-size: 0 0; }
+.-plain #turns-about, .-plain #detail, .-plain #texts { border-top: ascii $border; }
+.-plain Dialog > Vertical { border: ascii $primary; }
+.-plain #ask { border: ascii $warning; }
+.-plain Dialog *, .-plain SideBySide * { scrollbar-size: 0 0; }
 .-plain TuneScreen #answers, .-plain TuneScreen.-below #cell { border-top: ascii $border; }
 .-plain TuneScreen.-beside #cell { border-left: ascii $border; }
 .-plain #map, .-plain #answers, .-plain #cell { scrollbar-size: 0 0; }
-.-plain #text, .-plain #steps, .-plain #turns, .-plain #help TextView { scrollbar-size: 0 0; }
+.-plain #text, .-plain #steps, .-plain #turns { scrollbar-size: 0 0; }
 .-plain CursorTable, .-plain #detail { scrollbar-size: 0 0; }
 """
 """Styles for `--ascii`. They replace borders that Textual would draw with characters beyond ASCII."""

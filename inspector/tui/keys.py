@@ -16,7 +16,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Vertical
 from textual.events import Click
 from textual.reactive import reactive
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
@@ -24,7 +24,7 @@ from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted, LockingScreen
-from inspector.tui.panels import AutoHeightPanel, line_input, note
+from inspector.tui.panels import AutoHeightPanel, Dialog, line_input, note
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
 
@@ -241,12 +241,11 @@ GLYPHS: Sequence[tuple[str, str]] = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """All keys, filtered by typing."""
 
     DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: $background 60%; }
-    #help { width: 80; max-width: 100%; height: 90%; padding: 0 2; background: $surface; border: round $primary; }
+    #help { width: 80; height: 90%; padding: 0 2; }
     #help Input { background: $panel; margin: 0 0 1 0; }
     #help TextView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     """

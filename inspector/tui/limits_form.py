@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import DescendantFocus
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
@@ -29,6 +28,7 @@ from inspector.tui.limits_words import (
 )
 from inspector.tui.panels import (
     Cycle,
+    Dialog,
     Note,
     WrappedLines,
     field_keys,
@@ -151,13 +151,11 @@ class LimitsChoice(NamedTuple):
     """Whether the provider answers; the address and the cost are shown before anything is sent."""
 
 
-class LimitsForm(ModalScreen[LimitsChoice | None]):
+class LimitsForm(Dialog[LimitsChoice | None]):
     """Asks for other settings; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    LimitsForm { align: center middle; background: $background 60%; }
-    #form { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
-    #form { background: $surface; border: round $primary; }
+    #form { width: 90; }
     .field { height: 1; }
     .field .name { width: 29; }
     .field Input { width: 11; margin: 0 1 0 0; background: $panel; }

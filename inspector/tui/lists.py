@@ -17,7 +17,7 @@ from textual.containers import Vertical
 from textual.events import Click, DescendantFocus
 from textual.geometry import Region, Size
 from textual.reactive import reactive
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -26,7 +26,7 @@ from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.messages import RowOpened, ask_operator
 from inspector.tui.paint import Paint, RowsInOneStyle, paint_of
-from inspector.tui.panels import WrappedLines, key_note, note
+from inspector.tui.panels import Dialog, WrappedLines, key_note, note
 from inspector.tui.text_view import TextView
 
 HEADINGS = 2
@@ -318,13 +318,11 @@ class ChoiceList(RowList):
         return (Span("▶ " if here else "  ", Tone.HERE), Span(f"{word:<{self._columns}}  ", Tone.KEY), safe(about))
 
 
-class Choose(ModalScreen[str | None]):
+class Choose(Dialog[str | None]):
     """Asks the operator to choose a row; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    Choose { align: center middle; background: $background 60%; }
-    #choose { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
-    #choose { background: $surface; border: round $primary; }
+    #choose { width: 80; padding: 0 2; }
     #words { height: auto; min-height: 1; max-height: 18; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

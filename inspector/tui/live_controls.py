@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.reactive import reactive
-from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
 from inspector.live.answers import Answers, CallDecision, Source
@@ -23,7 +22,7 @@ from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.keys import KeyBar, key_in_force
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened, ask_operator
-from inspector.tui.panels import Cycle, key_note, note
+from inspector.tui.panels import Cycle, Dialog, key_note, note
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_editors import BodyEditor, text_field
 from inspector.tui.text_view import TextView
@@ -61,12 +60,11 @@ class CallList(RowList):
         return (*head, Span(SOURCE_WORDS[decision.how]) if decision is not None else Span("no answer yet", Tone.WARN))
 
 
-class CallsForm(ModalScreen[None]):
+class CallsForm(Dialog[None]):
     """A form that decides how each call is answered."""
 
     DEFAULT_CSS = """
-    CallsForm { align: center middle; background: $background 60%; }
-    #calls-box { width: 100; max-width: 100%; height: 90%; padding: 0 1; background: $surface; border: round $primary; }
+    #calls-box { width: 100; height: 90%; }
     #calls { height: auto; max-height: 8; background: $surface; scrollbar-size-vertical: 1; }
     #calls-box TextView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; margin: 1 0 0 0; }
     """
@@ -131,12 +129,11 @@ class CallsForm(ModalScreen[None]):
         message.stop()
 
 
-class ResultEditor(ModalScreen[CallDecision | None]):
+class ResultEditor(Dialog[CallDecision | None]):
     """Asks for a result; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    ResultEditor { align: center middle; background: $background 60%; }
-    #result-box { width: 90; max-width: 100%; height: 70%; padding: 0 1; background: $surface; border: round $primary; }
+    #result-box { width: 90; height: 70%; }
     #result-text { height: 1fr; border: none; padding: 0; background: $panel; }
     #is-error { height: 1; width: 20; }
     """

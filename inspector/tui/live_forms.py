@@ -18,7 +18,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
@@ -32,6 +31,7 @@ from inspector.sessions import redact
 from inspector.tui.limits_words import OTHER_LIMITS, others_in_force
 from inspector.tui.panels import (
     Cycle,
+    Dialog,
     WrappedLines,
     field_keys,
     field_name,
@@ -75,13 +75,11 @@ SHARED_FIELDS = ("prompt", "assignments")
 CREDENTIALS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
 
 
-class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
+class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
     """Asks for a live turn; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    LiveForm { align: center middle; background: $background 60%; }
-    #live-form { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
-    #live-form { background: $surface; border: round $primary; }
+    #live-form { width: 90; }
     .line { height: 1; }
     .line .name { width: 20; }
     .line Input { width: 1fr; background: $panel; }
@@ -278,13 +276,11 @@ def _secret(name: str, value: str) -> bool:
 # different is refused, since those steps have already happened.
 
 
-class BudgetForm(ModalScreen[str | None]):
+class BudgetForm(Dialog[str | None]):
     """Asks for another budget and other limits; returns the changes in words, or None if the operator leaves."""
 
     DEFAULT_CSS = """
-    BudgetForm { align: center middle; background: $background 60%; }
-    #budget { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
-    #budget { background: $surface; border: round $primary; }
+    #budget { width: 90; }
     .row { height: 1; }
     .row .name { width: 42; }
     .row Input { width: 16; margin: 0 1 0 0; background: $panel; }

@@ -16,13 +16,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, one_line, safe
-from inspector.tui.panels import Note, WrappedLines, key_note, line_input, note, with_field_names
+from inspector.tui.panels import Dialog, Note, WrappedLines, key_note, line_input, note, with_field_names
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
@@ -49,13 +48,11 @@ class CostLines(WrappedLines, can_focus=True):
     """The request that would be sent, as wrapped lines."""
 
 
-class AskLive(ModalScreen["BranchRequest | None"]):
+class AskLive(Dialog["BranchRequest | None"]):
     """Asks whether to send the request; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    AskLive { align: center middle; background: $background 60%; }
-    #ask { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
-    #ask { background: $surface; border: round $warning; }
+    #ask { width: 100; border: round $warning; scrollbar-size-vertical: 1; }
     #ask .field { height: 1; }
     #ask .field Note { width: 15; }
     #ask Input { width: 1fr; background: $panel; }

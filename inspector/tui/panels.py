@@ -14,6 +14,7 @@ from textual.events import Click, Key
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
+from textual.screen import ModalScreen, ScreenResultType
 from textual.strip import Strip
 from textual.suggester import Suggester
 from textual.widget import Widget
@@ -21,7 +22,7 @@ from textual.widgets import Input
 
 from inspector.report.facts import View
 from inspector.report.lines import header
-from inspector.report.lines.glyphs import hint, key_at
+from inspector.report.lines.glyphs import ascii_text, hint, key_at
 from inspector.report.lines.header import status
 from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, spread_ends, width_of, wrap_line
 from inspector.report.lines.steps import Outline
@@ -312,6 +313,19 @@ def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own nam
     return made
 
 
+# -- A question, a form or a list in a box over the screen -----------------------------------------------------------
+
+
+class Dialog(ModalScreen[ScreenResultType]):
+    """A screen with one box, which is in the middle of the terminal and as high as its content."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: $background 60%; }
+    Dialog > Vertical, Dialog > VerticalScroll { max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    Dialog > Vertical, Dialog > VerticalScroll { background: $surface; border: round $primary; }
+    """
+
+
 # -- The parts of a form ---------------------------------------------------------------------------------------------
 
 
@@ -347,6 +361,11 @@ class KeysInOrder(Widget):
 
 class LineInput(Input, KeysInOrder):
     """A field of one row."""
+
+    def on_mount(self) -> None:
+        """Shows the hint in ASCII, if the app does."""
+        if paint_of(self.app).plain:
+            self.placeholder = ascii_text(self.placeholder)
 
 
 def line_input(value: str, hint: str, id: str | None = None, suggester: Suggester | None = None) -> Input:  # noqa: A002
