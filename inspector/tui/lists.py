@@ -195,7 +195,7 @@ class TableScreen(Screen[Any]):
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
         Binding("y", "copy", "command", tooltip="Copy the command line that shows the same", id="copy.command"),
         Binding("x", "export", "export", tooltip="Write the table to files: as text and for programs", id="export"),
-        Binding("tab", "other_pane", "other pane", tooltip="To the details of the row, and back", id="pane"),
+        Binding("tab", "app.focus_next", "other pane", tooltip="To the details of the row, and back", id="pane"),
     ]
     note: reactive[str] = reactive("", init=False, repaint=False)
 
@@ -288,10 +288,6 @@ class TableScreen(Screen[Any]):
     def action_export(self) -> None:
         """Asks for a folder; in a browser the file is downloaded."""
         deliver(self.app, self.files, partial(setattr, self, "note"), "the table")
-
-    def action_other_pane(self) -> None:
-        """Switches between the table and the details."""
-        (self._table if self._detail.has_focus else self._detail).focus(scroll_visible=False)
 
 
 # -- A short list to choose from -------------------------------------------------------------------------------------
