@@ -160,7 +160,7 @@ class AppServer:
         return socket
 
     async def _find_room(self, name: str) -> Tab | None:
-        """The tab that this page has shown before, else the one that was left last; None: a place for a new tab, taken.
+        """The tab that this page showed before, else the tab that was left last; None if it took a place for a new tab.
 
         Waits for one of them. A reloaded page connects before its old connection has closed, so its own tab is
         preferred.

@@ -3,20 +3,20 @@
 Budgets are compared by what they spend: first all output tokens, then requests, then the values of the axes in their
 order. So among cells with the same result, the one with the strictest limits is named.
 
-- **Smallest**, for one turn: of the cells in which it completes, the one that spends least on it. Beside it, for each
-  axis, its smallest value with which any cell completes the turn; and to the unit, between the values of the grid too,
-  the smallest value of each limit with which the turn goes the same way as in that cell, and the smallest max_tokens
-  with which it costs no more (`edge`), with the grain at which that is known.
-- **Enough**, for all turns: of the cells that complete as many turns as any does, the one that spends least. A larger
-  budget completes nothing more. Beside it the smallest max_tokens, between the values of the grid too, with which each
-  of those turns still completes and all of them cost no more together (`edge`), with the grain at which that is known.
-- **Knee**: the cells that no other beats (more turns for no more tokens, or as many for fewer) form a curve from the
-  cheapest to *enough*. With both measures scaled to that stretch, the knee is the cell that stands highest above the
-  straight line between its ends; the cheaper of two as high. The turns beyond it cost more apiece than the average.
-  Where no cell stands above that line there is no such point, and *enough* is named; so where *enough* costs no more
-  once its max_tokens is the smallest.
+- **Smallest**, for one turn: of the cells in which it completes, the one that spends least on it. With it come, for
+  each axis, the smallest value with which any cell completes the turn; the smallest value of each limit with which the
+  turn ends as in that cell, exact to one unit, also between the values of the grid; and the smallest max_tokens with
+  which the turn costs no more (`edge`), with the precision of that value (`grain`).
+- **Enough**, for all turns: of the cells that complete as many turns as any cell does, the one that spends least. A
+  larger budget completes nothing more. With it comes the smallest max_tokens, also between the values of the grid, with
+  which each of those turns still completes and all of them together cost no more (`edge`), with its precision.
+- **Knee**: the cells that no other cell beats (by more turns for no more tokens, or by as many for fewer) form a curve
+  from the cheapest to *enough*. The knee is the cell of the curve that is highest above the straight line between its
+  two ends, with both measures scaled to them; of two such cells, the cheaper. Each turn beyond the knee costs more than
+  the average. If no cell is above the line, or if *enough* with its smallest max_tokens costs no more than the knee,
+  there is no knee, and *enough* is named instead.
 
-Where a grid was cancelled, only cells that were run in as many turns as any are compared.
+If a grid was cancelled, only the cells in which the most turns were run are compared.
 
 The first part searches between two values of a grid.
 """
