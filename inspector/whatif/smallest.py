@@ -242,6 +242,7 @@ def cells_from(grid: Grid, cell: int) -> list[int]:
     return found
 
 
+@search_once
 def completes_in_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -> bool:
     """Whether a turn, or as many of all turns, complete in every cell from this one on, each of which was run."""
     cells = cells_from(tuning.grid, cell)

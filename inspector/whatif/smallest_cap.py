@@ -68,6 +68,7 @@ def run_turns(tuning: TunedGrid) -> tuple[int, ...]:
     return tuple(turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE_CODE for code in seen.codes))
 
 
+@search_once
 def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
     """The cell with the smallest max_tokens of the grid that completes a turn by recorded answers alone, and the end of
     the turn in it; None if none does."""
