@@ -28,7 +28,7 @@ def faults() -> str:
 def _row(fault: Fault) -> str:
     ends_in = {**_of(fault, "ends"), **({"whole": fault.ends_whole} if fault.ends_whole else {})}
     ends = f"`{fault.ends}`{_besides(ends_in)}"
-    return f"| `{fault.name}` | {fault.takes} | {fault.does} | {ends} | {_without(fault)} |"
+    return f"| `{fault.name}` | {fault.argument} | {fault.does} | {ends} | {_without(fault)} |"
 
 
 def clients() -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamRule
-from loop_core.turn.limits import CONTINUATION_LIMITS, Limits
+from loop_core.turn.limits import CONTINUATION_LIMITS, MOST, Limits, whole_number
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import preset
 from loop_core.wire.profiles import PROFILES
@@ -131,12 +131,12 @@ class Settings:
 
 
 def _cap(text: str) -> int | None:
-    plain = text.strip().replace(",", "").replace("_", "")
-    if plain.lower() in ("", "none", "default", "recorded"):
+    if text.strip().lower() in ("", "none", "default", "recorded"):
         return None
-    if not (plain.isascii() and plain.isdigit() and len(plain) <= 10) or not 1 <= int(plain) <= 1_000_000_000:
-        raise CallerError(f"{INITIAL}: {text!r} is not a whole number from 1 to 1,000,000,000")
-    return int(plain)
+    number = whole_number(text)
+    if number is None or not 1 <= number <= MOST:
+        raise CallerError(f"{INITIAL}: {text!r} is not a whole number from 1 to {MOST:,}")
+    return number
 
 
 def _flag(text: str) -> bool:

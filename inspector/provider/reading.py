@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from inspector.provider.dialects import dialects_named
-from inspector.provider.faults import FAULTS, Takes
+from inspector.provider.faults import FAULTS, Argument
 from inspector.provider.scenarios import FOLDER, DeclaredTool, Intent, Kind, PlacedFault, Story
 from loop_core.errors import CallerError
 from loop_core.values import Tool, ToolCall
@@ -93,10 +93,10 @@ class RefusalModel(BaseModel):
     status: Annotated[StrictInt, Field(json_schema_extra={"enum": [429, 500, 503, 529]})] = 429
 
 
-ARGUMENT_TYPES: dict[Takes, Any] = {
-    Takes.TRUE: StrictBool, Takes.TOKENS: PositiveCount, Takes.CHARACTERS: PositiveCount, Takes.FRAME: Count,
-    Takes.BYTES: PositiveCount, Takes.SECONDS: Seconds, Takes.WORD: StrictBool | Word, Takes.STALL: Stall,
-    Takes.REFUSAL: RefusalModel,
+ARGUMENT_TYPES: dict[Argument, Any] = {
+    Argument.TRUE: StrictBool, Argument.TOKENS: PositiveCount, Argument.CHARACTERS: PositiveCount,
+    Argument.FRAME: Count, Argument.BYTES: PositiveCount, Argument.SECONDS: Seconds,
+    Argument.WORD: StrictBool | Word, Argument.STALL: Stall, Argument.REFUSAL: RefusalModel,
 }
 """Kind of a fault's argument -> the type that checks the argument in a scenario file."""
 
@@ -109,7 +109,7 @@ class _FaultPlace(BaseModel):
     when: Kind | None = Field(None, description="What the request asks for: an answer, its rest, its calls again.")
 
 
-_FAULT_FIELDS: dict[str, Any] = {row.name: (ARGUMENT_TYPES[row.takes] | None, Field(None, description=row.does))
+_FAULT_FIELDS: dict[str, Any] = {row.name: (ARGUMENT_TYPES[row.argument] | None, Field(None, description=row.does))
                           for row in FAULTS.values()}
 FaultModel: Any = create_model("Fault", __base__=_FaultPlace, __doc__="One fault, and the requests that it applies to.",
                                **_FAULT_FIELDS)

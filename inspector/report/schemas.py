@@ -20,9 +20,9 @@ class Place(_Model):
     """A place in an exchange."""
 
     part: Literal["request", "headers", "body"]
-    start: int | None = Field(description="The first byte of the decoded body; null where no bytes are known.")
-    end: int | None = Field(description="The byte after the last.")
-    pointer: str | None = Field(description="A JSON pointer into the frame, or a word such as `url`; null for none.")
+    start: int | None = Field(description="Offset of the first byte in the decoded body; null if no bytes are known.")
+    end: int | None = Field(description="Offset of the byte after the last one.")
+    pointer: str | None = Field(description="A JSON pointer into the frame, or a word such as `url`; null if none.")
 
 
 class EvidenceModel(_Model):
@@ -37,7 +37,7 @@ class AdviceModel(_Model):
 
     text: str
     basis: Literal["recorded", "simulated", "estimated"] = Field(
-        description="How it is known: a replay over the recording, a simulation, or a guess that nothing tested.")
+        description="What shows that the advice helps: a replay of the recording, a simulation, or nothing (a guess).")
     set: dict[str, str] | None = Field(
         description="The settings of the run that was tried, as `replay --set` takes them; null for a guess.")
 
@@ -49,7 +49,7 @@ class VerdictModel(_Model):
                     pattern="^[a-z0-9]+(_[a-z0-9]+)*$")
     text: str
     severity: Literal["error", "warning", "info"]
-    sure: bool = Field(description="False where the end of the turn is inferred, or the run did not reach it.")
+    sure: bool = Field(description="False if the end of the turn is inferred, or if the run did not reach the end.")
     advice: AdviceModel | None
 
 
@@ -77,39 +77,39 @@ class CallModel(_Model):
 
     id: str | None
     name: str
-    arguments_raw: str | None = Field(description="As received; null where absent.")
+    arguments_raw: str | None = Field(description="The arguments as received; null if there are none.")
     verdict: Literal["ready", "held", "rejected"]
     why: str
 
 
 class UsageModel(_Model):
-    """Token counts as the provider reported them; null where absent."""
+    """Token counts as the provider reported them; a count that it did not report is null."""
 
     input_tokens: int | None
     output_tokens: int | None
     reasoning_tokens: int | None
 
 
-_CLOCK = ("Whose times they are: `wire`, of the client that recorded the bytes; `recorder`, of the agent that "
-          "wrote the rows of a transcript.")
+_CLOCK = ("The clock of the times: `wire`, that of the client which recorded the bytes; `recorder`, that of the agent "
+          "which wrote the rows of a transcript.")
 
 
 class GapModel(_Model):
     """The longest time in which no byte of an answer arrived."""
 
     ms: float
-    at: int = Field(description="The byte of the body that came after it; the size of the body where none did.")
+    at: int = Field(description="The offset of the byte that came after this time; the size of the body if none came.")
 
 
 class TimesModel(_Model):
-    """When a response came; what was not recorded is absent."""
+    """The times of a response; a time that was not recorded is absent."""
 
     clock: Literal["wire", "recorder"] = Field(description=_CLOCK)
-    started: str | None = Field(None, description="When the request was sent, or the first row written, as recorded.")
-    duration_ms: float | None = Field(None, description="From the request to the end of the answer.")
-    first_byte_ms: float | None = Field(None, description="From the request to the first byte of the body.")
+    started: str | None = Field(None, description="When the request was sent, or the first row was written.")
+    duration_ms: float | None = Field(None, description="Milliseconds from the request to the end of the answer.")
+    first_byte_ms: float | None = Field(None, description="Milliseconds from the request to the first body byte.")
     largest_gap: GapModel | None = None
-    chunks: int | None = Field(None, description="In how many pieces the body arrived, where each has its time.")
+    chunks: int | None = Field(None, description="The number of pieces of the body, if the time of each is known.")
 
 
 class TurnTimesModel(_Model):
@@ -118,23 +118,23 @@ class TurnTimesModel(_Model):
     clock: Literal["wire", "recorder"] = Field(description=_CLOCK)
     started: str | None = None
     duration_ms: float | None = Field(
-        None, description="From the first request to the end of the last answer; with clock `recorder`, from the first "
-                          "to the last row of its answers. Absent where it is not recorded.")
+        None, description="Milliseconds from the first request to the end of the last answer; with clock `recorder`, "
+                          "from the first to the last row of the turn's answers. Absent if not recorded.")
     answers_ms: float | None = Field(
-        None, description="How long its answers took together, without what lay between them.")
+        None, description="The milliseconds of all answers of the turn, without the time between them.")
 
 
 class CostModel(_Model):
-    """The cost of a response by the configured prices; absent where a price or the usage is not known."""
+    """The cost of a response by the configured prices; absent if a price or the usage is not known."""
 
     amount: float
-    currency: str | None = Field(None, description="As the configuration names it; absent where it names none.")
+    currency: str | None = Field(None, description="The configured currency; absent if none is configured.")
 
 
 class CostSumModel(CostModel):
-    """What several responses cost together."""
+    """The cost of several responses together."""
 
-    priced: int = Field(description="Of how many responses the cost is known; the amount is theirs.")
+    priced: int = Field(description="The number of responses whose cost is known and contained in the amount.")
     responses: int
 
 
@@ -142,16 +142,16 @@ class ResponseModel(_Model):
     """One provider response."""
 
     path: str
-    entry: int | None = Field(description="Its place in the file, from 0.")
+    entry: int | None = Field(description="The index of the response in the file, from 0.")
     api: str
-    provider: str | None = Field(description="The host of the request; null where no address was recorded.")
+    provider: str | None = Field(description="The host of the request; null if no address was recorded.")
     profile: str
     model: str | None
     streaming: bool
     http_status: int | None
-    raw_stop_reason: str | None = Field(description="The provider's own word, verbatim; null where absent.")
+    raw_stop_reason: str | None = Field(description="The provider's own word, unchanged; null if it sent none.")
     mapped_stop_reason: str = Field(description="The normalized word that the format's table gives.")
-    stop_reason: str = Field(description="The effective reason, after the judge.")
+    stop_reason: str = Field(description="The effective reason, after the judge's corrections.")
     stop_detail: str | None
     evidence: list[EvidenceModel]
     text: str | None
@@ -159,10 +159,10 @@ class ResponseModel(_Model):
     tool_calls: list[CallModel]
     usage: UsageModel
     turn: str
-    segment: int = Field(description="Which segment of its answer it is, from 1.")
-    state: str | None = Field(description="The machine's state after it was judged; null where it was not reached.")
-    fidelity: Literal["LIVE", "SIMULATED"] | None = Field(None, description="Absent where it was recorded.")
-    times: TimesModel | None = Field(None, description="Absent where the recording holds no time.")
+    segment: int = Field(description="The number of the response among the segments of its answer, from 1.")
+    state: str | None = Field(description="The machine's state after the response; null if it was not reached.")
+    fidelity: Literal["LIVE", "SIMULATED"] | None = Field(None, description="Absent if the response was recorded.")
+    times: TimesModel | None = Field(None, description="Absent if the recording holds no time.")
     cost: CostModel | None = None
 
 
@@ -170,18 +170,18 @@ class SimulationModel(_Model):
     """How a simulated response was made: the known output, cut again at a budget."""
 
     basis: str = Field(description="How the token boundaries were found.")
-    note: str = Field(description="The same in words, with the figures.")
-    budget: int | None = Field(description="The output cap that was sent; null where there was none.")
-    tokens: int = Field(description="Output tokens of this answer, by the basis.")
-    lost: str = Field(description="What the format could not carry and was left out; empty where it carried all.")
+    note: str = Field(description="The basis in words, with the figures.")
+    budget: int | None = Field(description="The output cap that was sent; null if there was none.")
+    tokens: int = Field(description="The output tokens of the answer, counted by the basis.")
+    lost: str = Field(description="What was left out because the format cannot carry it; empty if nothing was.")
     estimated: list[int] | None = Field(
-        description="The least and the most characters that the budget may leave; null where the cut is exact.")
+        description="The least and the most characters that the budget may leave; null if the cut is exact.")
 
 
 class SimulatedModel(ResponseModel):
     """One response that is in no recording."""
 
-    step: int = Field(description="The step that took it in, from 1.")
+    step: int = Field(description="The number of the step that received the response, from 1.")
     simulation: SimulationModel
 
 
@@ -196,11 +196,11 @@ class TurnModel(_Model):
     merged_text: str
     continuations: int
     requests: int
-    output_tokens: int = Field(description="Output tokens of every response of the turn, as far as they were counted.")
-    continuation_tokens: int = Field(description="Those of cut responses and their continuations, which limits bound.")
+    output_tokens: int = Field(description="The output tokens of all responses, as far as they were counted.")
+    continuation_tokens: int = Field(description="Tokens of cut responses and their continuations, bounded by limits.")
     notice: str | None
     verdict: VerdictModel
-    times: TurnTimesModel | None = Field(None, description="Absent where the recording holds no time.")
+    times: TurnTimesModel | None = Field(None, description="Absent if the recording holds no time.")
     cost: CostSumModel | None = None
 
 
@@ -227,15 +227,14 @@ class ExplainDocument(_Model):
 
     document_schema: Literal["loop-inspector/explain/2"] = Field(alias="schema")
     inputs: list[InputModel]
-    settings: str = Field("", description="In an export, the settings of its run in words; absent for the defaults.")
+    settings: str = Field("", description="In an export, the settings of the run in words; absent for the defaults.")
     responses: list[ResponseModel]
     simulated: list[SimulatedModel] = Field(
-        [], description="What a simulated run was answered, in the order of its steps; absent where nothing was "
-                        "simulated.")
+        [], description="The answers of a simulated run, in the order of its steps; absent if nothing was simulated.")
     turns: list[TurnModel]
-    verdict: VerdictModel | None = Field(description="That of the worst turn; null where no turn was read.")
+    verdict: VerdictModel | None = Field(description="The verdict on the worst turn; null if no turn was read.")
     findings: list[FindingModel]
-    cost: CostSumModel | None = Field(None, description="Of all recorded responses.")
+    cost: CostSumModel | None = Field(None, description="The cost of all recorded responses.")
     filter: FilterModel | None = None
 
 

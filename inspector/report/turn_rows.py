@@ -29,11 +29,11 @@ from loop_core.judge.gate import Admission
 LONG_NUMBER = 16
 """The length of a file name from which a name of mostly hexadecimal digits counts as a number, which tells a reader
 nothing."""
-SHORT = 8
+NUMBER_CHARS = 8
 """The number of characters of a long number that are shown."""
-NAME = 60
+NAME_CHARS = 60
 """The largest length of a session's name that is taken from its first message."""
-TITLE = 400
+TITLE_CHARS = 400
 """The number of characters of a turn's first message that its row stores."""
 NOT_READ, IN_PART, SKIPPED = "NOT READ", "READ IN PART", "ENTRY SKIPPED"
 """The kinds of rows without a verdict: an unread file, a damaged file that was read in part, and skipped entries."""
@@ -193,7 +193,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
     file = file_at(exchange.path)
     name = f"{file.name} {exchange.session}" if is_below_file(exchange.session) else exchange.session or file.name
     text, names = searched_text(turn, answers, turn.text, (name, exchange.path))
-    title = one_line(message, TITLE)
+    title = one_line(message, TITLE_CHARS)
     return TurnRow(
         file.paths, exchange.path, name, number, file.turns, step, verdict,
         agent=facts.agent, model=exchange.model or "", conversation=turn.conversation, raw=stop.raw,
@@ -224,12 +224,12 @@ def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
     title = next((each.title for each in abouts if each is not None and each.title), "")
     stem = os.path.basename(path).split(".")[0] or path
     if not title and first.strip() and _NAMELESS.match(stem):
-        return one_line(first.strip(), NAME)
+        return one_line(first.strip(), NAME_CHARS)
     if title or not is_number(stem):
         return title or stem
     # Claude Code's folder is the project's path with dashes for slashes, so its end has the project's name.
     folder = os.path.basename(os.path.dirname(path)).strip("-")
-    return f"{stem[:SHORT]} {folder[-24:]}"
+    return f"{stem[:NUMBER_CHARS]} {folder[-24:]}"
 
 
 def is_number(stem: str) -> bool:
@@ -247,8 +247,8 @@ def short_file(path: str) -> str:
     if nameless and nameless.end() == len(stem):  # events, wire, context…
         stem = os.path.basename(os.path.dirname(path)) or stem
     elif nameless and len(stem) >= LONG_NUMBER:  # a date and a number
-        return stem[-SHORT:]
-    return stem[:SHORT] if is_number(stem) else stem
+        return stem[-NUMBER_CHARS:]
+    return stem[:NUMBER_CHARS] if is_number(stem) else stem
 
 
 # -- Testing a row with a filter -------------------------------------------------------------------------------------

@@ -57,21 +57,20 @@ if TYPE_CHECKING:
 
 UNREADABLE = 2
 MOST_NAMED = 20
-"""The number of unreadable files that are named one by one when the program ends; more are only counted."""
+"""The number of unreadable files that are named one by one when the program ends; the others are only counted."""
 PLAIN_CSS = """
 .-plain #middle { border-left: ascii $border; }
 .-plain #middle:focus-within { border-left: ascii $primary; }
 .-plain SessionScreen.-narrow #middle, .-plain SessionScreen.-zoom-text #middle { border-left: none; }
 .-plain #machine, .-plain #spent { border-left: ascii $border; }
-.-plain #about, .-plain #turns-about, .-plain #detail { border-top: ascii $border; }
-.-plain #form, .-plain #help { border: ascii $primary; }
-.-plain #live-form, .-plain #budget, .-plain #body-box { border: ascii $primary; }
-.-plain #whole, .-plain #calls-box, .-plain #result-box { border: ascii $primary; }
-.-plain #body-text, .-plain #result-text, .-plain #calls-box TextView { scrollbar-size: 0 0; }
+.-plain #turns-about, .-plain #detail, .-plain #texts { border-top: ascii $border; }
+.-plain Dialog > Vertical { border: ascii $primary; }
+.-plain #ask { border: ascii $warning; }
+.-plain Dialog *, .-plain SideBySide * { scrollbar-size: 0 0; }
 .-plain TuneScreen #answers, .-plain TuneScreen.-below #cell { border-top: ascii $border; }
 .-plain TuneScreen.-beside #cell { border-left: ascii $border; }
 .-plain #map, .-plain #answers, .-plain #cell { scrollbar-size: 0 0; }
-.-plain #text, .-plain #steps, .-plain #turns, .-plain #help TextView { scrollbar-size: 0 0; }
+.-plain #text, .-plain #steps, .-plain #turns { scrollbar-size: 0 0; }
 .-plain CursorTable, .-plain #detail { scrollbar-size: 0 0; }
 """
 """Styles for `--ascii`. They replace borders that Textual would draw with characters beyond ASCII."""
@@ -294,24 +293,21 @@ class LoopInspector(KeysInOrderApp):
         try:
             read = load(paths, self.reading)
         except LoopError as why:
-            self.call_from_thread(self.arrive, paths, partial(self._report_failure, str(why), first), keys=False)
+            self.call_from_thread(self.arrive, paths, partial(self._report_failure, (str(why),), first), keys=False)
             return
         self.call_from_thread(self.arrive, paths, partial(self._show, read, first=first, keep=keep))
 
-    def _report_failure(self, why: str, first: bool) -> None:
+    def _report_failure(self, errors: tuple[str, ...], first: bool) -> None:
         if first:
-            self.errors = (why,)
+            self.errors = errors
             self.exit(UNREADABLE)
         else:
-            self.tell(one_line(why))
+            self.tell(one_line(errors[0]))
 
     def _show(self, read: OpenSession, *, first: bool, keep: bool) -> None:
         if not read.original.view.steps:
-            if first:
-                self.errors = read.errors or ("no LLM traffic was found",)
-                self.exit(UNREADABLE)
-            else:
-                self.tell(one_line(read.errors[0] if read.errors else "no LLM traffic was found there"))
+            nothing = "no LLM traffic was found" if first else "no LLM traffic was found there"
+            self._report_failure(read.errors or (nothing,), first)
             return
         if keep:
             remember(read.paths)

@@ -8,14 +8,13 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, field, more, safe
 from inspector.report.lines.steps import SEVERITY, Outline
-from inspector.tui.messages import TabWanted
-from inspector.tui.panels import key_note, note
+from inspector.tui.messages import TabWanted, ask_operator
+from inspector.tui.panels import Dialog, key_note, note
 from inspector.tui.stage import SessionPart
 from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
@@ -65,12 +64,8 @@ class Attention(SessionPart):
         turn = outline.view.turns[block.turn] if block is not None else None
         lines = verdict_lines(outline, turn, header.source(stage.opened.label, outline.view, stage.run.name,
                                                            outline.file_of(block) if block is not None else ""))
-
-        def leave(tab: str | None) -> None:
-            if tab:
-                stage.post_message(TabWanted(tab))
-
-        stage.app.push_screen(VerdictSheet([*lines, *([EMPTY, *stage.known] if stage.known else [])]), leave)
+        sheet = VerdictSheet([*lines, *([EMPTY, *stage.known] if stage.known else [])])
+        ask_operator(stage.app, sheet, lambda tab: stage.post_message(TabWanted(tab)))
 
 
 def worst_first(view: View) -> Sequence[int]:
@@ -99,13 +94,11 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     return lines
 
 
-class VerdictSheet(ModalScreen[str]):
-    """A dialog with a verdict in full; returns the tab whose key closed it, or nothing."""
+class VerdictSheet(Dialog[str | None]):
+    """A dialog with a verdict in full; returns the tab whose key closed it, or None."""
 
     DEFAULT_CSS = """
-    VerdictSheet { align: center middle; background: $background 60%; }
-    #whole { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
-    #whole { background: $surface; border: round $primary; }
+    #whole { width: 100; }
     #whole TextView { height: auto; max-height: 30; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -84,7 +84,6 @@ class SideBySide(Screen[int | None]):
     SideBySide #texts { height: 30%; border-top: hkey $border; padding: 0 1; scrollbar-size: 1 1; }
     SideBySide #texts { scrollbar-gutter: stable; }
     SideBySide #keys { background: $surface; }
-    .-plain #texts { border-top: ascii $border; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("}", "difference(1)", "next difference", tooltip="The next step that differs", id="beside.next"),
@@ -96,7 +95,7 @@ class SideBySide(Screen[int | None]):
         Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The turn before of both runs",
                 id="beside.turn-before"),
         Binding("y", "copy", "copy", tooltip="Copy the whole comparison as text", id="beside.copy"),
-        Binding("tab", "other_pane", "texts", tooltip="To the texts below, and back", id="beside.pane"),
+        Binding("tab", "app.focus_next", "texts", tooltip="To the texts below, and back", id="beside.pane"),
         Binding("escape,q", "dismiss", "back", tooltip="Back to the session", id="beside.leave"),
     ]
     note: reactive[str] = reactive("", init=False, repaint=False)
@@ -183,8 +182,3 @@ class SideBySide(Screen[int | None]):
             self.note = "the turn on the right has no such step"
         else:
             self.dismiss(row.right)
-
-    def action_other_pane(self) -> None:
-        """Focuses the other pane."""
-        texts = self.query_one("#texts", TextView)
-        (self._pairs if texts.has_focus else texts).focus()

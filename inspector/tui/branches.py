@@ -18,6 +18,7 @@ from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import end_words
 from inspector.tui.delivery import copy_text
 from inspector.tui.live_run import LiveAttempt
+from inspector.tui.messages import ask_operator
 from inspector.tui.panels import VerdictPanel
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import command_with_files, reading_of
@@ -80,7 +81,7 @@ class Branches(SessionPart):
         stage.outline = run.outline
         stage.query_one(VerdictPanel).run = run.name
         if compare:
-            self.panes.against = "run"
+            self.panes.forms["diff"] = "run"
         if compare and run.branch is not None:
             self.panes.open("diff")
         stage.show()
@@ -145,7 +146,7 @@ class Branches(SessionPart):
             left = right.parent
         turn = right.view.replay.turn_at(self.stage.step)
         sides = (TurnSide(node.path, node.view, node.view.turns[turn]) for node in (left, right))
-        self.stage.app.push_screen(SideBySide(*sides), self.go_back)
+        ask_operator(self.stage.app, SideBySide(*sides), lambda step: self.stage.go(step, ""))
 
     # -- other settings ------------------------------------------------------------------------------------------
 
@@ -162,12 +163,12 @@ class Branches(SessionPart):
 
         if self.stage.run.view.steps:
             form = LimitsForm(self.stage.runs.every, self.stage.runs.index, self.stage.step, since, live)
-            self.stage.app.push_screen(form, lambda chosen: self._limits_chosen(chosen, since))
+            ask_operator(self.stage.app, form, lambda limits: self._limits_chosen(limits, since))
 
-    def _limits_chosen(self, limits: LimitsChoice | None, since: int | None) -> None:
-        if limits is not None and limits.live:
+    def _limits_chosen(self, limits: LimitsChoice, since: int | None) -> None:
+        if limits.live:
             self.live.ask(limits.assignments, since)
-        elif limits is not None:
+        else:
             self.branch(limits.assignments, since)
 
     def action_advice(self) -> None:
@@ -237,11 +238,11 @@ class Branches(SessionPart):
                 self.stage.runs.paths, self.stage.opened.before, name_of(view))
         if node.key == self._table.run and not self.stage.for_view:
             self._table.come_from(view.replay.turn_at(self.stage.step))
-        self.stage.app.push_screen(TuneScreen(self._table), self._cell_chosen)
+        ask_operator(self.stage.app, TuneScreen(self._table), self._cell_chosen)
 
-    def _cell_chosen(self, cell: int | None) -> None:
+    def _cell_chosen(self, cell: int) -> None:
         """Shows the run of a cell, at its first difference from the original in the turn that the grid shows."""
-        if cell is None or self._table is None:
+        if self._table is None:
             return
         self.stage.for_view = False
         stage, runs, shown = self.stage, self.stage.runs, self._table.single_turn
@@ -285,14 +286,12 @@ class Comparisons(SessionPart):
                                                           verb="policies"))
         run = runs.current.name + (", from the first step on" if replay.since else "")
         turn = self.stage.came_from if self.stage.for_view or not replay.turns else replay.turn_at(self.stage.step)
-        self.stage.app.push_screen(
-            PoliciesScreen(runs.case, settings, run, twin, turn, self.stage.past_filter), self._policy_chosen)
+        ask_operator(self.stage.app, PoliciesScreen(runs.case, settings, run, twin, turn, self.stage.past_filter),
+                     self._policy_chosen)
 
-    def _policy_chosen(self, choice: tuple[Matrix, Place] | None) -> None:
+    def _policy_chosen(self, choice: tuple[Matrix, Place]) -> None:
         """Runs the session under the policy of a cell, and moves the cursor to the step of the cell's turn at which
         that policy first differs from strict."""
-        if choice is None:
-            return
         self.stage.for_view = False
         from inspector.whatif import policies_lines as lines
 
@@ -340,8 +339,8 @@ class EditedInputs(SessionPart):
 
             rows = [(f"{each.number} {each.what}", one_line(each.text, SHOWN_CHARS)) for each in inputs]
             every = dict(zip([word for word, _ in rows], inputs, strict=True))
-            ask = Choose(f"Give turn {view.number(turn)} another text: which?", rows, self._nearest(inputs, turn.id))
-            self.stage.app.push_screen(ask, lambda word: self._edit(turn.id, every[word]) if word is not None else None)
+            choice = Choose(f"Give turn {view.number(turn)} another text: which?", rows, self._nearest(inputs, turn.id))
+            ask_operator(self.stage.app, choice, lambda word: self._edit(turn.id, every[word]))
 
     def _nearest(self, inputs: list[TurnInput], turn: str) -> int:
         """The last input that the turn had received by the step at the cursor."""
@@ -372,12 +371,10 @@ class EditedInputs(SessionPart):
             return
         where = f"Turn {turn.removeprefix('t')}, input {model_input.number}"
         title = f"{where}: {model_input.what}, given at step {since + 1}"
-        self.stage.app.push_screen(
-            InputEditor(title, now), lambda choice: self._run(_edit(model_input, turn), choice, since))
+        ask_operator(
+            self.stage.app, InputEditor(title, now), lambda choice: self._run(_edit(model_input, turn), choice, since))
 
-    def _run(self, edit: TurnEdit, choice: EditChoice | None, since: int) -> None:
-        if choice is None:
-            return
+    def _run(self, edit: TurnEdit, choice: EditChoice, since: int) -> None:
         if choice.live:
             self.branches.live.ask({edit.name: choice.text}, since)
             return

@@ -10,7 +10,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from inspector.report import filters
 from inspector.report.facts import View
@@ -18,8 +17,8 @@ from inspector.report.filter_terms import StepContext
 from inspector.report.filters import FilterError
 from inspector.report.lines.spans import Line, Span, Tone, count_of, safe
 from inspector.tui.lists import RowList
-from inspector.tui.messages import RowOpened
-from inspector.tui.panels import key_note, note
+from inspector.tui.messages import RowOpened, ask_operator
+from inspector.tui.panels import Dialog, key_note, note
 from loop_core.judge.gate import Admission
 
 # -- Breakpoints as values -------------------------------------------------------------------------------------------
@@ -116,13 +115,11 @@ class BreakpointRows(RowList):
                 Span(f"  stops {count_of(count, 'time')}", Tone.DIM))
 
 
-class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
+class BreakpointList(Dialog[Sequence[Breakpoint] | None]):
     """Sets, switches and removes breakpoints; returns all of them when the user closes it."""
 
     DEFAULT_CSS = """
-    BreakpointList { align: center middle; background: $background 60%; }
-    #breakpoints { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
-    #breakpoints { background: $surface; border: round $primary; }
+    #breakpoints { width: 80; padding: 0 2; }
     #stops { height: auto; min-height: 1; max-height: 16; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -187,14 +184,10 @@ class BreakpointList(ModalScreen[Sequence[Breakpoint] | None]):
             return ""
 
         hint = "stop:max_tokens held · state:Abort* · budget>=80%"
-        self.app.push_screen(Prompt("break at", hint, refusal=refusal), self._add_typed)
-
-    def _add_typed(self, text: str | None) -> None:
-        if text is not None and text.strip():
-            self._add(text.strip())
+        ask_operator(self.app, Prompt("break at", hint, refusal=refusal), lambda text: self._add(text.strip()))
 
     def _add(self, text: str) -> None:
-        if all(each.text != text for each in self._list.stops):
+        if text and all(each.text != text for each in self._list.stops):
             self._list.stops.append(Breakpoint(text))
         self._list.cursor = len(self._list.stops) - 1
         self._list.fit_rows()

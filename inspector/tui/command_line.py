@@ -13,6 +13,7 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from inspector.report.lines.spans import one_line
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import CallerError, LoopError
+from loop_core.turn.limits import whole_number
 
 Act = Callable[[], None]
 COMPARE = "compare"
@@ -49,7 +50,7 @@ class CommandLine(SessionPart):
         choices = {name: choice.words for name, choice in CHOICES.items()}
         values = {**choices, "attempts_scope": SCOPES, "policy": tuple(POLICIES), "simulate": ("yes", "no")}
         settings = [f"{name}={value}" for name in (*RANGES, *values) for value in values.get(name) or ("",)]
-        words = WordSuggester([*PLACES, *sorted(able), *settings], {"file": list(self.stage.run.outline.files)})
+        words = WordSuggester([*STEP_FINDERS, *sorted(able), *settings], {"file": list(self.stage.run.outline.files)})
         hint = f"1 to {len(self.stage.run.view.steps):,} · turn 2 · file NAME · max_tokens=80 · the name of a command"
 
         def refusal(line: str) -> str:
@@ -68,10 +69,8 @@ class CommandLine(SessionPart):
         Raises:
             CallerError: the line is not a command that works here.
         """
-        from inspector.tui.questions import typed_number
-
         line = line.strip()
-        number = typed_number(line)
+        number = whole_number(line)
         word, _, rest = line.partition(" ")
         if not line:
             return lambda: None
@@ -80,8 +79,8 @@ class CommandLine(SessionPart):
         if word == COMPARE and rest.strip():
             turn = _turn_number(self.stage, rest.strip())
             return lambda: self._compare(turn)
-        if word in PLACES and "=" not in line:
-            return self._go_to(PLACES[word](self.stage, rest.strip()))
+        if word in STEP_FINDERS and "=" not in line:
+            return self._go_to(STEP_FINDERS[word](self.stage, rest.strip()))
         return self._settings(line) if "=" in line else self._action(line, able)
 
     def _step(self, line: str, number: int) -> Act:
@@ -111,7 +110,7 @@ class CommandLine(SessionPart):
         """The action of a key, by its name or an unambiguous beginning of it."""
         found = [line] if line in able else [name for name in able if name.startswith(line)]
         if len(found) != 1:
-            near = found or get_close_matches(line, [*able, *PLACES], 3, 0.6)
+            near = found or get_close_matches(line, [*able, *STEP_FINDERS], 3, 0.6)
             meant = f"; did you mean {', '.join(near[:MOST_NAMED])}?" if near else ""
             raise CallerError(f"{line!r} is not a command here{meant}")
         binding = able[found[0]]
@@ -123,9 +122,7 @@ class CommandLine(SessionPart):
 
 
 def _turn_number(stage: SessionStage, text: str) -> int:
-    from inspector.tui.questions import typed_number
-
-    count, number = len(stage.run.view.turns), typed_number(text)
+    count, number = len(stage.run.view.turns), whole_number(text)
     if number is None or not 1 <= number <= count:
         raise CallerError(f"turn {text or 'without a number'}: expected 1 to {count:,}")
     return number
@@ -155,5 +152,5 @@ def _file(stage: SessionStage, text: str) -> int:
     raise CallerError(f"{len(found):,} files match: {', '.join(found[:MOST_NAMED])}{more}")
 
 
-PLACES: Mapping[str, Callable[[SessionStage, str], int]] = {"turn": _turn, "file": _file}
+STEP_FINDERS: Mapping[str, Callable[[SessionStage, str], int]] = {"turn": _turn, "file": _file}
 """Word after the colon -> the function that finds the step for the rest of the line."""

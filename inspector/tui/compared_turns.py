@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 from textual.binding import Binding, BindingType
 
 from inspector.report.lines.spans import one_line
+from inspector.tui.messages import ask_operator
 from inspector.tui.stage import SessionPart
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class TurnComparison(SessionPart):
         start = 0 if rows or not others else 1 + others.index(min(others, key=lambda turn: turn.verdict.rank))
         rows.append((HERE_LABEL, "is put aside, to be compared with a turn of another session"))
         rows += [(f"turn {view.number(turn)}", _about(view, turn)) for turn in others]
-        ask = Choose(f"Compare turn {view.number(here)} with…", rows, start)
-        self.stage.app.push_screen(ask, lambda word: None if word is None else self._choose(word, here))
+        choice = Choose(f"Compare turn {view.number(here)} with…", rows, start)
+        ask_operator(self.stage.app, choice, lambda word: self._choose(word, here))
 
     @property
     def _turn_to_compare(self) -> TurnSide | None:
@@ -99,7 +100,7 @@ class TurnComparison(SessionPart):
     def _lay(self, left: TurnSide, right: TurnSide) -> None:
         from inspector.tui.beside_screen import SideBySide
 
-        self.stage.app.push_screen(SideBySide(left, right), self.go_back)
+        ask_operator(self.stage.app, SideBySide(left, right), lambda step: self.stage.go(step, ""))
 
 
 def _about(view: View, turn: TurnFacts) -> str:

@@ -19,10 +19,11 @@ from textual.app import App
 from inspector.config.files import data_folder, private_folder
 from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
+from inspector.tui.messages import ask_operator
 from loop_core.errors import LoopError
 
 FileMaker = Callable[[], Mapping[str, str]]
-"""Makes files: name -> content."""
+"""A function that makes files: name -> content."""
 
 
 def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: str, folder: str | None = None) -> None:
@@ -36,11 +37,8 @@ def deliver(app: App[Any], make: FileMaker, say: Callable[[str], None], what: st
     else:
         from inspector.tui.questions import Prompt
 
-        def write_to(place: str | None) -> None:
-            if place is not None:
-                say(write_files(place, make))
-
-        app.push_screen(Prompt(f"enter writes {what} into", "a folder", export_folder()), write_to)
+        ask_operator(app, Prompt(f"enter writes {what} into", "a folder", export_folder()),
+                     lambda place: say(write_files(place, make)))
 
 
 def export_folder() -> str:
@@ -137,7 +135,7 @@ CLIPBOARD_REFUSALS: tuple[tuple[Callable[[Environment], bool], str], ...] = (
 """A test for each kind of terminal that ignores OSC 52, and what the operator is told about that kind."""
 
 
-MOST = 1_000_000
+MOST_COPIED = 1_000_000
 """The largest number of characters copied."""
 
 
@@ -148,10 +146,10 @@ def copy_text(app: App[object], text: str) -> str:
         return f"not copied: {lost}; x writes it to a file"
     # What is copied is usually pasted into a chat or an issue, so credentials are masked here too.
     text = redact.text(text)
-    app.copy_to_clipboard(text[:MOST])
+    app.copy_to_clipboard(text[:MOST_COPIED])
     size = f"{len(text):,} characters"
-    if len(text) > MOST:
-        size = f"the first {MOST:,} of {size}"
+    if len(text) > MOST_COPIED:
+        size = f"the first {MOST_COPIED:,} of {size}"
     shown = f": {text}" if len(text) <= 60 and "\n" not in text else ""
     place = "browser" if app.is_web else "terminal"
     return f"copied {size}, if the {place} allows it (OSC 52){shown}"

@@ -46,7 +46,8 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
         self._axes: tuple[Axis, ...] = ()
-        self._made: Callable[[bool], Sequence[Span]] = lambda short: ()
+        self._marks_for: Callable[[bool], Sequence[Span]] = lambda short: ()
+        """The function that makes the marks of the cells, shortened or in full."""
         self._marks: Sequence[Span] = ()
         self._best: Mapping[int, str] = {}
         self._plane: Plane | None = None
@@ -58,7 +59,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
     ) -> None:
         """Shows other cells, or other marks in them; `marks` returns the content of each cell, in full or shortened,
         and `best` the marks after some of them."""
-        self._axes, self._made, self._best = axes, marks, best
+        self._axes, self._marks_for, self._best = axes, marks, best
         self._lay()
 
     def watch_room(self) -> None:
@@ -105,11 +106,11 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
     def _lay(self) -> None:
         width = self.scrollable_content_region.width
         if self._axes and width > 0:
-            self._marks = self._made(False)
+            self._marks = self._marks_for(False)
             laid = plane(self._axes, self._marks, None, self._best)
             self.full_width = laid.width
             if laid.width > width:
-                self._marks = self._made(True)
+                self._marks = self._marks_for(True)
                 laid = plane(self._axes, self._marks, None, self._best)
             self._plane = laid
             self.styles.height = max(1, min(laid.height, self.room))

@@ -50,7 +50,7 @@ PURPOSES: Mapping[str, str] = {
     "Help and leaving": "help palette theme back close quit interrupt prompt choose beside.leave help.leave tree.leave "
                         "stops.leave verdict.leave",
 }
-"""The headings in order, with the ids of their bindings; an id without a dot stands for all that begin with it."""
+"""Heading of the help, in order -> the ids of its bindings; an id without a dot stands for all that begin with it."""
 EVERYWHERE = "Everywhere in the app"
 _PURPOSE_OF = {name: purpose for purpose, names in PURPOSES.items() for name in names.split()}
 ORDER = (*PURPOSES, EVERYWHERE)
@@ -74,4 +74,4 @@ SYNONYMS: Mapping[str, str] = {
     "edit.input": "message tool result change prompt", "advice": "fix follow apply", "turns.group": "folder file",
     "breakpoints": "stop debug pause", "turns.sort": "order column", "verdict": "why reason explain",
 }
-"""Other words by which the palette finds a command."""
+"""Id of a binding -> other words by which the palette finds it."""

@@ -16,7 +16,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Vertical
 from textual.events import Click
 from textual.reactive import reactive
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
@@ -24,7 +24,7 @@ from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
 from inspector.tui.leaving import goes_back
 from inspector.tui.messages import ActionWanted, LockingScreen
-from inspector.tui.panels import AutoHeightPanel, line_input, note
+from inspector.tui.panels import AutoHeightPanel, Dialog, line_input, note
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
 
@@ -36,9 +36,9 @@ BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.bo
        "turns.export", "turns.group", "turns.attention", "turns.tune", "turns.policies", "event.next", "step.back",
        "filter", "search", "run.next", "mode", "continue", "breakpoints", "copy", "turn.next", "command",
        "search.next", "copy.command", "wrap", "zoom")
-"""The order in which the key bar offers bindings; others follow in the order of their screen."""
+"""The ids of bindings in the order in which the key bar offers them; the others follow in the order of their screen."""
 LAST = ("help", "back")
-"""Bindings that end the key bar, at any width."""
+"""The ids of the bindings that end the key bar, at any width."""
 
 
 def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
@@ -133,11 +133,8 @@ class KeyBar(AutoHeightPanel):
 
     def on_mount(self) -> None:
         """Redraws when the active bindings change, or when a question opens over the screen or closes."""
-        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.redraw_changes())
         self.watch(self.screen, "stack_updates", self.redraw_changes, init=False)
-
-    def _bindings_changed(self, screen: Screen[object]) -> None:
-        self.redraw_changes()
 
     def make(self, width: int) -> Sequence[Line]:
         """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""
@@ -239,8 +236,8 @@ async def run_binding(app: App[object], active: ActiveBinding) -> None:
 # -- The help: every key that works on the screen below, grouped by what it is for ----------------------------------
 
 
-KEYS = 18
-"""The width in cells of the first column, which has the keys or the terms of a filter."""
+KEY_WIDTH = 18
+"""The width in cells of the first column of the help, which has the keys or the terms of a filter."""
 GLYPHS: Sequence[tuple[str, str]] = (
     ("│ ▶ ┆", "past, here, still ahead"),
     ("✓ ✂ ▣ ⊘ ╳", "a clean end, cut, held, filtered or rejected, failed or interrupted"),
@@ -249,12 +246,11 @@ GLYPHS: Sequence[tuple[str, str]] = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """All keys, filtered by typing."""
 
     DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: $background 60%; }
-    #help { width: 80; max-width: 100%; height: 90%; padding: 0 2; background: $surface; border: round $primary; }
+    #help { width: 80; height: 90%; padding: 0 2; }
     #help Input { background: $panel; margin: 0 0 1 0; }
     #help TextView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     """
@@ -336,16 +332,16 @@ def filter_terms() -> list[tuple[str, str]]:
 
 
 def _row(keys: str, words: str) -> Line:
-    return (Span(f"{keys:<{KEYS - 1}} ", Tone.KEY), Span(words))
+    return (Span(f"{keys:<{KEY_WIDTH - 1}} ", Tone.KEY), Span(words))
 
 
 # -- Why a key does nothing ------------------------------------------------------------------------------------------
 
 
-PLACES: Mapping[str, str] = {
+WAYS_TO_SCREENS: Mapping[str, str] = {
     "SessionScreen": "in an open session (enter in the table of turns)", "TurnsScreen": "in the table of turns (q)",
     "TextView": "in the text of an open session (tab)",
-    "ProvidersScreen": "in the table of providers (P)", "Cells": "in the table of policies (p)",
+    "ProvidersScreen": "in the table of providers (P)", "PolicyTable": "in the table of policies (p)",
     "TuneScreen": "in the map of limits (u)", "LiveScreen": "in a live turn (L)",
     "SideBySide": "beside another run (R, then d)",
 }
@@ -360,7 +356,7 @@ def why_unused(app: App[Any], key: str) -> str:
         later = lock.why_locked(here.action.partition("(")[0]) if lock is not None else ""
         return f"{name_of(key)} {later or 'has no use now'}: {here.tooltip} · ? lists the keys"
     by_name = {kind.__name__: kind for kind in owners()}
-    for name, place in PLACES.items():
+    for name, place in WAYS_TO_SCREENS.items():
         if name not in by_name or name == type(app.screen).__name__:
             continue
         below = [type(each).__name__ for each in app.screen_stack[-2:-1]]

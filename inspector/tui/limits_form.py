@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import DescendantFocus
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
@@ -29,6 +28,7 @@ from inspector.tui.limits_words import (
 )
 from inspector.tui.panels import (
     Cycle,
+    Dialog,
     Note,
     WrappedLines,
     field_keys,
@@ -151,13 +151,11 @@ class LimitsChoice(NamedTuple):
     """Whether the provider answers; the address and the cost are shown before anything is sent."""
 
 
-class LimitsForm(ModalScreen[LimitsChoice | None]):
+class LimitsForm(Dialog[LimitsChoice | None]):
     """Asks for other settings; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    LimitsForm { align: center middle; background: $background 60%; }
-    #form { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
-    #form { background: $surface; border: round $primary; }
+    #form { width: 90; }
     .field { height: 1; }
     .field .name { width: 29; }
     .field Input { width: 11; margin: 0 1 0 0; background: $panel; }
@@ -202,20 +200,20 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
                     yield field_name(FIELD_LABELS[name])
                     value = self._guess.get(name) or value_of(self._turn, name)
                     yield line_input(value, default_of(self._turn, name, self._guess.get(INITIAL, "")), name)
-                    yield _detail_note(short_value(self._turn, name), f"note-{name}")
+                    yield note(short_value(self._turn, name), id=f"note-{name}", classes="about")
             for name in WORDS:
                 with Horizontal(classes="field"):
                     yield field_name(FIELD_LABELS[name])
                     live = name == "source" and self._opens_live
                     yield Cycle(words_of(name), LIVE if live else word_of(self._settings, name), id=name)
-                    yield _detail_note("", f"note-{name}")
+                    yield note("", id=f"note-{name}", classes="about")
             with Horizontal(classes="field"):
                 yield field_name(FIELD_LABELS[OTHER_LIMITS])
                 others = " ".join(f"{name}={value}" for name, value in self._guess.items() if name not in FIELDS)
                 yield line_input(others, others_in_force(self._turn.limits), OTHER_LIMITS)
             yield lines("", "about")
             yield note("nothing is changed yet", id="preview")
-            most = max(1, min(SHOWN, self.app.size.height - ROWS))
+            most = max(1, min(MOST_RUNS, self.app.size.height - OTHER_ROWS))
             runs = self._runs if len(self._runs) <= most else self._runs[-most:]
             yield RunLines(runs, self._current - (len(self._runs) - len(runs)), self._view.replay.turn_at(self._step))
             yield key_note(KEYS[self._opens_live], id="form-keys")
@@ -356,15 +354,9 @@ class LimitsForm(ModalScreen[LimitsChoice | None]):
             preview.line = line
 
 
-SHOWN, ROWS = 4, 19
+MOST_RUNS, OTHER_ROWS = 4, 19
 """The largest number of runs that the form lists if there is room (`R` shows all), and the rows of the form without
 them."""
-
-
-def _detail_note(text: str, name: str) -> Note:
-    made = note(text, id=name)
-    made.add_class("about")
-    return made
 
 
 def live_refusal(run: Run, step: int, whole: bool) -> str | None:

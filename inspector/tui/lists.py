@@ -17,16 +17,16 @@ from textual.containers import Vertical
 from textual.events import Click, DescendantFocus
 from textual.geometry import Region, Size
 from textual.reactive import reactive
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
-from inspector.tui.delivery import copy_text
+from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.keys import KeyBar
-from inspector.tui.messages import RowOpened
+from inspector.tui.messages import RowOpened, ask_operator
 from inspector.tui.paint import Paint, RowsInOneStyle, paint_of
-from inspector.tui.panels import WrappedLines, key_note, note
+from inspector.tui.panels import Dialog, WrappedLines, key_note, note
 from inspector.tui.text_view import TextView
 
 HEADINGS = 2
@@ -195,7 +195,7 @@ class TableScreen(Screen[Any]):
         Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
         Binding("y", "copy", "command", tooltip="Copy the command line that shows the same", id="copy.command"),
         Binding("x", "export", "export", tooltip="Write the table to files: as text and for programs", id="export"),
-        Binding("tab", "other_pane", "other pane", tooltip="To the details of the row, and back", id="pane"),
+        Binding("tab", "app.focus_next", "other pane", tooltip="To the details of the row, and back", id="pane"),
     ]
     note: reactive[str] = reactive("", init=False, repaint=False)
 
@@ -212,7 +212,7 @@ class TableScreen(Screen[Any]):
         raise NotImplementedError
 
     def files(self) -> Mapping[str, str]:
-        """The table as a text file."""
+        """The files of an export of the table: name -> content."""
         raise NotImplementedError
 
     def head(self) -> Sequence[Line]:
@@ -264,12 +264,11 @@ class TableScreen(Screen[Any]):
         """Asks for a search text."""
         from inspector.tui.questions import Prompt
 
-        self.app.push_screen(Prompt("search", "text in this table", self._table.needle), self._search)
+        ask_operator(self.app, Prompt("search", "text in this table", self._table.needle), self._search)
 
-    def _search(self, text: str | None) -> None:
-        if text is not None:
-            self._table.needle = self._detail.needle = text
-            self._find(1, again=False)
+    def _search(self, text: str) -> None:
+        self._table.needle = self._detail.needle = text
+        self._find(1, again=False)
 
     def action_again(self, by: int) -> None:
         """Goes to the next or previous match."""
@@ -288,13 +287,7 @@ class TableScreen(Screen[Any]):
 
     def action_export(self) -> None:
         """Asks for a folder; in a browser the file is downloaded."""
-        from inspector.tui.delivery import deliver
-
         deliver(self.app, self.files, partial(setattr, self, "note"), "the table")
-
-    def action_other_pane(self) -> None:
-        """Switches between the table and the details."""
-        (self._table if self._detail.has_focus else self._detail).focus(scroll_visible=False)
 
 
 # -- A short list to choose from -------------------------------------------------------------------------------------
@@ -321,13 +314,11 @@ class ChoiceList(RowList):
         return (Span("▶ " if here else "  ", Tone.HERE), Span(f"{word:<{self._columns}}  ", Tone.KEY), safe(about))
 
 
-class Choose(ModalScreen[str | None]):
+class Choose(Dialog[str | None]):
     """Asks the operator to choose a row; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    Choose { align: center middle; background: $background 60%; }
-    #choose { width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
-    #choose { background: $surface; border: round $primary; }
+    #choose { width: 80; padding: 0 2; }
     #words { height: auto; min-height: 1; max-height: 18; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.reactive import reactive
-from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
 from inspector.live.answers import Answers, CallDecision, Source
@@ -22,15 +21,15 @@ from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, safe
 from inspector.tui.keys import KeyBar, key_in_force
 from inspector.tui.lists import RowList
-from inspector.tui.messages import RowOpened
-from inspector.tui.panels import Cycle, key_note, note
+from inspector.tui.messages import RowOpened, ask_operator
+from inspector.tui.panels import Cycle, Dialog, key_note, note
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.text_editors import BodyEditor, text_field
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.state import Finish, RunTools, Send
 
-WORDS = {
+SOURCE_WORDS = {
     Source.RUN: "answered by its tool", Source.TYPED: "answered by hand", Source.RECORDED: "from the recording",
     Source.REFUSED: "refused",
 }
@@ -58,15 +57,14 @@ class CallList(RowList):
         if not self.answers.ways(self.effect, index):
             return (*head, safe(f"not run: {verdict.why}", Tone.WARN))
         decision = self.answers.plan(self.effect, index)
-        return (*head, Span(WORDS[decision.how]) if decision is not None else Span("no answer yet", Tone.WARN))
+        return (*head, Span(SOURCE_WORDS[decision.how]) if decision is not None else Span("no answer yet", Tone.WARN))
 
 
-class CallsForm(ModalScreen[None]):
+class CallsForm(Dialog[None]):
     """A form that decides how each call is answered."""
 
     DEFAULT_CSS = """
-    CallsForm { align: center middle; background: $background 60%; }
-    #calls-box { width: 100; max-width: 100%; height: 90%; padding: 0 1; background: $surface; border: round $primary; }
+    #calls-box { width: 100; height: 90%; }
     #calls { height: auto; max-height: 8; background: $surface; scrollbar-size-vertical: 1; }
     #calls-box TextView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; margin: 1 0 0 0; }
     """
@@ -114,11 +112,7 @@ class CallsForm(ModalScreen[None]):
             self._decide(CallDecision(Source.TYPED))  # refused, with the reason shown
             return
         planned = self._answers.plan(self._effect, place)
-        self.app.push_screen(ResultEditor(planned or CallDecision(Source.TYPED)), self._take_decision)
-
-    def _take_decision(self, decision: CallDecision | None) -> None:
-        if decision is not None:
-            self._decide(decision)
+        ask_operator(self.app, ResultEditor(planned or CallDecision(Source.TYPED)), self._decide)
 
     def _decide(self, decision: CallDecision) -> None:
         listed = self.query_one(CallList)
@@ -135,12 +129,11 @@ class CallsForm(ModalScreen[None]):
         message.stop()
 
 
-class ResultEditor(ModalScreen[CallDecision | None]):
+class ResultEditor(Dialog[CallDecision | None]):
     """Asks for a result; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    ResultEditor { align: center middle; background: $background 60%; }
-    #result-box { width: 90; max-width: 100%; height: 70%; padding: 0 1; background: $surface; border: round $primary; }
+    #result-box { width: 90; height: 70%; }
     #result-text { height: 1fr; border: none; padding: 0; background: $panel; }
     #is-error { height: 1; width: 20; }
     """
@@ -273,11 +266,9 @@ class TurnControls(SessionPart):
         """Asks for a message of the user."""
         from inspector.tui.questions import Prompt
 
-        self.stage.app.push_screen(Prompt("say", "what the user says next"), self._say)
+        ask_operator(self.stage.app, Prompt("say", "what the user says next"), self._say)
 
-    def _say(self, text: str | None) -> None:
-        if text is None:
-            return
+    def _say(self, text: str) -> None:
         try:
             self.driver.say(text)
         except LoopError as why:

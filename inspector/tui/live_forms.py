@@ -18,7 +18,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
@@ -32,6 +31,7 @@ from inspector.sessions import redact
 from inspector.tui.limits_words import OTHER_LIMITS, others_in_force
 from inspector.tui.panels import (
     Cycle,
+    Dialog,
     WrappedLines,
     field_keys,
     field_name,
@@ -52,8 +52,8 @@ from loop_core.wire.profiles import PROFILES
 if TYPE_CHECKING:
     from inspector.provider.scenarios import Story
 
-SERVER = "a real server"
-FIRST = "lying-router"
+REAL_SERVER = "a real server"
+FIRST_SCENARIO = "lying-router"
 """The scenario with which the form opens the first time. Its stop word is false."""
 BY_ADDRESS = "by address"
 ROWS: tuple[tuple[str, str, str], ...] = (
@@ -69,19 +69,17 @@ ROWS: tuple[tuple[str, str, str], ...] = (
 """Field of `LiveOptions`, its label, and a hint about its values."""
 LABELS: Mapping[str, str] = {
     {"base": "base-url"}.get(name, name.replace("_", "-")): label.removeprefix("or ") for name, label, _ in ROWS}
-"""Option of `inspector run`, without its dashes, and the label of its field."""
-OF_BOTH = ("prompt", "assignments")
+"""Option of `inspector run`, without its dashes -> the label of its field in the form."""
+SHARED_FIELDS = ("prompt", "assignments")
 """Fields that a scenario uses too; the model, the address and the tools come with the scenario."""
-KEYS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
+CREDENTIALS = "keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY… each for its own host"
 
 
-class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
+class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
     """Asks for a live turn; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    LiveForm { align: center middle; background: $background 60%; }
-    #live-form { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
-    #live-form { background: $surface; border: round $primary; }
+    #live-form { width: 90; }
     .line { height: 1; }
     .line .name { width: 20; }
     .line Input { width: 1fr; background: $panel; }
@@ -102,8 +100,8 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         self._stories: Mapping[str, Story] = {}
         """The scenarios by name; empty until they are read."""
         self._api = self._shown_api = ""
-        """The wire format that the operator chose, and the one that the form showed last: a scenario that the first
-        cannot express gets another one meanwhile."""
+        """The wire format that the operator chose, and the one that the form showed last. They differ while a scenario
+        is chosen that the operator's format cannot express."""
 
     def compose(self) -> ComposeResult:
         """A row for each field."""
@@ -112,7 +110,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
             yield note("A live turn: each effect waits for you", Tone.TITLE)
             yield from self._fields(ROWS[:1])
             for name, words, choices, first in (
-                ("scenario", "who answers", (SERVER, *scenario_names()), FIRST),
+                ("scenario", "who answers", (REAL_SERVER, *scenario_names()), FIRST_SCENARIO),
                 ("api", "wire format", tuple(FORMATS), next(iter(FORMATS))),
                 ("profile", "behaves as", (BY_ADDRESS, *sorted(PROFILES)), BY_ADDRESS),
             ):
@@ -121,13 +119,13 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
                     value = before.get(name, first)
                     yield Cycle(choices, value if value in choices else first, id=name)
             yield from self._fields(ROWS[1:])
-            yield lines(KEYS, "live-note")
+            yield lines(CREDENTIALS, "live-note")
             yield key_note("enter begins: nothing is sent yet · esc leaves · ↑ ↓ fields · ← → words")
 
     def _fields(self, rows: Sequence[tuple[str, str, str]]) -> ComposeResult:
         """Yields a typed field for each of these rows."""
         for name, words, hint in rows:
-            with Horizontal(classes="line" if name in OF_BOTH else "line of-server"):
+            with Horizontal(classes="line" if name in SHARED_FIELDS else "line of-server"):
                 yield field_name(words)
                 yield line_input(self._before.get(name, ""), hint, name)
 
@@ -153,11 +151,7 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
     def _scenario(self) -> str | None:
         """The chosen scenario; None for a real server."""
         value = self.query_one("#scenario", Cycle).value
-        return None if value == SERVER else value
-
-    @on(Cycle.Changed, "#api")
-    def _handle_format(self) -> None:
-        self._describe()
+        return None if value == REAL_SERVER else value
 
     @on(Cycle.Changed, "#scenario")
     def _show_fields(self) -> None:
@@ -170,14 +164,15 @@ class LiveForm(ModalScreen[LiveStart | ScriptedTurn | None]):
         api.value = self._shown_api = self._api if self._api in formats else formats[0]
         self._describe()
 
+    @on(Cycle.Changed, "#api")
     def _describe(self) -> None:
         """Shows what the scenario does, and its prompt as the hint of the empty field."""
         prompt, limits = self.query_one("#prompt", Input), self.query_one("#assignments", Input)
         hints = {name: hint for name, _, hint in ROWS}
         api = self.query_one("#api", Cycle).value
         needed = self._scenario is None and self._settings.max_tokens is None and needs_cap(api)
-        told, prompt.placeholder = (f"{api} needs max_tokens: write it into limits · {KEYS}" if needed else KEYS,
-                                    hints["prompt"])
+        told = f"{api} needs max_tokens: write it into limits · {CREDENTIALS}" if needed else CREDENTIALS
+        prompt.placeholder = hints["prompt"]
         limits.placeholder = f"{hints['assignments']} {_in_force(self._settings)}"
         story = self._stories.get(self._scenario or "")
         if self._scenario is not None and story is None:
@@ -281,13 +276,11 @@ def _secret(name: str, value: str) -> bool:
 # different is refused, since those steps have already happened.
 
 
-class BudgetForm(ModalScreen[str | None]):
+class BudgetForm(Dialog[str | None]):
     """Asks for another budget and other limits; returns the changes in words, or None if the operator leaves."""
 
     DEFAULT_CSS = """
-    BudgetForm { align: center middle; background: $background 60%; }
-    #budget { width: 90; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
-    #budget { background: $surface; border: round $primary; }
+    #budget { width: 90; }
     .row { height: 1; }
     .row .name { width: 42; }
     .row Input { width: 16; margin: 0 1 0 0; background: $panel; }

@@ -16,13 +16,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, one_line, safe
-from inspector.tui.panels import Note, WrappedLines, key_note, line_input, note, with_field_names
+from inspector.tui.panels import Dialog, Note, WrappedLines, key_note, line_input, note, with_field_names
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
@@ -41,21 +40,19 @@ REPEAT_TIME = 0.4
 
 
 KEYS = "y asks the provider now · p asks a stand-in · esc leaves · tab fields"
-KEYS_OF_NONE = "p asks a stand-in · esc leaves · tab fields"
-KEYS_WITHOUT = "a key is missing · p asks a stand-in · esc leaves"
+KEYS_IF_REFUSED = "p asks a stand-in · esc leaves · tab fields"
+KEYS_WITHOUT_KEY = "a key is missing · p asks a stand-in · esc leaves"
 
 
 class CostLines(WrappedLines, can_focus=True):
     """The request that would be sent, as wrapped lines."""
 
 
-class AskLive(ModalScreen["BranchRequest | None"]):
+class AskLive(Dialog["BranchRequest | None"]):
     """Asks whether to send the request; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    AskLive { align: center middle; background: $background 60%; }
-    #ask { width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
-    #ask { background: $surface; border: round $warning; }
+    #ask { width: 100; border: round $warning; scrollbar-size-vertical: 1; }
     #ask .field { height: 1; }
     #ask .field Note { width: 15; }
     #ask Input { width: 1fr; background: $panel; }
@@ -91,7 +88,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         with VerticalScroll(id="ask", can_focus=False):
             yield note(self._title, Tone.TITLE, id="ask-title")
             yield CostLines(id="ask-about")
-            for name in FIELDS:
+            for name in OPTION_FIELDS:
                 with Horizontal(classes="field"):
                     yield note(name, Tone.KEY)
                     yield line_input("", "as it was recorded", name)
@@ -112,7 +109,7 @@ class AskLive(ModalScreen["BranchRequest | None"]):
         if self._waiting is not None or self._wanted is None or held:
             return
         if self._wanted.target.missing:
-            self.query_one("#ask-keys", Note).line = (Span("nothing was sent · ", Tone.WARN), *hint(KEYS_WITHOUT))
+            self.query_one("#ask-keys", Note).line = (Span("nothing was sent · ", Tone.WARN), *hint(KEYS_WITHOUT_KEY))
         else:
             self.dismiss(self._wanted)
 
@@ -141,22 +138,22 @@ class AskLive(ModalScreen["BranchRequest | None"]):
 
     def _read(self) -> None:
         self._waiting = None
-        base, model = (self.query_one(f"#{name}", Input).value.strip() for name in FIELDS)
+        base, model = (self.query_one(f"#{name}", Input).value.strip() for name in OPTION_FIELDS)
         try:
             self._wanted = self._look(base, model)
             lines = request_fields(self._wanted)
         except LoopError as why:
-            said = with_field_names(why, {name: name for name in FIELDS})
+            said = with_field_names(why, {name: name for name in OPTION_FIELDS})
             self._wanted, lines = None, [field("cannot", safe(said, Tone.ERROR))]
         self.query_one(CostLines).lines = lines
         keys = self.query_one("#ask-keys", Note)
         if self._wanted is None:
-            keys.line = (Span("nothing can be sent · ", Tone.WARN), *hint(KEYS_OF_NONE))
+            keys.line = (Span("nothing can be sent · ", Tone.WARN), *hint(KEYS_IF_REFUSED))
         else:
-            keys.line = hint(KEYS_WITHOUT if self._wanted.target.missing else KEYS, Tone.WARN)
+            keys.line = hint(KEYS_WITHOUT_KEY if self._wanted.target.missing else KEYS, Tone.WARN)
 
 
-FIELDS = ("base-url", "model")
+OPTION_FIELDS = ("base-url", "model")
 """The fields of the question, each with the option of `replay --live` for its name."""
 
 

@@ -147,7 +147,7 @@ class LiveScreen(SessionScreen):
             self._scripted.server.close()
 
     def restore(self) -> None:
-        """Restores nothing, since a live session has no saved remarks."""
+        """Loads the saved remarks of the recording; a run that is not over has none."""
         if self.is_finished:
             super().restore()
 
@@ -248,7 +248,7 @@ class LiveScreen(SessionScreen):
         waits += waiting_lines(self.driver)
         if self.panes.tab == "merged":
             return self._text_sheet(waits)
-        asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.wire_mode) == ("wire", "request")
+        asks = isinstance(live.pending, Send) and (self.panes.tab, self.panes.forms["wire"]) == ("wire", "request")
         return LineSheet(waits) if live.failed_answer is not None or step.turn.evaluation is None or asks else None
 
     def _text_sheet(self, waits: list[Line]) -> Sheet:

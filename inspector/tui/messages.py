@@ -1,4 +1,5 @@
-"""The messages between screens, widgets and the app, and the interfaces that the app expects of screens.
+"""The messages between screens, widgets and the app, the interfaces that the app expects of screens, and questions to
+the operator.
 
 A container passes state down to its widgets as reactive attributes. A widget reports what the operator wants as a
 message, and the container decides.
@@ -7,13 +8,15 @@ message, and the container decides.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from textual.app import App
 from textual.dom import DOMNode
 from textual.message import Message
+from textual.screen import Screen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from inspector.live.headless import LiveStart
     from inspector.live.scripted import ScriptedTurn
@@ -95,6 +98,20 @@ class TurnScreen(Protocol):
 
     async def abandon(self) -> None:
         """Cancels the turn, whatever is under way."""
+
+
+# -- Questions -------------------------------------------------------------------------------------------------------
+
+Answer = TypeVar("Answer")
+
+
+def ask_operator(app: App[Any], question: Screen[Answer | None], act: Callable[[Answer], object]) -> None:
+    """Shows a question, and acts on its answer, unless the operator leaves it without one."""
+    def answer_or_leave(answer: Answer | None) -> None:
+        if answer is not None:
+            act(answer)
+
+    app.push_screen(question, answer_or_leave)
 
 
 # -- Messages --------------------------------------------------------------------------------------------------------
@@ -183,11 +200,11 @@ class NoteWanted(Message):
 
 @dataclass(eq=False, repr=False)
 class ActionWanted(Message):
-    """The user clicked a key in the key bar."""
+    """The user clicked something that stands for a key, such as a key in the key bar."""
 
     action: str
     node: DOMNode
-    """The widget or screen on which the key works."""
+    """The widget or screen whose action it is."""
 
 
 @dataclass(eq=False, repr=False)

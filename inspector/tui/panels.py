@@ -14,6 +14,7 @@ from textual.events import Click, Key
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
+from textual.screen import ModalScreen, ScreenResultType
 from textual.strip import Strip
 from textual.suggester import Suggester
 from textual.widget import Widget
@@ -21,7 +22,7 @@ from textual.widgets import Input
 
 from inspector.report.facts import View
 from inspector.report.lines import header
-from inspector.report.lines.glyphs import hint, key_at
+from inspector.report.lines.glyphs import ascii_text, hint, key_at
 from inspector.report.lines.header import status
 from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, spread_ends, width_of, wrap_line
 from inspector.report.lines.steps import Outline
@@ -38,8 +39,8 @@ class Panel(RowsInOneStyle):
     SHOWS: ClassVar[tuple[str, ...]] = ()
     """The reactive attributes that the lines depend on; when one changes, the lines that differ are redrawn."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id, classes=classes)
         self._lines: Sequence[Line] | None = None
         self._laid = Size(0, 0)
 
@@ -268,9 +269,11 @@ class Note(Panel):
         return [self.line]
 
 
-def note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note:  # noqa: A002 - Textual's own name
+def note(
+    text: str, role: Tone = Tone.DIM, *, id: str | None = None, classes: str | None = None,  # noqa: A002 - Textual's
+) -> Note:
     """A fixed note."""
-    made = Note(id=id)
+    made = Note(id=id, classes=classes)
     made.set_reactive(Note.line, (Span(text, role),))
     return made
 
@@ -310,6 +313,19 @@ def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own nam
     return made
 
 
+# -- A question, a form or a list in a box over the screen -----------------------------------------------------------
+
+
+class Dialog(ModalScreen[ScreenResultType]):
+    """A screen with one box, which is in the middle of the terminal and as high as its content."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: $background 60%; }
+    Dialog > Vertical, Dialog > VerticalScroll { max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
+    Dialog > Vertical, Dialog > VerticalScroll { background: $surface; border: round $primary; }
+    """
+
+
 # -- The parts of a form ---------------------------------------------------------------------------------------------
 
 
@@ -324,9 +340,7 @@ def field_keys(form: str) -> list[Binding]:
 
 def field_name(text: str) -> Note:
     """The label of a field, on its left."""
-    name = note(text, Tone.STRONG)
-    name.add_class("name")
-    return name
+    return note(text, Tone.STRONG, classes="name")
 
 
 class KeysInOrder(Widget):
@@ -347,6 +361,11 @@ class KeysInOrder(Widget):
 
 class LineInput(Input, KeysInOrder):
     """A field of one row."""
+
+    def on_mount(self) -> None:
+        """Shows the hint in ASCII, if the app does."""
+        if paint_of(self.app).plain:
+            self.placeholder = ascii_text(self.placeholder)
 
 
 def line_input(value: str, hint: str, id: str | None = None, suggester: Suggester | None = None) -> Input:  # noqa: A002

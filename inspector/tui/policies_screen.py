@@ -38,7 +38,7 @@ class MatrixMade(Message):
     matrix: Matrix
 
 
-class Cells(CursorTable):
+class PolicyTable(CursorTable):
     """Turns by policies, with a cursor on a cell."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -153,7 +153,7 @@ class PoliciesScreen(TableScreen):
         self, case: Case, settings: Settings, run: str, command: str, turn: int | None = None,
         past_filter: bool = False,
     ) -> None:
-        self._cells = Cells(id="cells")
+        self._cells = PolicyTable(id="cells")
         self._cells.origin = turn
         super().__init__(self._cells)
         self._case, self._settings, self._run, self._command = case, settings, run, command

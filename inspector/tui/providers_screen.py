@@ -24,10 +24,11 @@ from inspector.provider.dialect_rows import DialectRow, TableRow, row_view
 from inspector.provider.scenarios import SCENARIOS
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, mark_matches, spread_ends
 from inspector.tui.lists import Choose, CursorTable, TableScreen
-from inspector.tui.messages import LiveWanted, RowOpened, SessionWanted
+from inspector.tui.messages import LiveWanted, RowOpened, SessionWanted, ask_operator
 from inspector.tui.paint import paint_of
 from inspector.tui.session_files import OpenSession, run_of
 from loop_core.errors import LoopError
+from loop_core.turn.limits import whole_number
 
 
 @dataclass
@@ -38,7 +39,7 @@ class RowsMade(Message):
     rows: tuple[TableRow, ...]
 
 
-class Dialects(CursorTable):
+class DialectTable(CursorTable):
     """The dialects, grouped by wire format."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -131,7 +132,7 @@ class ProvidersScreen(TableScreen):
     ]
 
     def __init__(self, settings: Settings) -> None:
-        self._dialects = Dialects(id="dialects")
+        self._dialects = DialectTable(id="dialects")
         super().__init__(self._dialects)
         self.table_query = TableQuery(settings=settings)
         self._rows: tuple[TableRow, ...] = ()
@@ -228,11 +229,8 @@ class ProvidersScreen(TableScreen):
         """Asks for a scenario."""
         rows = [(each.name, each.title) for each in SCENARIOS.values()]
         start = list(SCENARIOS).index(self.table_query.scenario.name)
-        self.app.push_screen(Choose("Scenario: what the model meant to answer", rows, start), self._scenario_chosen)
-
-    def _scenario_chosen(self, name: str | None) -> None:
-        if name is not None:
-            self._ask(replace(self.table_query, scenario=SCENARIOS[name], budget=None))
+        ask_operator(self.app, Choose("Scenario: what the model meant to answer", rows, start),
+                     lambda name: self._ask(replace(self.table_query, scenario=SCENARIOS[name], budget=None)))
 
     def action_budget(self, by: int) -> None:
         """Chooses a larger or smaller budget."""
@@ -243,18 +241,14 @@ class ProvidersScreen(TableScreen):
         from inspector.tui.questions import Prompt
 
         hint = f"1 to {MOST:,} tokens; empty: {self.table_query.scenario.budget:,}"
-        self.app.push_screen(Prompt("budget", hint), self._budget_typed)
+        ask_operator(self.app, Prompt("budget", hint), self._budget_typed)
 
-    def _budget_typed(self, text: str | None) -> None:
-        from inspector.tui.questions import typed_number
-
-        if text is None:
-            return
-        number = typed_number(text)
-        if text.strip() and not 1 <= (number or 0) <= MOST:
+    def _budget_typed(self, text: str) -> None:
+        budget = whole_number(text)
+        if text.strip() and (budget is None or not 1 <= budget <= MOST):
             self.note = f"{text[:60]!r} is not a budget: 1 to {MOST:,}"
             return
-        self._ask(replace(self.table_query, budget=number))
+        self._ask(replace(self.table_query, budget=budget))
 
     def action_policies(self) -> None:
         """Asks for a policy."""
@@ -262,15 +256,14 @@ class ProvidersScreen(TableScreen):
 
         names = list(POLICIES)
         current = self.table_query.settings.policy.name
-        self.app.push_screen(
-            Choose("Policy: the loop that decides", [(each.name, each.title) for each in POLICIES.values()],
-                   names.index(current) if current in names else 0), self._policy_chosen)
+        choice = Choose("Policy: the loop that decides", [(each.name, each.title) for each in POLICIES.values()],
+                        names.index(current) if current in names else 0)
+        ask_operator(self.app, choice, self._policy_chosen)
 
-    def _policy_chosen(self, name: str | None) -> None:
+    def _policy_chosen(self, name: str) -> None:
         from loop_core.turn.presets import preset
 
-        if name is not None:
-            self._ask(replace(self.table_query, settings=replace(self.table_query.settings, policy=preset(name))))
+        self._ask(replace(self.table_query, settings=replace(self.table_query.settings, policy=preset(name))))
 
     def action_each(self) -> None:
         """Folds or unfolds equal dialects."""

@@ -22,18 +22,6 @@ from inspector.report.lines.spans import Tone, count_of, safe
 from inspector.tui.panels import Note, WrappedLines, line_input, note
 from loop_core.errors import CallerError
 
-OUT_OF_RANGE = 10**18
-"""A number that is larger than any limit. It stands for all numbers of more than 18 digits: int() refuses those of
-thousands."""
-
-
-def typed_number(text: str) -> int | None:
-    """The number that somebody typed (`1000`, `1,000`, `1_000`); None if it is none."""
-    plain = text.strip().replace(",", "").replace("_", "")
-    if not plain.isdecimal():
-        return None
-    return int(plain) if len(plain) <= 18 else OUT_OF_RANGE
-
 
 class WordSuggester(Suggester):
     """Completes the last word of a line with the first of these words that matches."""
@@ -108,7 +96,6 @@ class FilterPrompt(Prompt):
     """Asks for a filter expression; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    FilterPrompt { align: left bottom; background: $background 0%; }
     #filter-note { height: 1; background: $panel; padding: 0 1; }
     """
 
@@ -149,7 +136,6 @@ class AxesPrompt(Prompt):
     """Asks for axes; returns their valid text, or None if the operator leaves."""
 
     DEFAULT_CSS = """
-    AxesPrompt { align: left bottom; background: $background 0%; }
     #axes-note { height: 1; background: $panel; padding: 0 1; }
     """
 
@@ -157,7 +143,7 @@ class AxesPrompt(Prompt):
         super().__init__("limits to vary", "attempts=0..6 max_tokens=64,128,256", value)
 
     def compose(self) -> ComposeResult:
-        """Notes on the line, and the line."""
+        """Yields the number of cells or the mistake, the label and the line."""
         yield note("", id="axes-note")
         yield from super().compose()
 

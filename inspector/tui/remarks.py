@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 
 from inspector.report.lines.spans import count_of
 from inspector.report.lines.steps import NO_REMARKS, FilteredOutline, Remarks
-from inspector.tui.messages import RunsScreen
+from inspector.tui.messages import RunsScreen, ask_operator
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
@@ -46,7 +46,7 @@ class RemarkBook(SessionPart):
         self._expression = self._last = ""
         """The current filter, and the last one, which the prompt offers again."""
         self._by_run: dict[str, Remarks] = {}
-        """Marks and notes of every run, by its key."""
+        """Key of a run -> its marks and notes."""
 
     @property
     def marks(self) -> frozenset[int]:
@@ -216,13 +216,10 @@ class RemarkBook(SessionPart):
         """Opens the list of breakpoints."""
         from inspector.tui.breakpoints import BreakpointList
 
-        self.stage.app.push_screen(
-            BreakpointList(self.breakpoints, self.stage.run.view, self.stage.step, self.marks),
-            self._breakpoints_chosen)
+        rows = BreakpointList(self.breakpoints, self.stage.run.view, self.stage.step, self.marks)
+        ask_operator(self.stage.app, rows, self._breakpoints_chosen)
 
-    def _breakpoints_chosen(self, breakpoints: Sequence[Breakpoint] | None) -> None:
-        if breakpoints is None:
-            return
+    def _breakpoints_chosen(self, breakpoints: Sequence[Breakpoint]) -> None:
         before, now = {each.text: each for each in self.breakpoints}, {each.text: each for each in breakpoints}
         changed = [(text, now[text].enabled if text in now else None) for text in {**before, **now}
                    if before.get(text) != now.get(text)]
@@ -261,12 +258,10 @@ class RemarkBook(SessionPart):
         from inspector.tui.questions import Prompt
 
         step = self.stage.step
-        self.stage.app.push_screen(
-            Prompt("note", f"on step {step + 1}; an empty text removes it", self.notes.get(step, "")), self._write_note)
+        question = Prompt("note", f"on step {step + 1}; an empty text removes it", self.notes.get(step, ""))
+        ask_operator(self.stage.app, question, self._write_note)
 
-    def _write_note(self, words: str | None) -> None:
-        if words is None:
-            return
+    def _write_note(self, words: str) -> None:
         step, text = self.stage.step, words.strip()
         others = {at: note for at, note in self.notes.items() if at != step}
         self._here = replace(self._here, notes={**others, step: text} if text else others)

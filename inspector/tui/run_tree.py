@@ -8,19 +8,18 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from inspector.report.lines.spans import Line, Span, Tone
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened
-from inspector.tui.panels import Note, Panel, key_note, note
+from inspector.tui.panels import Dialog, Note, Panel, key_note, note
 from inspector.tui.session_files import Run
 from inspector.tui.stage import SessionRuns
 from inspector.whatif.branch_lines import run_line
 from inspector.whatif.tree import Node, tree_prefix
 
 
-class Nodes(RowList):
+class RunRows(RowList):
     """A row per run, drawn as a tree."""
 
     def __init__(self, runs: SessionRuns, turn: int) -> None:
@@ -48,13 +47,11 @@ class Nodes(RowList):
         return (mark, Span(tree_prefix(follows), Tone.RULE), *lost, *rest)
 
 
-class RunTree(ModalScreen[tuple[str, int] | None]):
+class RunTree(Dialog[tuple[str, int] | None]):
     """Asks for a run; returns `go` or `beside` with its index, or None if the operator leaves."""
 
     DEFAULT_CSS = """
-    RunTree { align: center middle; background: $background 60%; }
-    #tree { width: 130; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; }
-    #tree { background: $surface; border: round $primary; }
+    #tree { width: 130; padding: 0 2; }
     #nodes { height: auto; min-height: 1; max-height: 18; background: $surface; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -67,7 +64,7 @@ class RunTree(ModalScreen[tuple[str, int] | None]):
 
     def __init__(self, runs: SessionRuns, turn: int) -> None:
         super().__init__()
-        self._list = Nodes(runs, turn)
+        self._list = RunRows(runs, turn)
 
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from inspector.report.followed_view import FollowedView
     from inspector.whatif.tree import Branch
 
-RECENT = 12
+RECENT, RECENT_FILE = 12, "recent.json"
+"""The largest number of recent files in the list, and the name of its file."""
 LONG_IN_APP = 5_000
 """The number of exchanges from which a recording is long in the app, which holds it for hours (`open_case`)."""
 STDIN = "-"
@@ -183,15 +184,15 @@ def why_unopenable(path: str) -> str:
 # -- recent files ----------------------------------------------------------------------------------------------------
 
 
-def state_file() -> Path:
-    """The path of the list of recent files."""
-    return state_folder() / "recent.json"
+def state_path(name: str) -> Path:
+    """The path of a file of the state folder."""
+    return state_folder() / name
 
 
 def recent_files() -> list[str]:
     """The recent files that still exist, latest first."""
     try:
-        value = json.loads(state_file().read_text(encoding="utf-8"))
+        value = json.loads(state_path(RECENT_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
     # Another version, or a person, may have written the file, so nothing about its content is certain.
@@ -207,19 +208,15 @@ def remember(paths: Sequence[str]) -> None:
     from inspector.whatif.store import lock_file
 
     try:
-        target = state_file()
+        target = state_path(RECENT_FILE)
         private_folder(target.parent)
         # Two instances may open files at the same time; without the lock one would undo the other's entry.
-        with open(target.parent / "lock", "ab", opener=_open_private) as file, lock_file(file.fileno()):
+        with open(target.parent / "lock", "ab", opener=partial(os.open, mode=FILE)) as file, lock_file(file.fileno()):
             kept = [path for path in recent_files() if path not in new]
             replace_all({target: json.dumps([*new, *kept][:RECENT]).encode()}, FILE)
             target.chmod(FILE)  # an older version left it readable by others
     except OSError:
         return
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, FILE)
 
 
 def last_theme() -> str | None:
@@ -233,11 +230,6 @@ def last_theme() -> str | None:
 def keep_theme(name: str) -> None:
     """Saves the chosen theme, if the file can be written."""
     keep_state("theme", name.encode())
-
-
-def state_path(name: str) -> Path:
-    """The path of a file of the state folder."""
-    return state_file().parent / name
 
 
 def keep_state(name: str, data: bytes) -> None:

@@ -12,9 +12,9 @@ from inspector.report.lines.merged import trying
 from inspector.report.lines.spans import Sheet
 from inspector.report.run_answers import answer_at
 from inspector.tui.delivery import copy_text
-from inspector.tui.messages import LinesPointed
+from inspector.tui.messages import LinesPointed, ask_operator
 from inspector.tui.session_widgets import StepList
-from inspector.tui.sheets import DIFF_FORMS, MERGED_FORMS, WIRE_MODES, Key, Sheets, Viewpoint, response_key
+from inspector.tui.sheets import Key, Sheets, Viewpoint, response_key
 from inspector.tui.stage import SessionPart, SessionStage
 from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from inspector.report.lines.wire import FactChoice
     from inspector.sessions.provenance import Provenance
 
-FILTERS = " · f finds the steps whose messages, answers or calls hold it"
+FILTER_HINT = " · f finds the steps whose messages, answers or calls hold it"
 """The hint after a search without a match: a search covers only the displayed view."""
 
 
@@ -54,10 +54,9 @@ class Panes(SessionPart):
         self.tab = "merged"
         self.listing = False
         """Whether the step list is open as a tab, because there is no room beside the text."""
-        self.wire_mode = WIRE_MODES[0]
-        self.merged_form = MERGED_FORMS[0]
+        self.forms = {tab.name: tab.forms[0] if tab.forms else "" for tab in TABS}
+        """Tab -> the form in which it shows a step."""
         self.seam: SeamRule | None = None
-        self.against = DIFF_FORMS[0]
         self.picked: FactChoice | None = None
         """The fact whose bytes the Wire tab shows."""
         self.sheets = Sheets()
@@ -71,8 +70,8 @@ class Panes(SessionPart):
     def viewpoint(self) -> Viewpoint:
         """The current tab, step and form."""
         run = self.stage.run
-        return Viewpoint(self.tab, run.outline, self.stage.step, self.wire_mode, self.against,
-                         self.stage.runs.compared, self.merged_form, self.seam, self.picked)
+        return Viewpoint(self.tab, run.outline, self.stage.step, self.forms[self.tab], self.stage.runs.compared,
+                         self.seam, self.picked)
 
     def sheet(self) -> Sheet:
         """The current sheet. The chosen fact belongs to one response, and is dropped at any other."""
@@ -99,8 +98,8 @@ class Panes(SessionPart):
     def pick(self, choice: FactChoice | None) -> None:
         """Shows the bytes of a fact in the Wire tab."""
         self.picked, self._picked_in = choice, response_key(self.viewpoint)
-        if self.wire_mode == "request":
-            self.wire_mode = "events"
+        if self.forms["wire"] == "request":
+            self.forms["wire"] = "events"
         self.open("wire")
 
     def mark_tab(self) -> None:
@@ -188,15 +187,11 @@ class Panes(SessionPart):
 
     def action_mode(self) -> None:
         """Switches to another form of the same view."""
-        if self.tab == "wire":
-            self.wire_mode = WIRE_MODES[(WIRE_MODES.index(self.wire_mode) + 1) % len(WIRE_MODES)]
-        elif self.tab == "diff":
-            self.against = DIFF_FORMS[(DIFF_FORMS.index(self.against) + 1) % len(DIFF_FORMS)]
-        elif self.tab == "merged":
-            self.merged_form = MERGED_FORMS[(MERGED_FORMS.index(self.merged_form) + 1) % len(MERGED_FORMS)]
-        else:
+        forms = next(tab.forms for tab in TABS if tab.name == self.tab)
+        if not forms:
             self.stage.note = "this view has one form; Merged, Wire and Diff have more"
             return
+        self.forms[self.tab] = forms[(forms.index(self.forms[self.tab]) + 1) % len(forms)]
         self.stage.show()
 
     def action_seam(self) -> None:
@@ -229,11 +224,9 @@ class Panes(SessionPart):
         """Asks for a search text."""
         from inspector.tui.questions import Prompt
 
-        self.stage.app.push_screen(Prompt("search", "text in this view", self._needle), self._search)
+        ask_operator(self.stage.app, Prompt("search", "text in this view", self._needle), self._search)
 
-    def _search(self, needle: str | None) -> None:
-        if needle is None:
-            return
+    def _search(self, needle: str) -> None:
         self._needle = self._text.needle = needle
         self._find(1, again=False)
 
@@ -251,11 +244,11 @@ class Panes(SessionPart):
             nowhere = f"{self._needle!r} is in no step{self.stage.rows.within}"
             found = self._steps.find(self._needle, by, again)
             if found is None:
-                nowhere += ", but in this view" if self._text.find(by, again) else FILTERS
+                nowhere += ", but in this view" if self._text.find(by, again) else FILTER_HINT
             self.stage.go(found, nowhere)
         elif not self._text.find(by, again):
             step = self._steps.find(self._needle, by, again=True)
-            elsewhere = FILTERS if step is None else f", but step {step + 1} says it: :{step + 1}"
+            elsewhere = FILTER_HINT if step is None else f", but step {step + 1} says it: :{step + 1}"
             self.stage.note = f"{self._needle!r} is not in this view{elsewhere}"
 
     def action_copy(self) -> None:
@@ -269,7 +262,7 @@ class Panes(SessionPart):
 
 LARGE = 300_000
 """The size in bytes from which decoding a body with provenance takes a noticeable time."""
-NOTHING = "no fact was read from these bytes"
+NO_FACT = "no fact was read from these bytes"
 
 
 class Tracing(SessionPart):
@@ -324,7 +317,7 @@ class Tracing(SessionPart):
     def _act(self, act: Callable[[Provenance], None]) -> None:
         found = self.panes.sheets.readings(self.panes.viewpoint)
         if found is None or not found.facts:
-            self.stage.note = NOTHING
+            self.stage.note = NO_FACT
         else:
             act(found)
 
@@ -341,7 +334,7 @@ class Tracing(SessionPart):
 
     def follow_lines(self, message: LinesPointed) -> None:
         """Handles a click on a line of the text, or enter over the visible lines."""
-        if self.panes.tab == "wire" and self.panes.wire_mode != "request":
+        if self.panes.tab == "wire" and self.panes.forms["wire"] != "request":
             self._act_on_facts(lambda found: self._what_became(found, message))
         elif self.panes.tab == "response" and any(self._facts_of(message)):
             self._act_on_facts(lambda found: self._bytes_of(found, message))
@@ -380,6 +373,6 @@ class Tracing(SessionPart):
 
         fact = next((fact for fact in self._facts_of(message) if fact in provenance.facts), None)
         if fact is None:
-            self.stage.note = NOTHING
+            self.stage.note = NO_FACT
         else:
             self._look(provenance, FactChoice(fact))

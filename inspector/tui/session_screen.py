@@ -21,7 +21,7 @@ from inspector.tui.compared_turns import TurnComparison
 from inspector.tui.delivery import deliver, export_folder, picture
 from inspector.tui.keys import KeyBar
 from inspector.tui.live_run import LiveAttempt
-from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted
+from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted, ask_operator
 from inspector.tui.panels import Status, VerdictPanel
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import OpenSession, ScreenPlace
@@ -108,7 +108,7 @@ VIEWS: Mapping[str, str] = {
     "svg": "this screen as a picture (SVG)",
     "view": "what this view shows, as text",
 }
-"""Forms that only the app exports, besides those of `inspector export`."""
+"""Form that only the app exports -> its description; the other forms are those of `inspector export`."""
 
 
 class Exports(SessionPart):
@@ -135,11 +135,8 @@ class Exports(SessionPart):
         # Taken before the dialog opens, which would be part of the picture.
         screen = picture(self.stage.app)
 
-        def chosen(form: str | None) -> None:
-            if form is not None:
-                deliver(self.stage.app, lambda: self.files(form, screen), self.stage.say, f"the {form} export")
-
-        self.stage.app.push_screen(Choose("Export", rows, start), chosen)
+        ask_operator(self.stage.app, Choose("Export", rows, start), lambda form: deliver(
+            self.stage.app, lambda: self.files(form, screen), self.stage.say, f"the {form} export"))
 
     def _reportable(self) -> bool:
         """Whether the turn at the cursor has a provider's bytes; an agent's rows and a simulation hold none."""

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from inspector.sessions.provenance import Provenance
 
 
-WIRE_MODES = ("events", "parsed", "raw", "hex", "request")
-MERGED_FORMS = ("merged", "side by side")
-DIFF_FORMS = ("step", "request", "run")
 READINGS = 4
 """The number of responses whose facts and byte ranges are cached."""
 CACHED_SHEETS = 16
@@ -40,14 +37,10 @@ class Viewpoint(NamedTuple):
     tab: str
     outline: Outline
     step: int
-    wire_mode: str = "events"
-    against: str = "step"
-    """What the Diff tab compares: the step with the one before, the request with the one before, or the run with the
-    original."""
+    form: str
+    """One of the forms of the tab (`SheetTab.forms`)."""
     branch: Branch | None = None
     """The branch that the Diff tab compares with the run that it was made from; one of the two is shown."""
-    form: str = "merged"
-    """How the Merged tab shows the answers: as one text, or side by side around each seam."""
     seam: SeamRule | None = None
     """The seam rule that the Merged tab tries out; None for the rule of the run."""
     fact: FactChoice | None = None
@@ -188,11 +181,11 @@ def _wire(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import response, wire
 
     view, facts = viewpoint.outline.view, _answer(viewpoint)
-    if viewpoint.wire_mode == "request":
+    if viewpoint.form == "request":
         facts = _answer_to_request(viewpoint)
     if facts is None:
-        return response.awaiting_sheet(view.steps[viewpoint.step], forms_line(wire.MODES, viewpoint.wire_mode))
-    return wire.wire(facts, viewpoint.wire_mode)
+        return response.awaiting_sheet(view.steps[viewpoint.step], forms_line(wire.MODES, viewpoint.form))
+    return wire.wire(facts, viewpoint.form)
 
 
 def _calls(viewpoint: Viewpoint) -> Sheet:
@@ -205,14 +198,14 @@ def _diff(viewpoint: Viewpoint) -> Sheet:
     from inspector.report.lines import diff
     from inspector.whatif import branch_lines as whatif
 
-    if viewpoint.against == "request":
+    if viewpoint.form == "request":
         from inspector.report.lines.request_diff import request_diff
 
         facts = _answer_to_request(viewpoint)
         nothing = LineSheet([(Span("no request of this turn was recorded", Tone.DIM),),
                              forms_line(diff.FORMS, "request")])
         return nothing if facts is None else request_diff(viewpoint.outline.view, facts)
-    if viewpoint.against == "run":
+    if viewpoint.form == "run":
         if viewpoint.branch is None:
             how = "this is the only run; e runs it again with other limits, and compares both here"
             return LineSheet([hint(how, sentence=True), forms_line(diff.FORMS, "run")])
@@ -236,17 +229,17 @@ def _machine(viewpoint: Viewpoint) -> Sheet:
 
 def _diff_key(viewpoint: Viewpoint) -> Key:
     """The cache key of the Diff tab, for each of its forms."""
-    if viewpoint.against == "request":
+    if viewpoint.form == "request":
         return (*current_key(viewpoint), _sending_step(viewpoint))
-    return (viewpoint.step,) if viewpoint.against == "step" else (_block(viewpoint).turn, viewpoint.branch)
+    return (viewpoint.step,) if viewpoint.form == "step" else (_block(viewpoint).turn, viewpoint.branch)
 
 
 _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], Sheet], Callable[[Viewpoint], Key]]] = {
     "merged": (_merged_sheet, lambda viewpoint: (_block(viewpoint), viewpoint.seam, *_merged_key(viewpoint))),
     "response": (_response_sheet, current_key),
-    "wire": (_wire, lambda viewpoint: (*current_key(viewpoint), viewpoint.wire_mode, _sending_step(viewpoint))),
+    "wire": (_wire, lambda viewpoint: (*current_key(viewpoint), viewpoint.form, _sending_step(viewpoint))),
     "calls": (_calls, lambda viewpoint: (_block(viewpoint), *current_key(viewpoint))),
-    "diff": (_diff, lambda viewpoint: (viewpoint.against, *_diff_key(viewpoint))),
+    "diff": (_diff, lambda viewpoint: (viewpoint.form, *_diff_key(viewpoint))),
     "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),
     "machine": (_machine, lambda viewpoint: (viewpoint.step,)),
 }

@@ -18,7 +18,7 @@ from inspector.config.settings import Settings, settings_of
 from inspector.report.lines.spans import Line, Sheet
 from inspector.report.lines.steps import NO_REMARKS, Outline, Remarks
 from inspector.tui.session_files import OpenSession, Run, run_of
-from inspector.tui.text_view import NOTHING
+from inspector.tui.text_view import EMPTY_SHEET
 from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, key_of
 from loop_core.errors import CallerError
 
@@ -205,7 +205,7 @@ class SessionStage(Screen[None]):
     """One session with its runs; widgets react to its reactive attributes."""
 
     step: reactive[int] = reactive(0, init=False, repaint=False)
-    sheet: reactive[Sheet] = reactive(NOTHING, init=False, repaint=False)
+    sheet: reactive[Sheet] = reactive(EMPTY_SHEET, init=False, repaint=False)
     note: reactive[str] = reactive("", init=False, repaint=False)
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     listed: reactive[Outline | None] = reactive(None, init=False, repaint=False)
@@ -293,11 +293,6 @@ class SessionPart:
 
     def __init__(self, stage: SessionStage) -> None:
         self.stage = stage
-
-    def go_back(self, step: int | None) -> None:
-        """Goes to the step that a closed screen returned; stays if it returned none."""
-        if step is not None:
-            self.stage.go(step, "")
 
     def close_open(self) -> bool:
         """Closes what the part has open; returns whether it had anything open."""

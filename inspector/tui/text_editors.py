@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen, ScreenResultType
+from textual.screen import ScreenResultType
 from textual.widgets import TextArea
 
 from inspector.report.lines.spans import Tone, inert, one_line, safe
-from inspector.tui.panels import KeysInOrder, WrappedLines, key_note, lines, note
+from inspector.tui.panels import Dialog, KeysInOrder, WrappedLines, key_note, lines, note
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def text_field(text: str, id: str, **more: Any) -> TextArea:  # noqa: A002
     return made
 
 
-class TextEditor(ModalScreen[ScreenResultType | None]):
+class TextEditor(Dialog[ScreenResultType | None]):
     """An editor for one text, with a note below it; returns None if the operator leaves."""
 
     def __init__(self, text: str) -> None:
@@ -64,11 +64,8 @@ class InputEditor(TextEditor[EditChoice]):
     """Asks for another text; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    InputEditor { align: center middle; background: $background 60%; }
-    #input-box { width: 100%; height: 100%; padding: 0 1; background: $surface; border: round $primary; }
+    #input-box { width: 100%; height: 100%; }
     #input-text { height: 1fr; border: none; padding: 0; background: $surface; }
-    .-plain #input-box { border: ascii $primary; }
-    .-plain #input-text { scrollbar-size: 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", tooltip="Leave without running", id="input.leave", priority=True),
@@ -132,8 +129,7 @@ class BodyEditor(TextEditor[str]):
     """Asks for another body; returns the changes in words, or None if the operator leaves."""
 
     DEFAULT_CSS = """
-    BodyEditor { align: center middle; background: $background 60%; }
-    #body-box { width: 100%; height: 100%; padding: 0 1; background: $surface; border: round $primary; }
+    #body-box { width: 100%; height: 100%; }
     #body-text { height: 1fr; border: none; padding: 0; background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

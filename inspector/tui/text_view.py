@@ -23,7 +23,7 @@ from inspector.tui.key_words import key_of
 from inspector.tui.messages import LinesPointed, NoteWanted, TabbedScreen
 from inspector.tui.paint import RowsInOneStyle, paint_of
 
-NOTHING: Sheet = LineSheet([])
+EMPTY_SHEET: Sheet = LineSheet([])
 CACHED_LINES = 2_000
 """The number of lines whose wrapped rows are cached."""
 PINNED_SHARE = 3
@@ -49,7 +49,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         Binding("g,home", "edge(-1)", "Top", show=False, tooltip="The first line", id="text.first"),
         Binding("G,end", "edge(1)", "Bottom", show=False, tooltip="The last line", id="text.last"),
     ]
-    sheet: reactive[Sheet] = reactive(NOTHING, init=False, repaint=False)
+    sheet: reactive[Sheet] = reactive(EMPTY_SHEET, init=False, repaint=False)
     wrap: reactive[bool] = reactive(True, init=False, repaint=False)
     needle: reactive[str] = reactive("", init=False, repaint=False)
 

@@ -20,19 +20,20 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from inspector.report.lines.spans import EMPTY, LineSheet
-from inspector.tui.delivery import copy_text
+from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
-from inspector.tui.messages import RowOpened
+from inspector.tui.messages import RowOpened, ask_operator
 from inspector.tui.panels import WrappedLines
-from inspector.tui.questions import AxesPrompt, Prompt, typed_number
+from inspector.tui.questions import AxesPrompt, Prompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
-from inspector.tui.tuning_table import FORMS, GridOutcome, TuningTable, outcome_of
+from inspector.tui.tuning_table import EXPORT_FORMS, GridOutcome, TuningTable, outcome_of
 from inspector.whatif.grid import Grid, GridRequest, axis_text, parse_axes
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import MEASURES
+from loop_core.turn.limits import whole_number
 
 SPLIT_WIDTH = 110
 """The width in columns from which the details of the cell are shown beside the map."""
@@ -236,13 +237,11 @@ class TuneScreen(Screen[int | None]):
     def action_jump(self) -> None:
         """Asks for a turn."""
         count = len(self.table.case.recording.turns)
-        self.app.push_screen(Prompt("turn", f"1 to {count:,}; 0 for all of them"), self._jump)
+        ask_operator(self.app, Prompt("turn", f"1 to {count:,}; 0 for all of them"), self._jump)
 
-    def _jump(self, text: str | None) -> None:
-        if text is None:
-            return
-        count, number = len(self.table.case.recording.turns), typed_number(text)
-        if number is None or number > count:
+    def _jump(self, text: str) -> None:
+        count, number = len(self.table.case.recording.turns), whole_number(text)
+        if number is None or not 0 <= number <= count:
             self.note = f"{text[:60]!r} is not a turn: 1 to {count:,}, or 0 for all of them"
             return
         self._to_turn(number)
@@ -276,11 +275,10 @@ class TuneScreen(Screen[int | None]):
 
     def action_axes(self) -> None:
         """Asks for other axes."""
-        self.app.push_screen(AxesPrompt(" ".join(map(axis_text, self.table.grid.axes))), self._axes)
+        ask_operator(self.app, AxesPrompt(" ".join(map(axis_text, self.table.grid.axes))), self._axes)
 
-    def _axes(self, text: str | None) -> None:
-        if text is not None:
-            self._ask(GridRequest(parse_axes(text.split())))
+    def _axes(self, text: str) -> None:
+        self._ask(GridRequest(parse_axes(text.split())))
 
     def action_simulate(self) -> None:
         """Switches between simulated and recorded answers only."""
@@ -312,14 +310,11 @@ class TuneScreen(Screen[int | None]):
         if self.running:
             self.note = "the grid is still running; . stops it"
             return
-        self.app.push_screen(Choose("Export the grid", [(form, about) for form, (about, _) in FORMS.items()]),
-                             self._export_as)
+        ask_operator(self.app, Choose("Export the grid", [(form, about) for form, (about, _) in EXPORT_FORMS.items()]),
+                     self._export_as)
 
-    def _export_as(self, form: str | None) -> None:
-        from inspector.tui.delivery import deliver
-
-        if form is not None:
-            deliver(self.app, lambda: self.table.files(form), partial(setattr, self, "note"), f"the {form} export")
+    def _export_as(self, form: str) -> None:
+        deliver(self.app, lambda: self.table.files(form), partial(setattr, self, "note"), f"the {form} export")
 
     # -- panes ---------------------------------------------------------------------------------------------------
 

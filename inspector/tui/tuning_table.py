@@ -31,7 +31,7 @@ from inspector.whatif.grid_lines import (
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import SmallestCap, TunedGrid, cost, tune
 from inspector.whatif.heat import CURSOR, MEASURES, cell_marks, legend
-from inspector.whatif.smallest import Knee, SmallestLimits, knee, smallest_limits
+from inspector.whatif.smallest import smallest_limits
 from inspector.whatif.smallest_cap import (
     Fewest,
     best_value,
@@ -42,12 +42,12 @@ from inspector.whatif.smallest_cap import (
 )
 from loop_core.turn.trace import Fidelity
 
-MOST = 100
+MOST_LISTED = 100
 """The largest number of turns that are listed one by one; of more, each can still be shown alone."""
 BAR = 20
 """The width of the progress bar in columns."""
 
-FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
+EXPORT_FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
     "csv": ("each turn in each cell, a row each", lambda tuned: redact.text(as_csv(tuned))),
     "json": ("one document for programs", lambda tuned: json.dumps(redact.texts(document(tuned)), indent=1) + "\n"),
 }
@@ -55,7 +55,7 @@ FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
 
 
 MEANINGS = {BEST_VALUE: f"{BEST_VALUE}: {BEST_VALUE_MEANS}"}
-"""The explanation of a best cell in the legend, if its name is not enough."""
+"""Name of a best cell -> its explanation in the legend, if the name is not enough."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,6 @@ class GridOutcome:
     """The results of a grid, and the conclusions for all turns together."""
 
     grid: TunedGrid
-    bend: Knee | None
     answers: list[Line]
     trust: tuple[tuple[Fidelity, int, Tone], ...]
     """The number of cells for each fidelity: recorded answers only, or with simulated ones."""
@@ -71,12 +70,11 @@ class GridOutcome:
 
 def outcome_of(tuning: TunedGrid) -> GridOutcome:
     """Computes the conclusions; a large grid takes a moment."""
-    bend = knee(tuning)
     for shown in MEASURES.values():
         shown.total(tuning)  # sums are cached: added up here, so that no key waits for them later
-    simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.looked_at))
+    simulated, run = (sum(map(bool, each)) for each in (tuning.simulated, tuning.run_counts))
     trust = ((Fidelity.RECORDED, run - simulated, Tone.OK), (Fidelity.SIMULATED, simulated, Tone.WARN))
-    return GridOutcome(tuning, bend, answer_lines(tuning, bend, most=MOST), trust)
+    return GridOutcome(tuning, answer_lines(tuning, most=MOST_LISTED), trust)
 
 
 class TuningTable:
@@ -86,7 +84,7 @@ class TuningTable:
                  past_filter: bool = False) -> None:
         self.case = case
         self.here: int | None = None
-        """The turn of the session from which the screen was opened last."""
+        """The turn at the cursor of the session when the screen was opened last; None before."""
         self.past_filter = past_filter
         """Whether the table of turns from which the screen was opened has a filter."""
         self.base, self.run, self.title = base, run, title
@@ -107,7 +105,7 @@ class TuningTable:
         self.ask(GridRequest())
 
     def come_from(self, here: int) -> None:
-        """Shows the turn of the session from which the screen is opened, if it was opened from another one before."""
+        """Shows the turn at the cursor of the session alone, unless the screen was opened from the same turn before."""
         if here != self.here and len(self.case.recording.turns) > 1:
             self.turn, self.exact = here, None
             if self.best():
@@ -124,24 +122,22 @@ class TuningTable:
         """Starts a run."""
         self.result: GridOutcome | None = None
         self._blank = tune(self.case, self.grid, jobs=1, cancelled=lambda: True)
-        self._answers: dict[int, tuple[SmallestLimits | None, list[Line]]] = {}
 
     def end(self, result: GridOutcome) -> None:
         """Stores the results; moves the cursor to the best cell, unless the operator moved it."""
         self.result = result
-        self._answers.clear()
         if self.cell == 0 and self.best():
             self.go_to_best(self.best()[0])
 
     @property
     def tuning(self) -> TunedGrid:
-        """The results of every cell; None during a run."""
+        """The results of every cell; all cells are blank during a run."""
         return self.result.grid if self.result is not None else self._blank
 
     @property
     def single_turn(self) -> int | None:
         """The single turn that is shown: the chosen one, or the only one."""
-        return self.tuning.alone(self.turn)
+        return self.tuning.single_turn(self.turn)
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
@@ -151,7 +147,7 @@ class TuningTable:
         size = f" · {count_of(grid.size, 'cell')} · {count_of(turns, 'turn')} · policy {grid.base.policy.name}"
         title = (Span("Tune", Tone.TITLE), Span("  run ", Tone.DIM), safe(self.title), Span(size, Tone.DIM))
         state = wrap_line(self._state(progress, stopping), width)
-        return [spread_ends(title, self._trust(), width), *state, self._looked_at(width)]
+        return [spread_ends(title, self._trust(), width), *state, self._measure_line(width)]
 
     def _trust(self) -> Line:
         counts = self.result.trust if self.result is not None else ()
@@ -171,24 +167,12 @@ class TuningTable:
             return (Span("STOPPED  ", Tone.WARN),
                     Span(f"{self.tuning.done:,} of {self.tuning.parts:,} parts were run, the rest is blank"),
                     Span("  r runs it again", Tone.DIM))
-        bend = self.result.bend
-        if self.single_turn is not None:
-            return self._headline(self.single_turn)
-        return headline(self.tuning, bend)
-
-    def _headline(self, turn: int) -> Line:
-        """The line with the smallest sufficient limits of one turn."""
-        found = self._answers_for(turn)[0]
+        if self.single_turn is None:
+            return headline(self.tuning)
+        found = smallest_limits(self.tuning, self.single_turn)
         return (Span("NOT RUN", Tone.WARN),) if found is None else turn_headline(self.tuning, found)
 
-    def _answers_for(self, turn: int) -> tuple[SmallestLimits | None, list[Line]]:
-        """The smallest sufficient limits of one turn with their lines; computed once."""
-        if turn not in self._answers:
-            bend = self.result.bend if self.result is not None else None
-            self._answers[turn] = smallest_limits(self.tuning, turn), answer_lines(self.tuning, bend, turn)
-        return self._answers[turn]
-
-    def _looked_at(self, width: int) -> Line:
+    def _measure_line(self, width: int) -> Line:
         shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in MEASURES]
         turns, single = self.tuning.turns, self.single_turn
         if single is None:
@@ -214,14 +198,14 @@ class TuningTable:
         """The smallest sufficient limits; the parameters of the run."""
         if self.result is None:
             return [(Span("the answers come when the grid has run", Tone.DIM),)]
-        tuned, bend = self.tuning, self.result.bend
-        told = self.result.answers if self.turn is None else self._answers_for(self.turn)[1]
-        first = [headline(tuned, bend), EMPTY] if tuned.cancelled else []
+        tuned = self.tuning
+        told = self.result.answers if self.turn is None else answer_lines(tuned, self.turn)
+        first = [headline(tuned), EMPTY] if tuned.cancelled else []
         return [*first, *told, EMPTY, (Span("the grid", Tone.TITLE),), *parameter_lines(tuned)]
 
     def cell_lines(self) -> list[Line]:
         """The details of the current cell."""
-        sheet = cell_sheet(self.tuning, self.cell, self.turn, MOST)
+        sheet = cell_sheet(self.tuning, self.cell, self.turn, MOST_LISTED)
         if self.exact is None:
             return sheet
         told, names = cell_name(self.tuning, self.cell, self.exact), self._best_names()
@@ -236,10 +220,8 @@ class TuningTable:
         """The best cells: each with its mark and its name; one cell may have several."""
         if self.result is None:
             return []
-        bend = self.result.bend if self.turn is None else None
-        fewest = self._fewest()
-        value = None if bend is None or fewest is None else best_value(bend, fewest)
-        cells = ((self._cap(), heat.LEAST_CAP_MARK, LEAST_CAP), (fewest, heat.FEWEST_MARK, FEWEST),
+        value = best_value(self.tuning) if self.turn is None else None
+        cells = ((self._cap(), heat.LEAST_CAP_MARK, LEAST_CAP), (self._fewest(), heat.FEWEST_MARK, FEWEST),
                  (value, heat.KNEE_MARK, BEST_VALUE))
         return [(each.cell, mark, name) for each, mark, name in cells if each is not None]
 
@@ -275,18 +257,11 @@ class TuningTable:
 
     def _cap(self) -> SmallestCap | None:
         """The smallest max_tokens of the shown turns."""
-        if self.turn is not None:
-            return smallest_cap(self.tuning, self.turn)
-        bend = self.result.bend if self.result is not None else None
-        return None if bend is None else smallest_cap_of_all(self.tuning, bend.enough.completed)
+        return smallest_cap_of_all(self.tuning) if self.turn is None else smallest_cap(self.tuning, self.turn)
 
     def _fewest(self) -> Fewest | None:
         """The fewest output tokens of the shown turns."""
-        if self.turn is not None:
-            found = self._answers_for(self.turn)[0]
-            return None if found is None else fewest_tokens(self.tuning, found)
-        bend = self.result.bend if self.result is not None else None
-        return None if bend is None else fewest_tokens_of_all(self.tuning, bend)
+        return fewest_tokens_of_all(self.tuning) if self.turn is None else fewest_tokens(self.tuning, self.turn)
 
     def _budget(self, names: Sequence[str]) -> int | None:
         """The max_tokens of the best cell with these names; it may lie between two values of the grid."""
@@ -307,5 +282,5 @@ class TuningTable:
         return command_with_files(self.before, command(self.paths, self.settings(), api, profile))
 
     def files(self, form: str) -> Mapping[str, str]:
-        """The grid in one of `FORMS`: name -> content."""
-        return {f"{self.name}-tune.{form}": FORMS[form][1](self.tuning)}
+        """The grid in one of `EXPORT_FORMS`: name -> content."""
+        return {f"{self.name}-tune.{form}": EXPORT_FORMS[form][1](self.tuning)}

@@ -90,7 +90,7 @@ class TurnList(RowList):
         self.sections = sections
         self.columns = turn_table.columns(time.time())
         self.slots: dict[str, list[TurnRow]] = {}
-        """The rows of each file, by its first path, in the order in which they were found."""
+        """First path of a file -> its rows; the files are in the order in which they were found."""
         self.section_of = {path: number for number, section in enumerate(sections) for path in section.paths}
         self.by_file = by_file
         self.sort: str = ""
@@ -122,7 +122,7 @@ class TurnList(RowList):
             self._widest[name] = max(size, self._widest.get(name, 0))
 
     def widest_of(self, rows: Sequence[TurnRow]) -> dict[str, int]:
-        """The widths that rows need; of many rows measured in a thread, since that takes 3 µs a row."""
+        """The widths that rows need. Many rows are measured in a thread, since each takes 3 µs."""
         return turn_table.widest_cells(self.columns, rows)
 
     def relist(self, growing: bool = False) -> None:

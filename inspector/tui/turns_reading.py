@@ -49,7 +49,7 @@ def progress_within(path: str) -> str:
 
 
 MeasuredRows = tuple[str, list[TurnRow], Mapping[str, int]]
-"""The rows of a file, its first path before them, and the widths that they need behind them."""
+"""The first path of a file, the rows of the file, and for each column the width that these rows need."""
 
 
 class ReadingScreen(Screen[None]):

@@ -25,7 +25,7 @@ from inspector.tui import turns_reading
 from inspector.tui.delivery import deliver
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose, RowList
-from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted
+from inspector.tui.messages import PathWanted, RowOpened, TurnsRead, TurnWanted, ask_operator
 from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.tabs import TABS
 from inspector.tui.turn_list import (
@@ -108,7 +108,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self._match: TurnRow | None = None  # what the last search found
         self._next_look = 0.0
         self._unlisted = False  # rows came that are not listed yet
-        self._large: list[str] = []  # larger than `READABLE` and not named by the operator; a search reads them
+        self._large: list[str] = []  # larger than `LARGEST_READ` and not named by the operator; a search reads them
         self._searching = False  # a search is reading them
         if session is not None:
             rows = rows_of_session(session)
@@ -276,12 +276,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         names = [column.name for column in self.listed.columns_now]
         rows = [(name, SORTS.get(name, "")) for name in names]
         start = names.index(self.listed.sort) if self.listed.sort in names else 0
-
-        def chosen(name: str | None) -> None:
-            if name is not None:
-                self.sort_by(name)
-
-        self.app.push_screen(Choose("Sort by", rows, start), chosen)
+        ask_operator(self.app, Choose("Sort by", rows, start), self.sort_by)
 
     def action_by_file(self) -> None:
         """Switches between one row per session and one per turn."""
@@ -334,9 +329,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         from inspector.tui.questions import Prompt
 
         hint = "text of messages, answers, arguments, names"
-        self.app.push_screen(Prompt("search", hint, self._needle), self._search)
+        ask_operator(self.app, Prompt("search", hint, self._needle), self._search)
 
-    def _search(self, text: str | None) -> None:
+    def _search(self, text: str) -> None:
         if text:
             self._needle = text
             self._find(1, again=False)
@@ -386,10 +381,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
         def refusal(text: str) -> str:
             return why_unopenable(os.path.expanduser(text.strip())) if text.strip() else ""
 
-        self.app.push_screen(Prompt("open", "a file or folder", refusal=refusal), self._open_path)
+        ask_operator(self.app, Prompt("open", "a file or folder", refusal=refusal), self._open_path)
 
-    def _open_path(self, text: str | None) -> None:
-        if text and text.strip():
+    def _open_path(self, text: str) -> None:
+        if text.strip():
             self.post_message(PathWanted(os.path.expanduser(text.strip()), True))
 
     def action_export(self) -> None:

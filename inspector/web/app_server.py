@@ -71,7 +71,7 @@ class AppServer:
 
     def application(self) -> web.Application:
         """The aiohttp application with its routes and access control."""
-        app = web.Application(middlewares=[self._door])
+        app = web.Application(middlewares=[self._admit])
         app.on_response_prepare.append(_with_headers)
         app.on_shutdown.append(self._close)
         app.add_routes([
@@ -87,7 +87,7 @@ class AppServer:
     # -- access control ------------------------------------------------------------------------------------------
 
     @web.middleware
-    async def _door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         asked = BrowserClaims(
             hosts=tuple(request.headers.getall("Host", ())), origin=request.headers.get("Origin"),
             site=request.headers.get("Sec-Fetch-Site"), cookie=request.cookies.get(self.cookie),
@@ -98,10 +98,10 @@ class AppServer:
         if refusal is not None:
             return web.Response(status=refusal.status, text=f"{refusal.status}: {refusal.why}\n")
         if request.path == "/" and request.query_string:
-            return self._let_in(asked)
+            return self._redirect_to_page(asked)
         return await handler(request)
 
-    def _let_in(self, claims: BrowserClaims) -> web.Response:
+    def _redirect_to_page(self, claims: BrowserClaims) -> web.Response:
         """Redirects to the page at an address without the token, and sets a cookie that scripts cannot read."""
         if self._entrance.from_elsewhere(claims):
             response = web.Response(text=browser.ONWARD, content_type="text/html")
@@ -146,21 +146,21 @@ class AppServer:
             await socket.send_bytes(NO_CURSOR)
         try:
             async with asyncio.timeout(PATIENCE):
-                again = await self._room(request.match_info.get("name", ""))
+                again = await self._find_room(request.match_info.get("name", ""))
         except TimeoutError:
             why = f"no place is free for a further tab (--sessions {self._most}): close one, then start again"
             self._tell(why)
             await _dismiss(request, socket, why, WSCloseCode.TRY_AGAIN_LATER)
             return socket
         if again is not None:
-            await self._session_again(again, socket, request)
+            await self._reopen_tab(again, socket, request)
         # no process was started, so nothing else frees the place
-        elif self._closing or not await self._session(socket, request):
+        elif self._closing or not await self._open_tab(socket, request):
             self._places.release()
         return socket
 
-    async def _room(self, name: str) -> Tab | None:
-        """The tab that this page has shown before, else the one that was left last; None: a place for a new tab, taken.
+    async def _find_room(self, name: str) -> Tab | None:
+        """The tab that this page showed before, else the tab that was left last; None if it took a place for a new tab.
 
         Waits for one of them. A reloaded page connects before its old connection has closed, so its own tab is
         preferred.
@@ -196,7 +196,7 @@ class AppServer:
         self._unshown_tabs.pop(tab).cancel()
         return tab
 
-    async def _session(self, socket: web.WebSocketResponse, request: web.Request) -> bool:
+    async def _open_tab(self, socket: web.WebSocketResponse, request: web.Request) -> bool:
         """Starts a tab and shows it; returns whether a process was started, which frees the place when it ends."""
         name = request.match_info.get("name", "")
         place = self._place_left(name)
@@ -205,11 +205,11 @@ class AppServer:
         try:
             await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
         except OSError as why:
-            told = f"no process could be started: {why.strerror or why}"
-            self._tell(told)
-            await _dismiss(request, socket, told, WSCloseCode.INTERNAL_ERROR)
+            failure = f"no process could be started: {why.strerror or why}"
+            self._tell(failure)
+            await _dismiss(request, socket, failure, WSCloseCode.INTERNAL_ERROR)
             return False
-        self.tabs[tab] = asyncio.create_task(self._see_out(tab))
+        self.tabs[tab] = asyncio.create_task(self._end_tab(tab))
         if self._closing:
             tab.over.set()
         await self._show_until_end(tab, socket, request)
@@ -224,7 +224,7 @@ class AppServer:
             self._ended_tabs.remove(left)
         return left[1]
 
-    async def _session_again(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
+    async def _reopen_tab(self, tab: Tab, socket: web.WebSocketResponse, request: web.Request) -> None:
         """Shows a tab where it was left."""
         tab.name = request.match_info.get("name", "")
         with suppress(ConnectionError):
@@ -272,7 +272,7 @@ class AppServer:
             await asyncio.shield(leaving)
         await _dismiss(request, socket, tab.last_words or (SERVER_ENDED if self._closing else ""), WSCloseCode.OK)
 
-    async def _see_out(self, tab: Tab) -> None:
+    async def _end_tab(self, tab: Tab) -> None:
         """Waits until a tab's process has ended or is to end, ensures that it ends, and frees its place."""
         await tab.over.wait()
         ending = self._unshown_tabs.pop(tab, None)

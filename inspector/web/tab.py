@@ -90,8 +90,8 @@ class Tab(AppService):
         self._modes: dict[bytes, bytes] = {}
         self._writers: tuple[WriteBytes, WriteText] | None = (write_bytes, write_str)
         # textual-serve expects the command line of a shell
-        super().__init__(shlex.join(argv), write_bytes=self._shows, write_str=self._says, close=self._leaves,
-                         download_manager=self.files)
+        super().__init__(shlex.join(argv), write_bytes=self._pass_bytes, write_str=self._pass_text,
+                         close=self._note_end, download_manager=self.files)
         self._argv, self._scheme, self._environment = list(argv), scheme, environment or {}
         self._size = (0, 0)
         self._error_output = b""
@@ -110,20 +110,20 @@ class Tab(AppService):
         else:
             await super().on_meta(data)
 
-    async def _leaves(self) -> None:
+    async def _note_end(self) -> None:
         self.over.set()
 
-    async def _shows(self, data: bytes) -> None:
+    async def _pass_bytes(self, data: bytes) -> None:
         for found in _MODE.finditer(data):
             self._modes[found[1] or b"]11"] = found[0]  # the last setting of each mode is the one in force
         if self._writers is not None:
             await self._write_out(self._writers, self._writers[0](data))
 
-    async def _says(self, text: str) -> None:
+    async def _pass_text(self, text: str) -> None:
         if self._writers is not None:
             await self._write_out(self._writers, self._writers[1](text))
 
-    async def _write_out(self, takes: tuple[WriteBytes, WriteText], writing: Awaitable[None]) -> None:
+    async def _write_out(self, writers: tuple[WriteBytes, WriteText], writing: Awaitable[None]) -> None:
         """Writes to the browser. A browser that has left does not end the process; only `over` says that it has
         ended."""
         try:
@@ -132,7 +132,7 @@ class Tab(AppService):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            if self._writers is takes:
+            if self._writers is writers:
                 self._writers = None
 
     async def detach(self) -> None:
@@ -164,9 +164,9 @@ class Tab(AppService):
             *self._argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._build_environment(width, height),
             start_new_session=True,
         )
-        told, process.stderr = process.stderr, asyncio.StreamReader()
+        errors, process.stderr = process.stderr, asyncio.StreamReader()
         process.stderr.feed_eof()  # else textual-serve would store all of standard error and print it unchanged
-        self._error_reader = asyncio.create_task(self._read_errors(told))
+        self._error_reader = asyncio.create_task(self._read_errors(errors))
         self._stdin = process.stdin
         return process
 
@@ -223,11 +223,11 @@ class Tab(AppService):
                     return
 
 
-async def _wait_for_end(process: Process, hearing: asyncio.Task[None] | None) -> None:
+async def _wait_for_end(process: Process, error_reader: asyncio.Task[None] | None) -> None:
     """Waits for the end of the process and of all processes that hold its output. The output is read meanwhile, because
     a full pipe would keep them from ending."""
     while process.stdout is not None and await process.stdout.read(65_536):
         pass
     await process.wait()
-    if hearing is not None:
-        await asyncio.shield(hearing)
+    if error_reader is not None:
+        await asyncio.shield(error_reader)

@@ -56,10 +56,10 @@ def spent_line(end: End) -> Line:
 def cell_sheet(tuning: TunedGrid, cell: int, turn: int | None = None, most: int | None = None) -> list[Line]:
     """All details of a cell; at most `most` turns."""
     title: Line = (Span(cell_name(tuning, cell), Tone.TITLE),)
-    single = tuning.alone(turn)
+    single = tuning.single_turn(turn)
     if single is not None:
         return [title, *_cell_of_one(tuning, cell, single)]
-    if not tuning.looked_at[cell]:
+    if not tuning.run_counts[cell]:
         return [title, (Span("not run", Tone.WARN),)]
     return [title, *_cell_of_all(tuning, cell), (), *cell_lines(tuning, cell, most)]
 
@@ -76,7 +76,7 @@ def cell_lines(tuning: TunedGrid, cell: int, most: int | None = None) -> Iterato
 
 
 def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
-    run, done = tuning.looked_at[cell], tuning.completed[cell]
+    run, done = tuning.run_counts[cell], tuning.completed[cell]
     yield field("complete", Span(f"{done:,} of {count_of(run, 'turn')}", Tone.OK if done == run else Tone.WARN))
     if run < len(tuning.turns):
         yield more(Span(f"{count_of(len(tuning.turns) - run, 'further turn')} not run", Tone.WARN))

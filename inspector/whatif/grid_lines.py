@@ -20,10 +20,10 @@ from inspector.whatif.heat import heat, legend, mark_of
 from inspector.whatif.recorded_rounds import raised_limits
 from inspector.whatif.smallest import (
     KNOWN_GRAINS,
-    Knee,
     SmallestLimits,
     completes_in_larger,
     is_end_unknown,
+    knee,
     smallest_limits,
     why_incomplete,
 )
@@ -42,15 +42,15 @@ from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
 
-def sheet(tuning: TunedGrid, bend: Knee | None, show: str = "outcome") -> list[Line]:
+def sheet(tuning: TunedGrid, show: str = "outcome") -> list[Line]:
     """The whole sheet. The map has a fixed width; other lines have to be wrapped."""
-    lines: list[Line] = [headline(tuning, bend), (), *parameter_lines(tuning), ()]
+    lines: list[Line] = [headline(tuning), (), *parameter_lines(tuning), ()]
     if not tuning.turns:
         return lines
     lines += [*heat(tuning, show), (), (Span(legend(show, tuning), Tone.DIM),)]
     if any(tuning.simulated):
         lines.append((Span(f"{SIMULATED} stands behind what was simulated: {GUESS}", Tone.DIM),))
-    return [*lines, (), *answer_lines(tuning, bend)]
+    return [*lines, (), *answer_lines(tuning)]
 
 
 LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "best value"
@@ -62,20 +62,19 @@ sooner."""
 FROM_RECORDING = "from the recording"
 
 
-def answer_lines(tuning: TunedGrid, bend: Knee | None, turn: int | None = None, most: int | None = None) -> list[Line]:
+def answer_lines(tuning: TunedGrid, turn: int | None = None, most: int | None = None) -> list[Line]:
     """What is enough for each turn, or for one, and for all; at most `most` turns."""
     lines: list[Line] = [(Span("what completes each turn", Tone.TITLE),), *_smallest(tuning, turn, most)]
-    if turn is None and bend is not None and len(tuning.turns) > 1:
-        lines += [(), (Span("for all turns", Tone.TITLE),), *_knee_lines(tuning, bend)]
-    return lines
+    of_all = list(_knee_lines(tuning)) if turn is None and len(tuning.turns) > 1 else []
+    return [*lines, *([(), (Span("for all turns", Tone.TITLE),), *of_all] if of_all else [])]
 
 
-def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
+def headline(tuning: TunedGrid) -> Line:
     """The conclusion in one line."""
     if not tuning.turns:
         return (Span("NOTHING TO TUNE", Tone.ERROR), Span("  no LLM traffic was found"))
-    every = tuning.every
-    if bend is None:
+    every, bend, best = tuning.most_run, knee(tuning), fewest_tokens_of_all(tuning)
+    if bend is None or best is None:
         if not every:
             return (Span("NO CELL", Tone.WARN), Span(f"  none of {tuning.grid.size:,} was run"))
         whys = Counter(why_incomplete(tuning, found.end) for turn in range(len(tuning.turns))
@@ -85,25 +84,25 @@ def headline(tuning: TunedGrid, bend: Knee | None) -> Line:
         word = "NONE COMPLETES"
         if any(is_end_unknown(tuning, turn) for turn in range(len(tuning.turns))):
             word = "NONE IS KNOWN TO COMPLETE"
-        single = tuning.alone(None)
+        single = tuning.single_turn(None)
         whole = () if single is None else _whole_call(tuning, single)
         return (Span(word, Tone.WARN), Span(f"  {why}{of}"), *whole)
     role = Tone.OK if bend.enough.completed == every else Tone.WARN
-    cap = smallest_cap_of_all(tuning, bend.enough.completed)
-    best = fewest_tokens_of_all(tuning, bend)
+    cap = smallest_cap_of_all(tuning)
     made = bool(tuning.simulated[best.cell]) or any(end.simulated for end in best.ends)
     unknown = tuning.unrecorded[bend.enough.cell]
     most = f", {unknown:,} unknown  " if unknown else " at most  "
     return (Span(f"{bend.enough.completed} OF {every} COMPLETE", role), Span(most),
-            *least_cap_line(tuning, cap, tuning.alone(None) if every == 1 else None),
+            *least_cap_line(tuning, cap, tuning.single_turn(None) if every == 1 else None),
             *fewest_line(tuning, best, None, f"{best.tokens:,}", made))
 
 
 def turn_headline(tuning: TunedGrid, found: SmallestLimits) -> Line:
     """The conclusion about one turn in one line."""
-    best, turn = fewest_tokens(tuning, found), found.turn
+    turn = found.turn
+    best = fewest_tokens(tuning, turn)
     if best is None:
-        word = "NOT KNOWN TO COMPLETE" if is_end_unknown(tuning, found.turn) else "DOES NOT COMPLETE"
+        word = "NOT KNOWN TO COMPLETE" if is_end_unknown(tuning, turn) else "DOES NOT COMPLETE"
         return (Span(word, Tone.WARN), Span(f"  {why_incomplete(tuning, found.end)}"), *_whole_call(tuning, turn))
     end = best.ends[0]
     spent = " ".join([f"{end.spend.output_tokens:,}", *(f"({doubt})" for doubt in doubts(end.spend))])
@@ -209,7 +208,8 @@ def parameter_lines(tuning: TunedGrid) -> Iterator[Line]:
 
 def fidelity_line(tuning: TunedGrid) -> Line:
     """How many cells rest on recorded answers, and how many on simulated ones."""
-    run, simulated, ended = (sum(map(bool, cells)) for cells in (tuning.looked_at, tuning.simulated, tuning.unrecorded))
+    sums = (tuning.run_counts, tuning.simulated, tuning.unrecorded)
+    run, simulated, ended = (sum(map(bool, cells)) for cells in sums)
     parts = [(Span(f"{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
     if simulated:
         parts.append((Span(f"{Fidelity.SIMULATED} in {simulated:,}"),))
@@ -290,7 +290,7 @@ def failure_words(end: End) -> str:
 
 def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     """The fewest output tokens for which one turn completes, and what smaller limits do."""
-    best = fewest_tokens(tuning, limits)
+    best = fewest_tokens(tuning, limits.turn)
     if best is None:
         return
     yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG))
@@ -328,9 +328,11 @@ def grain_line(edge: Edge, with_name: bool = False) -> Line:
 # -- all turns -------------------------------------------------------------------------------------------------------
 
 
-def _knee_lines(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
-    completed, best = bend.enough.completed, fewest_tokens_of_all(tuning, bend)
-    cap = smallest_cap_of_all(tuning, completed)
+def _knee_lines(tuning: TunedGrid) -> Iterator[Line]:
+    bend, best, cap = knee(tuning), fewest_tokens_of_all(tuning), smallest_cap_of_all(tuning)
+    if bend is None or best is None:
+        return
+    completed = bend.enough.completed
     if cap is not None:
         yield (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values), Span("  "),
                *_point_words(tuning, completed, cost(cap.ends)[0]))
@@ -340,15 +342,15 @@ def _knee_lines(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
         if cap.below:
             done = sum(end.complete for end in cap.below)
             yield more(Span("one less, ", Tone.DIM), *cap_name(tuning, cap.below_values),
-                       Span(f", completes {done:,} of {tuning.every:,}", Tone.DIM))
+                       Span(f", completes {done:,} of {tuning.most_run:,}", Tone.DIM))
     yield (Span(f"{FEWEST} with "), Span(cell_name(tuning, best.cell, best.budget), Tone.STRONG), Span("  "),
            *_point_words(tuning, completed, best.tokens))
     yield more(Span("no cell of the grid completes more, or as many for fewer output tokens", Tone.DIM))
-    if completed < tuning.every:
+    if completed < tuning.most_run:
         yield more(Span(ALL_COUNT_NOTE, Tone.DIM))
     if bend.edge is not None and (best.cell, best.budget) == (bend.enough.cell, bend.budget):
         yield more(*grain_line(bend.edge, len(bend.edge.turns) > 1))
-    value = best_value(bend, best)
+    value = best_value(tuning)
     if value is not None:
         yield (Span(f"{BEST_VALUE} "), Span(cell_name(tuning, value.cell), Tone.STRONG), Span("  "),
                *_point_words(tuning, value.completed, value.tokens))
@@ -358,4 +360,4 @@ def _knee_lines(tuning: TunedGrid, bend: Knee) -> Iterator[Line]:
 
 
 def _point_words(tuning: TunedGrid, completed: int, tokens: int) -> Line:
-    return words(f"{completed:,} of {tuning.every:,} complete", count_of(tokens, "output token"))
+    return words(f"{completed:,} of {tuning.most_run:,} complete", count_of(tokens, "output token"))

@@ -21,7 +21,6 @@ from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import WIDTH, end_word
 from inspector.whatif.smallest import (
     BudgetPoint,
-    Knee,
     completes_in_larger,
     knee,
     limits_of,
@@ -29,7 +28,6 @@ from inspector.whatif.smallest import (
     why_incomplete,
 )
 from inspector.whatif.smallest_cap import (
-    Fewest,
     best_value,
     fewest_tokens,
     fewest_tokens_of_all,
@@ -43,12 +41,11 @@ SCHEMA = "loop-inspector/tune/2"
 
 def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:
     """The sheet as linear text in 80 columns, ending with the command lines of the two best cells."""
-    bend = knee(tuning)
-    lines = [ascii_line(line) if ascii_only else line for line in sheet(tuning, bend, show)]
+    best, cap = fewest_tokens_of_all(tuning), smallest_cap_of_all(tuning)
+    lines = [ascii_line(line) if ascii_only else line for line in sheet(tuning, show)]
     told = plain([row for line in lines for row in wrap_line(line, WIDTH)]) + "\n"
-    if bend is None or not paths:
+    if best is None or not paths:
         return told
-    best, cap = fewest_tokens_of_all(tuning, bend), smallest_cap_of_all(tuning, bend.enough.completed)
     own = tuning.grid.settings(best.cell)
     chosen: dict[str, Settings] = {}
     if cap is not None:
@@ -103,22 +100,17 @@ class TurnInCell(NamedTuple):
 
 def rows_of(tuning: TunedGrid) -> Iterator[TurnInCell]:
     """Each turn in each cell that was run."""
-    bend, numbers = knee(tuning), range(len(tuning.turns))
-    of_all = None if bend is None else fewest_tokens_of_all(tuning, bend)
+    of_all, numbers = fewest_tokens_of_all(tuning), range(len(tuning.turns))
     caps = {(cap.cell, number): tuning.grid.by_limit(cap.values)[INITIAL]
             for number in numbers if (cap := smallest_cap(tuning, number)) is not None}
-    edges = {(best.cell, number): best.edge for number in numbers if (best := _fewest(tuning, number)) is not None}
+    edges = {(best.cell, number): best.edge
+             for number in numbers if (best := fewest_tokens(tuning, number)) is not None}
     for cell in range(tuning.grid.size):
         enough = of_all.edge if of_all is not None and of_all.cell == cell else None
         for number, turn in enumerate(tuning.turns):
             end, at = turn.end(cell), (cell, number)
             if end is not None:
                 yield TurnInCell(tuning.grid.values(cell), number + 1, turn, end, caps.get(at), edges.get(at), enough)
-
-
-def _fewest(tuning: TunedGrid, number: int) -> Fewest | None:
-    found = smallest_limits(tuning, number)
-    return None if found is None else fewest_tokens(tuning, found)
 
 
 def csv_table(names: Sequence[str]) -> Table[TurnInCell]:
@@ -194,8 +186,7 @@ def save(path: str | None, content: Callable[[], str], option: str = "--csv") ->
 
 def document(tuning: TunedGrid) -> dict[str, Any]:
     """The grid as plain values, ready for `json.dumps`; cells that were not run are null."""
-    bend = knee(tuning)
-    best = None if bend is None else fewest_tokens_of_all(tuning, bend)
+    enough, best = _enough(tuning), fewest_tokens_of_all(tuning)
     return {
         "schema": SCHEMA,
         "policy": tuning.grid.base.policy.name,
@@ -204,12 +195,11 @@ def document(tuning: TunedGrid) -> dict[str, Any]:
         "axes": [{"name": axis.name, "values": list(axis.values)} for axis in tuning.grid.axes],
         "cells": [_cell(tuning, cell) for cell in range(tuning.grid.size)],
         "turns": [_turn(tuning, number) for number in range(len(tuning.turns))],
-        "smallest_max_tokens": None if bend is None else _cap(tuning, smallest_cap_of_all(
-            tuning, bend.enough.completed)),
-        "enough": None if bend is None or best is None else {
-            **_point(_enough(bend, best)), "edge": best.edge and _edge(best.edge),
+        "smallest_max_tokens": _cap(tuning, smallest_cap_of_all(tuning)),
+        "enough": None if enough is None or best is None else {
+            **_point(enough), "edge": best.edge and _edge(best.edge),
             "every_larger": completes_in_larger(tuning, best.cell)},
-        "knee": None if bend is None or best is None else _point(best_value(bend, best) or _enough(bend, best)),
+        "knee": None if enough is None else _point(best_value(tuning) or enough),
     }
 
 
@@ -218,15 +208,15 @@ _SUMS = {"completed": "completed", "unrecorded": "unrecorded", "simulated": "sim
 
 
 def _cell(tuning: TunedGrid, cell: int) -> dict[str, Any]:
-    told: dict[str, Any] = {"values": list(tuning.grid.values(cell)), "turns": tuning.looked_at[cell]}
+    told: dict[str, Any] = {"values": list(tuning.grid.values(cell)), "turns": tuning.run_counts[cell]}
     for name, of in _SUMS.items():
-        told[name] = getattr(tuning, of)[cell] if tuning.looked_at[cell] else None
+        told[name] = getattr(tuning, of)[cell] if tuning.run_counts[cell] else None
     return told
 
 
 def _turn(tuning: TunedGrid, number: int) -> dict[str, Any]:
     turn = tuning.turns[number]
-    found, best = smallest_limits(tuning, number), _fewest(tuning, number)
+    found, best = smallest_limits(tuning, number), fewest_tokens(tuning, number)
     return {
         "id": turn.id,
         "path": turn.path,
@@ -271,8 +261,11 @@ def _sums(ends: Sequence[End]) -> dict[str, int]:
     return {"completed": sum(end.complete for end in ends), "output_tokens": tokens, "requests": requests}
 
 
-def _enough(bend: Knee, best: Fewest) -> BudgetPoint:
+def _enough(tuning: TunedGrid) -> BudgetPoint | None:
     """The fewest output tokens that are enough, as a point; in the cell itself if the budget was found from there."""
+    bend, best = knee(tuning), fewest_tokens_of_all(tuning)
+    if bend is None or best is None:
+        return None
     return bend.enough if best.cell == bend.enough.cell and best.edge is bend.edge else BudgetPoint(
         best.cell, sum(end.complete for end in best.ends), best.tokens)
 
@@ -339,9 +332,9 @@ def _page_table(
 
 
 def _page_cell(tuning: TunedGrid, cell: int, best: bool) -> str:
-    if not tuning.whole(cell):
+    if not tuning.is_comparable(cell):
         return "<td>not run</td>"
-    done, every = tuning.completed[cell], max(1, tuning.every)
+    done, every = tuning.completed[cell], max(1, tuning.most_run)
     single = tuning.turns[0].end(cell) if len(tuning.turns) == 1 else None
     shown = end_word(single) if single is not None else f"{done:,} of {every:,}"
     mark = "~" if tuning.simulated[cell] else ""

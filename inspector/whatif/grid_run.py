@@ -11,12 +11,12 @@ import signal
 import time
 import warnings
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import chain
 from operator import add
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from inspector.replay.case import Case, case_as_profile
 from inspector.report.findings import ReportedFinding, recorded_findings
@@ -189,15 +189,11 @@ class TunedGrid:
     """The turns of the run, for searches between the values of the grid."""
     findings: Sequence[tuple[ReportedFinding, ...]] = ()
     """The findings of the recording about each turn."""
-    caps: dict[tuple[int, ...], SmallestCap | None] = field(default_factory=dict, compare=False)
-    """Number of turns that are to complete (0: their last answer is to be whole) and the turns -> the smallest
-    max_tokens for that, once it was searched."""
-    edges: dict[tuple[int, ...], Edge | None] = field(default_factory=dict, compare=False)
-    """Cell and turns -> the smallest max_tokens with which the turns do as well as in the cell, once it was
-    searched."""
+    searches: dict[Hashable, Any] = field(default_factory=dict, compare=False)
+    """A search (`search_once`) and its arguments -> what it found."""
 
     # Each of these is a sum over all turns, for each cell.
-    looked_at = _sum_of(lambda end: 1)
+    run_counts = _sum_of(lambda end: 1)
     """The number of turns that were run."""
     completed = _sum_of(lambda end: end.complete)
     """The number of complete turns (`End.complete`)."""
@@ -220,21 +216,41 @@ class TunedGrid:
         return self.done < self.parts
 
     @cached_property
-    def every(self) -> int:
+    def most_run(self) -> int:
         """The largest number of turns run in any cell: all of them, unless the run was cancelled."""
-        return max(self.looked_at)
+        return max(self.run_counts)
 
-    def alone(self, turn: int | None) -> int | None:
+    def single_turn(self, turn: int | None) -> int | None:
         """The turn that is shown alone: the given one, or the only one; None if all are shown together."""
         return 0 if turn is None and len(self.turns) == 1 else turn
 
-    def whole(self, cell: int) -> bool:
-        """Whether a cell was run in as many turns as any other; only such cells can be compared."""
-        return 0 < self.looked_at[cell] == self.every
+    def is_comparable(self, cell: int) -> bool:
+        """Whether as many turns were run in a cell as in any other, so that its sums can be compared with theirs."""
+        return 0 < self.run_counts[cell] == self.most_run
 
     def ends(self, turns: Sequence[int], cell: int) -> tuple[End, ...]:
         """The ends of these turns in a cell, without turns that were not run in it."""
         return tuple([end for turn in turns if (end := self.turns[turn].end(cell)) is not None])
+
+
+Arguments = ParamSpec("Arguments")
+Found = TypeVar("Found")
+
+
+def search_once(
+    search: Callable[Concatenate[TunedGrid, Arguments], Found]
+) -> Callable[Concatenate[TunedGrid, Arguments], Found]:
+    """Makes a search in a grid keep its results in the grid, so that none is made twice."""
+
+    @wraps(search)
+    def found(tuning: TunedGrid, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Found:
+        key = (search, arguments, *named.items())
+        if key not in tuning.searches:
+            tuning.searches[key] = search(tuning, *arguments, **named)
+        result: Found = tuning.searches[key]
+        return result
+
+    return found
 
 
 def tune(

@@ -244,7 +244,7 @@ def end_word(end: End) -> str:
 
 def _outcome(tuning: TunedGrid, cell: int, short: bool) -> Span:
     """The result for all turns together: how many are complete, and the worst state of the others."""
-    done, all_turns = tuning.completed[cell], tuning.every
+    done, all_turns = tuning.completed[cell], tuning.most_run
     state = State.ABORT_PARTIAL if tuning.incomplete[cell] else State.UNRECORDED if done < all_turns else State.COMPLETE
     glyph, role = STATE[state]
     return Span(f"{glyph} {done}" if short else f"{glyph} {done}/{all_turns}", role)
@@ -277,7 +277,7 @@ MEASURES: Mapping[str, _Measure] = {
 
 def cell_marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
     """The mark of each cell: for all turns together, or for one; `short` leaves out how many turns there are."""
-    single = tuning.alone(turn)
+    single = tuning.single_turn(turn)
     if single is not None:
         return _turn_marks(show, tuning.turns[single])
     values = MEASURES[show].total(tuning)
@@ -287,7 +287,7 @@ def cell_marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: 
         told = _outcome(tuning, cell, short) if show == "outcome" else _shade(values[cell], most)
         return _with_sign(told, tuning.simulated[cell] > 0)
 
-    return [mark(cell) if tuning.whole(cell) else NOT_RUN for cell in range(len(values))]
+    return [mark(cell) if tuning.is_comparable(cell) else NOT_RUN for cell in range(len(values))]
 
 
 def _turn_marks(show: str, seen: TurnGrid) -> list[Span]:
@@ -309,7 +309,7 @@ def legend(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
     if show != "outcome":
         return f"{SHADES[0]} little to {SHADES[-1]} most: {MEASURES[show].title}"
     glyphs = {state: STATE[state][0] for state in (State.COMPLETE, State.ABORT_PARTIAL, State.UNRECORDED)}
-    single = tuning.alone(turn)
+    single = tuning.single_turn(turn)
     waiting = single is not None and any(end.verdict in WHOLE_SO_FAR for end in tuning.turns[single].ends)
     waits = f"{_GLYPHS['AWAITS RESULT']} whole, awaits a result  " if waiting else ""
     told = "the word is the limit or reason" if single is not None else "the number counts the turns that complete"

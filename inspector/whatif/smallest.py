@@ -3,20 +3,20 @@
 Budgets are compared by what they spend: first all output tokens, then requests, then the values of the axes in their
 order. So among cells with the same result, the one with the strictest limits is named.
 
-- **Smallest**, for one turn: of the cells in which it completes, the one that spends least on it. Beside it, for each
-  axis, its smallest value with which any cell completes the turn; and to the unit, between the values of the grid too,
-  the smallest value of each limit with which the turn goes the same way as in that cell, and the smallest max_tokens
-  with which it costs no more (`edge`), with the grain at which that is known.
-- **Enough**, for all turns: of the cells that complete as many turns as any does, the one that spends least. A larger
-  budget completes nothing more. Beside it the smallest max_tokens, between the values of the grid too, with which each
-  of those turns still completes and all of them cost no more together (`edge`), with the grain at which that is known.
-- **Knee**: the cells that no other beats (more turns for no more tokens, or as many for fewer) form a curve from the
-  cheapest to *enough*. With both measures scaled to that stretch, the knee is the cell that stands highest above the
-  straight line between its ends; the cheaper of two as high. The turns beyond it cost more apiece than the average.
-  Where no cell stands above that line there is no such point, and *enough* is named; so where *enough* costs no more
-  once its max_tokens is the smallest.
+- **Smallest**, for one turn: of the cells in which it completes, the one that spends least on it. With it come, for
+  each axis, the smallest value with which any cell completes the turn; the smallest value of each limit with which the
+  turn ends as in that cell, exact to one unit, also between the values of the grid; and the smallest max_tokens with
+  which the turn costs no more (`edge`), with the precision of that value (`grain`).
+- **Enough**, for all turns: of the cells that complete as many turns as any cell does, the one that spends least. A
+  larger budget completes nothing more. With it comes the smallest max_tokens, also between the values of the grid, with
+  which each of those turns still completes and all of them together cost no more (`edge`), with its precision.
+- **Knee**: the cells that no other cell beats (by more turns for no more tokens, or by as many for fewer) form a curve
+  from the cheapest to *enough*. The knee is the cell of the curve that is highest above the straight line between its
+  two ends, with both measures scaled to them; of two such cells, the cheaper. Each turn beyond the knee costs more than
+  the average. If no cell is above the line, or if *enough* with its smallest max_tokens costs no more than the knee,
+  there is no knee, and *enough* is named instead.
 
-Where a grid was cancelled, only cells that were run in as many turns as any are compared.
+If a grid was cancelled, only the cells in which the most turns were run are compared.
 
 The first part searches between two values of a grid.
 """
@@ -42,7 +42,7 @@ from inspector.whatif.grid import (
     TurnGrid,
     Value,
 )
-from inspector.whatif.grid_run import Edge, TunedGrid, cost, is_as_good
+from inspector.whatif.grid_run import Edge, TunedGrid, cost, is_as_good, search_once
 from inspector.whatif.sweep import Sweep
 from loop_core.turn.state import State
 
@@ -61,15 +61,9 @@ KNOWN_GRAINS = frozenset({EXACT, RESPONSES})
 """The grains with which the max_tokens is known exactly; any other grain makes it an estimate."""
 
 
-def _edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
+@search_once
+def _edge(tuning: TunedGrid, turns: tuple[int, ...], cell: int) -> Edge | None:
     """The smallest max_tokens of turns, between that of their best cell and the next smaller one of the grid."""
-    key = (cell, *turns)
-    if key not in tuning.edges:
-        tuning.edges[key] = _search_edge(tuning, turns, cell)
-    return tuning.edges[key]
-
-
-def _search_edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | None:
     grid, ends = tuning.grid, tuning.ends(turns, cell)
     values = grid.values(cell)
     high = grid.by_limit(values).get(INITIAL)
@@ -90,7 +84,7 @@ def _search_edge(tuning: TunedGrid, turns: Sequence[int], cell: int) -> Edge | N
     few = [place for place, end in enumerate(ends) if not worse or runs.at(place, worse) != end]
     budget = smallest_value(worse, high, few, range(len(turns)), enough)
     below = runs.all(budget - 1) if budget > 1 else ()
-    return Edge(budget, tuple(turns), runs.all(budget), below, runs.grain(budget))
+    return Edge(budget, turns, runs.all(budget), below, runs.grain(budget))
 
 
 def with_cap(grid: Grid, values: Sequence[Value], cap: Value) -> tuple[Value, ...]:
@@ -207,6 +201,7 @@ def limits_of(budget: int | None, end: End) -> dict[str, int]:
             **{name: least for name, least in end.needs if name in SHORT_NAMES}}
 
 
+@search_once
 def smallest_limits(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
     """The smallest budget of one turn; None if no cell of it was run."""
     seen = tuning.turns[turn]
@@ -218,7 +213,7 @@ def smallest_limits(tuning: TunedGrid, turn: int) -> SmallestLimits | None:
         return SmallestLimits(turn, None, seen.ends[last], ())
     _, cell = min((spent[code], cell) for cell, code in enumerate(seen.codes) if code in spent)
     end = seen.ends[seen.codes[cell]]
-    return SmallestLimits(turn, cell, end, _axis_values(tuning, seen, frozenset(spent)), _edge(tuning, [turn], cell))
+    return SmallestLimits(turn, cell, end, _axis_values(tuning, seen, frozenset(spent)), _edge(tuning, (turn,), cell))
 
 
 def _axis_values(tuning: TunedGrid, turn: TurnGrid, completed: frozenset[int]) -> tuple[Value, ...]:
@@ -247,11 +242,12 @@ def cells_from(grid: Grid, cell: int) -> list[int]:
     return found
 
 
+@search_once
 def completes_in_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -> bool:
     """Whether a turn, or as many of all turns, complete in every cell from this one on, each of which was run."""
     cells = cells_from(tuning.grid, cell)
     if turn is None:
-        return all(tuning.whole(each) and tuning.completed[each] >= tuning.completed[cell] for each in cells)
+        return all(tuning.is_comparable(each) and tuning.completed[each] >= tuning.completed[cell] for each in cells)
     return all((end := tuning.turns[turn].end(each)) is not None and end.complete for each in cells)
 
 
@@ -301,14 +297,15 @@ class Knee:
         return None if self.edge is None else self.edge.budget
 
 
+@search_once
 def knee(tuning: TunedGrid) -> Knee | None:
     """The knee for all turns; None if nothing was run, or nothing completes anywhere."""
-    cells = [cell for cell in range(tuning.grid.size) if tuning.whole(cell)]
+    cells = [cell for cell in range(tuning.grid.size) if tuning.is_comparable(cell)]
     curve = tuple(_best_points(tuning, cells))
     if not curve or curve[-1].completed == 0:
         return None
     enough = curve[-1]
-    turns = [number for number, turn in enumerate(tuning.turns) if turn.end(enough.cell) is not None]
+    turns = tuple(number for number, turn in enumerate(tuning.turns) if turn.end(enough.cell) is not None)
     found, bend = _edge(tuning, turns, enough.cell), _bend(curve)
     beaten = found is not None and cost(found.ends)[0] <= bend.tokens
     return Knee(curve, enough, enough if beaten else bend, found)

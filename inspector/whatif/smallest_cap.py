@@ -20,28 +20,30 @@ from typing import NamedTuple
 
 from inspector.config.settings import INITIAL
 from inspector.whatif.grid import SEPARATE_AXES, UNDONE_CODE, End, Grid, TurnGrid, Value
-from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
+from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost, search_once
 from inspector.whatif.heat import WHOLE_SO_FAR
 from inspector.whatif.smallest import (
     BudgetPoint,
-    Knee,
     Runs,
-    SmallestLimits,
     is_end_unknown,
+    knee,
+    smallest_limits,
     smallest_value,
     with_cap,
 )
 from loop_core.turn.trace import Fidelity
 
 
+@search_once
 def smallest_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens that completes a turn; None if none does, or max_tokens is not varied."""
-    return _cached_cap(tuning, 1, (turn,), _cells_of(tuning.turns[turn], _completes))
+    return _cap_of(tuning, (turn,), _cells_of(tuning.turns[turn], _completes), _completes)
 
 
+@search_once
 def whole_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
     """The smallest max_tokens with which the last answer of a turn is whole, although nothing is recorded after it."""
-    return _cached_cap(tuning, 0, (turn,), _cells_of(tuning.turns[turn], _is_whole), _is_whole)
+    return _cap_of(tuning, (turn,), _cells_of(tuning.turns[turn], _is_whole), _is_whole)
 
 
 def is_call_never_whole(tuning: TunedGrid, turn: int) -> bool:
@@ -51,11 +53,14 @@ def is_call_never_whole(tuning: TunedGrid, turn: int) -> bool:
     return held and is_end_unknown(tuning, turn) and not tuning.cancelled
 
 
-def smallest_cap_of_all(tuning: TunedGrid, completed: int) -> SmallestCap | None:
-    """The smallest max_tokens with which that many turns complete; None if none does, or max_tokens is not varied."""
-    return _cached_cap(tuning, completed, run_turns(tuning), (
+@search_once
+def smallest_cap_of_all(tuning: TunedGrid) -> SmallestCap | None:
+    """The smallest max_tokens with which as many turns complete as in any cell; None if none completes, or max_tokens
+    is not varied."""
+    bend = knee(tuning)
+    return None if bend is None else _cap_of(tuning, run_turns(tuning), (
         ((tuning.tokens[cell], tuning.requests[cell], cell), cell) for cell in range(tuning.grid.size)
-        if tuning.whole(cell) and tuning.completed[cell] == completed))
+        if tuning.is_comparable(cell) and tuning.completed[cell] == bend.enough.completed), _completes)
 
 
 def run_turns(tuning: TunedGrid) -> tuple[int, ...]:
@@ -63,6 +68,7 @@ def run_turns(tuning: TunedGrid) -> tuple[int, ...]:
     return tuple(turn for turn, seen in enumerate(tuning.turns) if any(code != UNDONE_CODE for code in seen.codes))
 
 
+@search_once
 def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
     """The cell with the smallest max_tokens of the grid that completes a turn by recorded answers alone, and the end of
     the turn in it; None if none does."""
@@ -90,19 +96,25 @@ class Fewest(NamedTuple):
         return cost(self.ends)[0]
 
 
-def fewest_tokens(tuning: TunedGrid, found: SmallestLimits) -> Fewest | None:
+@search_once
+def fewest_tokens(tuning: TunedGrid, turn: int) -> Fewest | None:
     """The fewest output tokens for which a turn completes; None if it completes nowhere."""
-    if found.cell is None:
+    found = smallest_limits(tuning, turn)
+    if found is None or found.cell is None:
         return None
-    return _cheaper_of(tuning, Fewest(found.cell, found.budget, (found.at_edge,), found.edge), (found.turn,),
-                    smallest_cap(tuning, found.turn))
+    return _cheaper_of(tuning, Fewest(found.cell, found.budget, (found.at_edge,), found.edge), (turn,),
+                       smallest_cap(tuning, turn))
 
 
-def fewest_tokens_of_all(tuning: TunedGrid, bend: Knee) -> Fewest:
-    """The fewest output tokens of all turns for which as many complete as in any cell."""
-    every = tuning.ends(range(len(tuning.turns)), bend.enough.cell) if bend.edge is None else bend.edge.ends
-    return _cheaper_of(tuning, Fewest(bend.enough.cell, bend.budget, every, bend.edge), run_turns(tuning),
-                    smallest_cap_of_all(tuning, bend.enough.completed))
+@search_once
+def fewest_tokens_of_all(tuning: TunedGrid) -> Fewest | None:
+    """The fewest output tokens of all turns for which as many complete as in any cell; None if none completes."""
+    bend = knee(tuning)
+    if bend is None:
+        return None
+    ends = tuning.ends(range(len(tuning.turns)), bend.enough.cell) if bend.edge is None else bend.edge.ends
+    return _cheaper_of(tuning, Fewest(bend.enough.cell, bend.budget, ends, bend.edge), run_turns(tuning),
+                       smallest_cap_of_all(tuning))
 
 
 def _cheaper_of(tuning: TunedGrid, best: Fewest, turns: tuple[int, ...], cap: SmallestCap | None) -> Fewest:
@@ -115,9 +127,10 @@ def _cheaper_of(tuning: TunedGrid, best: Fewest, turns: tuple[int, ...], cap: Sm
     return Fewest(cap.cell, budget, cap.ends, edge)
 
 
-def best_value(bend: Knee, best: Fewest) -> BudgetPoint | None:
+def best_value(tuning: TunedGrid) -> BudgetPoint | None:
     """The knee of the curve; None if there is none, or if the fewest output tokens that are enough are no more."""
-    return None if best.tokens <= bend.knee.tokens else bend.knee
+    bend, best = knee(tuning), fewest_tokens_of_all(tuning)
+    return None if bend is None or best is None or best.tokens <= bend.knee.tokens else bend.knee
 
 
 def _completes(end: End) -> bool:
@@ -138,16 +151,14 @@ def _cells_of(seen: TurnGrid, counts: Callable[[End], bool]) -> _Cells:
     return (((*ranks[code], cell), cell) for cell, code in enumerate(seen.codes) if code in ranks)
 
 
-def _cached_cap(
-    tuning: TunedGrid, completed: int, turns: tuple[int, ...], cells: _Cells, counts: Callable[[End], bool] = _completes
+def _cap_of(
+    tuning: TunedGrid, turns: tuple[int, ...], cells: _Cells, counts: Callable[[End], bool]
 ) -> SmallestCap | None:
+    """The smallest max_tokens with which the turns end in a way that counts, as they do in these cells."""
     if INITIAL not in tuning.grid.names or not tuning.grid.base.simulate:
         return None
-    key = (completed, *turns)
-    if key not in tuning.caps:
-        found = _first_cell(tuning.grid, cells)
-        tuning.caps[key] = None if found is None else _search_cap(tuning, turns, *found, counts)
-    return tuning.caps[key]
+    found = _first_cell(tuning.grid, cells)
+    return None if found is None else _search_cap(tuning, turns, *found, counts)
 
 
 def _first_cell(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
@@ -160,8 +171,9 @@ def _first_cell(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
     return None if found is None else (found[0], found[1][-1])
 
 
+@search_once
 def _search_cap(
-    tuning: TunedGrid, turns: Sequence[int], place: int, cell: int, counts: Callable[[End], bool]
+    tuning: TunedGrid, turns: tuple[int, ...], place: int, cell: int, counts: Callable[[End], bool]
 ) -> SmallestCap:
     """The smallest value between that of a cell in which the turns end in a way that counts and the next smaller one of
     the grid."""

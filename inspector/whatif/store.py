@@ -261,7 +261,7 @@ class Store:
         """Reads complete lines; a last line without its line end is left for the next reading, or is ignored."""
         whole = data.rfind(b"\n") + 1
         for line in data[:whole].split(b"\n")[:-1]:
-            self._take_line(line, self._lines + 1)  # a newer program's is come upon again at every try
+            self._take_line(line, self._lines + 1)  # before the count: a line of a newer program is refused at each try
             self._lines += 1
             self._read += len(line) + 1
         if data[whole:]:

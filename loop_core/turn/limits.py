@@ -251,17 +251,26 @@ def exceeded_guard(
     return None
 
 
+def whole_number(text: str) -> int | None:
+    """The whole number that an operator typed, such as `1000`, `1,000` or `-1_000`; None if the text is no whole
+    number, or has more than 18 digits."""
+    digits = text.strip().replace(",", "").replace("_", "")
+    # int() refuses more than 4,300 digits with an error of its own.
+    return int(digits) if re.fullmatch("-?[0-9]{1,18}", digits) else None
+
+
 def _number(name: str, value: str | int | None) -> int | str | None:
     if not isinstance(value, str):
         return value
-    text = value.strip().replace(",", "").replace("_", "")
+    text = value.strip()
     if name == "attempts_scope":
-        return value.strip()
+        return text
     if text.lower() in ("none", "default", "") and name in OPTIONAL:
         return None
-    if re.fullmatch(r"-?[0-9]{1,18}", text) is None:  # int() refuses more than 4,300 digits with an error of its own
+    number = whole_number(text)
+    if number is None:
         raise CallerError(f"{name}: {value!r} is not a whole number")
-    return int(text)
+    return number
 
 
 def bound_result(part: ToolResultPart, limits: Limits, amount: int) -> ToolResultPart:

@@ -67,7 +67,7 @@ def test_recordings_and_branches_are_for_their_owner_alone(tmp_path: Path):
 
 def test_recent_files_and_the_theme_are_for_their_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     place = tmp_path / "state" / "recent.json"
-    monkeypatch.setattr(session_files, "state_file", lambda: place)
+    monkeypatch.setattr(session_files, "state_folder", lambda: place.parent)
     session_files.remember([SAMPLE])
     session_files.keep_theme("nord")
     assert mode(place.parent) == 0o700
@@ -81,7 +81,7 @@ def test_recent_files_and_the_theme_are_for_their_owner_alone(tmp_path: Path, mo
 
 
 def test_recent_files_of_many_programs_are_all_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(session_files, "state_file", lambda: tmp_path / "recent.json")
+    monkeypatch.setattr(session_files, "state_folder", lambda: tmp_path)
     paths = [tmp_path / f"{number}.har" for number in range(session_files.RECENT)]
     for path in paths:
         path.touch()

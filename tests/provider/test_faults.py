@@ -10,7 +10,7 @@ import pytest
 
 import loop_core
 from inspector.provider import Kind, PlacedFault, Provider, Story, all_stories, serving
-from inspector.provider.faults import FAULTS, Fault, Layer, StopWord, Takes, stop_word_of, why_unplayable
+from inspector.provider.faults import FAULTS, Argument, Fault, Layer, StopWord, stop_word_of, why_unplayable
 from inspector.provider.reading import ARGUMENT_TYPES
 from inspector.provider.reply import reply
 from loop_core.formats import FORMATS
@@ -199,7 +199,7 @@ def test_of_several_faults_the_first_that_changes_the_stop_word_is_told() -> Non
 
 
 def test_every_kind_of_value_has_a_type_and_every_fault_an_example_of_it() -> None:
-    assert set(ARGUMENT_TYPES) == set(Takes)
+    assert set(ARGUMENT_TYPES) == set(Argument)
     for name, fault in FAULTS.items():
         assert name == fault.name
         assert fault.does

@@ -157,7 +157,7 @@ def test_every_view_of_every_sample_at_other_budgets(path, budget):
     outline, sheets = Outline(seen), Sheets()
     assert seen.headline()
     for step in range(len(seen.steps)):
-        for tab, against in [*((tab.name, "step") for tab in TABS[:-1]), ("diff", "request")]:
-            sheet = sheets.at(Viewpoint(tab, outline, step, against=against))
+        for tab, form in [*((tab.name, (*tab.forms, "")[0]) for tab in TABS[:-1]), ("diff", "request")]:
+            sheet = sheets.at(Viewpoint(tab, outline, step, form))
             assert len(sheet)
             assert sheet.height(len(sheet) - 1, 70) == len(sheet.rows(len(sheet) - 1, 70))

@@ -94,12 +94,12 @@ def test_the_head_names_the_fact_its_value_and_its_bytes(seen: View) -> None:
     read = found.of("usage.output_tokens")[0]
     number = found.facts.index("usage.output_tokens") + 1
     sheet = picking(facts, "events", FactChoice("usage.output_tokens"))
-    assert text_of(sheet.line(wire.TOLD)) == (
+    assert text_of(sheet.line(wire.FACT_LINE)) == (
         f"fact {number} of {len(found.facts)}: usage.output_tokens = 64 · "
         f"bytes {read.start:,}–{read.end:,} · 1 of 1 slice")
     assert facts.exchange.body[read.start : read.end] == b"64"
     for width in (20, 60, 200):
-        assert sheet.height(wire.TOLD, width) == len(sheet.rows(wire.TOLD, width)) == 1
+        assert sheet.height(wire.FACT_LINE, width) == len(sheet.rows(wire.FACT_LINE, width)) == 1
 
 
 def test_picking_moves_no_line(seen: View) -> None:
@@ -110,7 +110,7 @@ def test_picking_moves_no_line(seen: View) -> None:
         other = plain.picking((Span("told " * 99),), [(6, 30)], (6, 30))
         assert other.shape is plain.shape
         assert [plain.height(i, 40) for i in range(len(plain))] == [other.height(i, 40) for i in range(len(other))]
-        assert text_of(plain.line(wire.TOLD)) == ". next fact  , fact before: the bytes that each was read from"
+        assert text_of(plain.line(wire.FACT_LINE)) == ". next fact  , fact before: the bytes that each was read from"
 
 
 def test_facts_are_gone_through_round_the_end(seen: View) -> None:

@@ -19,6 +19,7 @@ from inspector.report.lines.steps import Outline
 from inspector.report.run_answers import answer_at
 from inspector.report.times_and_costs import InputTokens, estimated_tokens, input_tokens
 from inspector.tui import sheets
+from inspector.tui.tabs import TABS
 from loop_core.values import Message, TextPart
 from loop_core.values import Role as Author
 from tests.report.test_inert import HOSTILE, dangerous
@@ -231,7 +232,7 @@ def test_an_estimate_goes_by_bytes(text: str, tokens: int) -> None:
 
 
 def test_the_forms_of_the_tab_are_those_of_the_sheets() -> None:
-    assert sheets.DIFF_FORMS == diff.FORMS
+    assert next(tab.forms for tab in TABS if tab.name == "diff") == diff.FORMS
     view = shown(*continued(*PARTS))
     assert "shown as [step] request  run  v changes" in plain(diff.diff(view, 1).lines)
 
@@ -289,7 +290,7 @@ def test_a_step_that_sends_shows_the_request_that_it_sends() -> None:
     made, outline = sheets.Sheets(), Outline(view)
 
     def title(step: int) -> str:
-        sheet = made.at(sheets.Viewpoint("diff", outline, step, against="request"))
+        sheet = made.at(sheets.Viewpoint("diff", outline, step, "request"))
         return text_of(sheet.line(0)).partition(" against")[0].partition(" no ")[0]
 
     states = [step.state.value for step in view.steps[:5]]

@@ -133,7 +133,7 @@ def test_a_view_of_a_file_that_was_changed_says_so_in_its_place(tmp_path):
     path.write_text(SESSIONS["claude-code"](LONG))
     view = viewed(path)
     path.unlink()
-    sheet = Sheets().at(Viewpoint("wire", Outline(view), len(view.steps) - 1))
+    sheet = Sheets().at(Viewpoint("wire", Outline(view), len(view.steps) - 1, "events"))
     assert "was changed or removed" in sheet.copy_text()
 
 

@@ -30,7 +30,7 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("inspector.tui.session_files.state_file", lambda: tmp_path / "state" / "recent.json")
+    monkeypatch.setattr("inspector.tui.session_files.state_folder", lambda: tmp_path / "state")
 
 
 @pytest.fixture(autouse=True)

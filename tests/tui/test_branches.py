@@ -14,7 +14,7 @@ from inspector.tui.breakpoints import Breakpoint
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.limits_words import FIELD_DETAILS, FIELD_LABELS, OTHER_LIMITS, WORDS, word_meaning
 from inspector.tui.panels import Cycle
-from inspector.tui.run_tree import Nodes, RunTree
+from inspector.tui.run_tree import RunRows, RunTree
 from inspector.tui.session_screen import SessionScreen
 from loop_core.turn.presets import POLICIES
 from tests.scenes.app import PARTS, continued, entry, page, ran_a_cut_call, store_open, stream, told, until, user
@@ -133,7 +133,7 @@ async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
         assert session(pilot).run.name == "original"
         await pilot.press("R", "j", "x")
         assert "2 removed" in page(pilot.app)
-        assert pilot.app.screen.query_one(Nodes).count == 1
+        assert pilot.app.screen.query_one(RunRows).count == 1
         await pilot.press("x")
         assert "the original stays" in page(pilot.app)
         await pilot.press("d")
@@ -317,7 +317,7 @@ async def test_a_file_of_a_newer_version_is_left_alone_and_told(app_on: AppOn, t
 
 def rows_of_runs(pilot: Pilot[Any]) -> list[str]:
     """The rows of the open tree of runs, as text."""
-    nodes = pilot.app.screen.query_one(Nodes)
+    nodes = pilot.app.screen.query_one(RunRows)
     return ["".join(span.text for span in nodes.row(index)) for index in range(nodes.count)]
 
 

@@ -14,7 +14,7 @@ from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.key_words import PURPOSES, SYNONYMS
-from inspector.tui.keys import PLACES, HelpScreen, active_keys, every_id, owners, sections, shown_keys
+from inspector.tui.keys import WAYS_TO_SCREENS, HelpScreen, active_keys, every_id, owners, sections, shown_keys
 from inspector.tui.lists import RowList
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
@@ -429,7 +429,7 @@ async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
         await pilot.pause()
         assert session(pilot).note.endswith("w stops that · v shows the bytes as hex and in other forms")
         await pilot.press("v", "v", "v")
-        assert session(pilot).panes.wire_mode == "hex"
+        assert session(pilot).panes.forms["wire"] == "hex"
 
 
 async def test_search_from_the_list_finds_what_only_the_text_holds(app_on: AppOn) -> None:
@@ -469,10 +469,10 @@ async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
         await pilot.press("space", "3", "g")
         marks = []
         for _ in range(5):
-            marks.append(session(pilot).panes.wire_mode)
+            marks.append(session(pilot).panes.forms["wire"])
             await pilot.press("v")
         assert marks == ["events", "parsed", "raw", "hex", "request"] == list(wire.MODES)
-        assert session(pilot).panes.wire_mode == "events"
+        assert session(pilot).panes.forms["wire"] == "events"
         await pilot.press("5")
         marks = []
         for _ in range(3):
@@ -480,7 +480,7 @@ async def test_v_cycles_the_forms_of_wire_and_diff(app_on: AppOn) -> None:
             await pilot.press("v")
         assert [mark.partition(" ")[0] for mark in marks] == ["Step", "Request", "this"]
         assert marks[2].startswith("this is the only run; e runs it again")
-        assert session(pilot).panes.against == "step"
+        assert session(pilot).panes.forms["diff"] == "step"
         await pilot.press("2", "v")
         assert "this view has one form" in page(pilot.app)
 
@@ -504,7 +504,7 @@ async def test_v_lays_the_segments_side_by_side(app_on: AppOn, size: tuple[int, 
     async with app_on().run_test(size=size) as pilot:
         await pilot.press("}", "}", "v")
         await pilot.pause()
-        assert session(pilot).panes.merged_form == "side by side"
+        assert session(pilot).panes.forms["merged"] == "side by side"
         assert "seam 1 to 2: prefill, joined byte for byte · rule: careful" in page(pilot.app)
         rows = seen(pilot.app)
         heads = next(row for row in rows if "segment 1 " in row)
@@ -514,7 +514,7 @@ async def test_v_lays_the_segments_side_by_side(app_on: AppOn, size: tuple[int, 
         assert rows.index(left) < rows.index(right)
         assert left.index(f"1 {PARTS[0][:20]}") < right.index(f"2 {PARTS[1][:20]}") - 30
         await pilot.press("v")
-        assert session(pilot).panes.merged_form == "merged"
+        assert session(pilot).panes.forms["merged"] == "merged"
 
 
 async def test_s_tries_the_seam_rules_and_comes_back(app_on: AppOn) -> None:
@@ -669,7 +669,7 @@ def test_every_binding_has_one_purpose() -> None:
     for name in every_id():
         assert name in names or name.partition(".")[0] in names, name
     assert set(SYNONYMS) <= set(every_id())
-    assert set(PLACES) <= {kind.__name__ for kind in owners()}
+    assert set(WAYS_TO_SCREENS) <= {kind.__name__ for kind in owners()}
 
 
 @pytest.mark.parametrize(("typed", "command"), [
@@ -860,7 +860,7 @@ async def test_diff_shows_what_a_request_added_to_the_context(app_on: AppOn, siz
         step = session(pilot).step
         await pilot.press("]")
         assert session(pilot).step != step
-        assert session(pilot).panes.against == "request"  # the form stays while one steps
+        assert session(pilot).panes.forms["diff"] == "request"  # the form stays while one steps
 
 
 async def test_below_a_question_the_bar_offers_no_keys(app_on: AppOn) -> None:

@@ -17,7 +17,7 @@ from inspector.config.settings import Settings
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
-from inspector.tui.policies_screen import Cells, PoliciesScreen
+from inspector.tui.policies_screen import PoliciesScreen, PolicyTable
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_view import TextView
@@ -48,13 +48,13 @@ FIRST = ["limit", "limit", "limit", "lost text", "lost text", "lost text", "lost
 SECOND = ["held", "held", "held", "stuck", "ran cut", "ran cut", "held"]
 
 
-async def opened(pilot: Pilot[Any]) -> Cells:
+async def opened(pilot: Pilot[Any]) -> PolicyTable:
     """The matrix, once it is made."""
     await pilot.press("p")
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
     assert isinstance(pilot.app.screen, PoliciesScreen)
-    return pilot.app.screen.query_one(Cells)
+    return pilot.app.screen.query_one(PolicyTable)
 
 
 async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
@@ -155,7 +155,7 @@ async def test_it_opens_at_the_turn_of_the_row_that_the_cursor_is_at_in_a_table(
             await until(pilot, lambda: isinstance(app.screen, PoliciesScreen))
             await app.workers.wait_for_complete()
             await pilot.pause()
-            cells = app.screen.query_one(Cells)
+            cells = app.screen.query_one(PolicyTable)
             assert cells.made is not None
             assert (cells.made.paths[cells.here[0]], cells.here[0] % 2 + 1) == (row.file, row.number)
             await pilot.press("escape", "j")
@@ -333,7 +333,7 @@ async def test_a_narrow_screen_shows_the_policies_around_the_cursor(app_on: AppO
         assert "botnexus" in seen(pilot.app)[1]
         assert "▶lost text" in seen(pilot.app)[3]
         await pilot.click(offset=(seen(pilot.app)[1].index("botnexus"), 4))
-        assert pilot.app.screen.query_one(Cells).here == (1, 6)
+        assert pilot.app.screen.query_one(PolicyTable).here == (1, 6)
 
 
 async def test_the_keys_are_in_the_help_and_in_the_palette(app_on: AppOn) -> None:

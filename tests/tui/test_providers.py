@@ -24,7 +24,7 @@ from inspector.tui import launch as entry
 from inspector.tui.app import LoopInspector
 from inspector.tui.delivery import deliver
 from inspector.tui.lists import Choose
-from inspector.tui.providers_screen import Dialects, ProvidersScreen
+from inspector.tui.providers_screen import DialectTable, ProvidersScreen
 from inspector.tui.session_screen import Exports, SessionScreen
 from inspector.tui.text_view import TextView
 from inspector.tui.turns_screen import TurnsScreen
@@ -43,7 +43,7 @@ class Shown(LoopInspector):
         return ProvidersScreen(Settings())
 
 
-async def settled(pilot: Pilot[Any]) -> Dialects:
+async def settled(pilot: Pilot[Any]) -> DialectTable:
     """The rows, once they are the answer to what was asked last."""
     screen = pilot.app.screen
     assert isinstance(screen, ProvidersScreen)
@@ -53,10 +53,10 @@ async def settled(pilot: Pilot[Any]) -> Dialects:
         if not screen._busy and screen._head.size.height == len(screen._head.make(screen._head.size.width)):
             break
     assert screen._answered is not None
-    return screen.query_one(Dialects)
+    return screen.query_one(DialectTable)
 
 
-def chosen(rows: Dialects) -> str:
+def chosen(rows: DialectTable) -> str:
     assert rows.current_entry is not None
     return rows.current_entry.row.name
 

@@ -73,10 +73,10 @@ async def test_a_sample_is_not_remembered_and_a_path_is(tmp_path: Path) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await read(app, pilot)
         await pilot.press("enter", "q")
-        assert not session_files.state_file().exists()
+        assert not session_files.state_path(session_files.RECENT_FILE).exists()
         await pilot.press("o", *str(path), "enter")
         assert session_files.recent_files() == [str(path)]
-    assert json.loads(session_files.state_file().read_text()) == [str(path)]
+    assert json.loads(session_files.state_path(session_files.RECENT_FILE).read_text()) == [str(path)]
     app = LoopInspector()
     async with app.run_test(size=(120, 50)) as pilot:
         listed = await read(app, pilot)
@@ -127,17 +127,17 @@ def test_the_last_file_comes_first_and_once(tmp_path: Path) -> None:
 
 def test_standard_input_is_not_remembered() -> None:
     session_files.remember(["-"])
-    assert not session_files.state_file().exists()
+    assert not session_files.state_path(session_files.RECENT_FILE).exists()
 
 
 def test_a_place_that_cannot_be_written_or_read_fails_nothing(tmp_path: Path) -> None:
     there = story(tmp_path)
-    session_files.state_file().parent.write_text("a file where a folder is due")
+    session_files.state_path(session_files.RECENT_FILE).parent.write_text("a file where a folder is due")
     session_files.remember([str(there)])
     assert session_files.recent_files() == []
-    session_files.state_file().parent.unlink()
-    session_files.state_file().parent.mkdir()
-    session_files.state_file().write_text('{"no": "list"}')
+    session_files.state_path(session_files.RECENT_FILE).parent.unlink()
+    session_files.state_path(session_files.RECENT_FILE).parent.mkdir()
+    session_files.state_path(session_files.RECENT_FILE).write_text('{"no": "list"}')
     assert session_files.recent_files() == []
 
 

@@ -110,8 +110,9 @@ async def test_the_cursor_is_told_apart_without_colour(app_on: AppOn) -> None:
 async def test_ascii_is_ascii_in_every_view(app_on: AppOn, size: tuple[int, int]) -> None:
     entries = continued(("naïve — “text” with 漢字 and ✂ ", "the end."))
     async with app_on(entries, plain=True).run_test(size=size) as pilot:
-        for key in (*"12345678", "e", "escape", "/", "escape", "?"):
+        for key in (*"12345678", *(key for opens in "e/:fxRbVdW" for key in (opens, "escape")), "?"):
             await pilot.press(key)
+            await pilot.pause()
             assert [row for row in seen(pilot.app) if not row.isascii()] == []
             if key.isdecimal():
                 await pilot.press("space")

@@ -152,9 +152,9 @@ async def test_a_key_opens_wire_from_any_tab_and_leaves_the_request(app_on: AppO
         await pilot.press("space", "1", ".")
         assert session(pilot).panes.tab == "wire"
         await pilot.press("v", "v", "v", "v")
-        assert session(pilot).panes.wire_mode == "request"
+        assert session(pilot).panes.forms["wire"] == "request"
         await pilot.press(".")
-        assert session(pilot).panes.wire_mode == "events"
+        assert session(pilot).panes.forms["wire"] == "events"
         assert in_sight(pilot, Tone.PICKED)
 
 

@@ -30,7 +30,7 @@ from inspector.tui.tuning_table import TuningTable
 from inspector.tui.turns_screen import TurnsScreen
 from inspector.whatif import grid_run as grids
 from inspector.whatif.grid import ATTEMPTS
-from inspector.whatif.smallest import cost, knee
+from inspector.whatif.smallest import cost
 from inspector.whatif.smallest_cap import fewest_tokens_of_all
 from tests.scenes.app import HOSTILE, continued, har, hostile, page, ran_a_cut_call, seen, until
 from tests.tui.test_hostile import commands_in
@@ -372,7 +372,7 @@ async def test_enter_opens_the_best_cell_with_the_value_that_b_names(app_on: App
         named = "attempts=0, max_tokens=340"
         assert f"smallest max_tokens and fewest output tokens: {named}" in page(pilot.app)
         told = " ".join(text_of(line) for line in screen.table.cell_lines())
-        ends = fewest_tokens_of_all(screen.table.tuning, knee(screen.table.tuning)).ends
+        ends = fewest_tokens_of_all(screen.table.tuning).ends
         assert (f"enter opens {named}: smallest max_tokens and fewest output tokens; 1 of 2 turns complete, "
                 f"{cost(ends)[0]:,} output tokens; its column:") in told, "which spends other tokens"
         await pilot.press("Y")
@@ -695,7 +695,7 @@ async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
 async def test_many_turns_are_cut_short_and_one_is_looked_at_alone(
     app_on: AppOn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inspector.tui.tuning_table.MOST", 1)
+    monkeypatch.setattr("inspector.tui.tuning_table.MOST_LISTED", 1)
     async with app_on().run_test(size=WIDE) as pilot:
         await opened(pilot, "attempts=4,5")
         assert page(pilot.app).count("1 turn more, one at a time") == 2

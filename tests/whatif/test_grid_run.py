@@ -152,7 +152,7 @@ def test_progress_is_told_for_every_part_and_a_cancel_keeps_what_was_done(case):
     whole = tune(case, GRID, jobs=1)
     assert [(turn.ends, turn.codes) for turn in made.turns[:4]] == [(t.ends, t.codes) for t in whole.turns[:4]]
     assert all(turn.ends == () and turn.end(0) is None for turn in made.turns[4:])
-    assert made.looked_at == [4] * GRID.size
+    assert made.run_counts == [4] * GRID.size
 
 
 def test_sums_are_those_of_the_ends(case):
@@ -165,7 +165,7 @@ def test_sums_are_those_of_the_ends(case):
         assert made.unrecorded[cell] == sum(end.terminal == "unrecorded" for end in ends)
         assert made.requests[cell] == sum(end.spend.requests for end in ends)
         assert made.simulated[cell] == 0
-        assert made.whole(cell)
+        assert made.is_comparable(cell)
 
 
 def test_nothing_to_read_is_an_empty_grid():

@@ -105,9 +105,9 @@ def test_an_even_curve_has_no_knee_and_a_larger_budget_for_nothing_is_not_on_it(
 def test_cells_that_were_not_run_count_nowhere():
     no = end(0, False)
     made = grid_of([no, end(10), None], [no, None, None])
-    assert made.looked_at == [2, 1, 0]
+    assert made.run_counts == [2, 1, 0]
     assert made.completed == [0, 1, 0]
-    assert [made.whole(cell) for cell in range(3)] == [True, False, False]
+    assert [made.is_comparable(cell) for cell in range(3)] == [True, False, False]
     assert knee(made) is None, "the cell in which a turn completes was not run in the other"
     assert made.cancelled
     assert smallest_limits(made, 0).cell == 1
@@ -141,7 +141,7 @@ def test_on_is_said_where_every_larger_cell_completes():
     assert completes_in_larger(made, 5, 0)
     assert completes_in_larger(made, 5)
     assert text_of(budget_line(made, Fewest(5, None, ()), 0)) == "from attempts=1, max_tokens=200 on"
-    assert text_of(headline(made, knee(made))) == (
+    assert text_of(headline(made)) == (
         "1 OF 1 COMPLETE at most  fewest output tokens 10 from attempts=1, max_tokens=200 on: from the recording")
 
 
@@ -150,7 +150,7 @@ def test_on_is_not_said_where_a_larger_cell_does_not_complete():
         made = plane_of(*rows)
         assert not completes_in_larger(made, 5, 0)
         assert not completes_in_larger(made, 5)
-        assert text_of(headline(made, knee(made))) == (
+        assert text_of(headline(made)) == (
             "1 OF 1 COMPLETE at most  fewest output tokens 10 with attempts=1, max_tokens=200, but not with every "
             "larger one: from the recording")
         told = document(made)

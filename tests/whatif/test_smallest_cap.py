@@ -16,6 +16,7 @@ from inspector.config.settings import INITIAL
 from inspector.report.lines.spans import plain, text_of
 from inspector.report.verdict import ROWS
 from inspector.whatif import smallest as searches
+from inspector.whatif import smallest_cap as cap_searches
 from inspector.whatif.grid import Axis, Grid
 from inspector.whatif.grid_lines import failure_words, headline, smallest_lines, turn_headline
 from inspector.whatif.grid_report import as_csv, document
@@ -106,21 +107,21 @@ def test_no_max_tokens_is_named_where_it_is_not_varied_or_changes_nothing():
     for made in (Grid((Axis("continuation_max_attempts", (0, 3)),)), grid(4, 64, simulate=False)):
         tuned = tune(case, made, jobs=1)
         assert smallest_cap(tuned, 0) is None
-        assert smallest_cap_of_all(tuned, 1) is None
+        assert smallest_cap_of_all(tuned) is None
         assert "smallest max_tokens" not in said(tuned)
-        assert "smallest max_tokens" not in text_of(headline(tuned, knee(tuned)))
-    assert smallest_cap(tune(case, grid(4, attempts=(0,))), 0) is None, "nothing completes"
+        assert "smallest max_tokens" not in text_of(headline(tuned))
+    tuned = tune(case, grid(4, attempts=(0,)))
+    assert smallest_cap(tuned, 0) is smallest_cap_of_all(tuned) is fewest_tokens_of_all(tuned) is None, "none completes"
 
 
 def test_the_smallest_for_all_turns_completes_as_many_as_any():
     """7, 21 and 13 tokens: with two answers of 11 each all of them are whole."""
     tuned = tune(turns_of(6, 20, 12), grid(4, 64, attempts=(0, 1)), jobs=1)
-    cap = smallest_cap_of_all(tuned, 3)
+    cap = smallest_cap_of_all(tuned)
     assert cap.values == (1, 11)
     assert [end.complete for end in cap.ends] == [True] * 3
     assert [end.complete for end in cap.below] == [True, False, True]
-    assert smallest_cap_of_all(tuned, 4) is None
-    assert text_of(headline(tuned, knee(tuned))).startswith(
+    assert text_of(headline(tuned)).startswith(
         "3 OF 3 COMPLETE at most  smallest max_tokens 11 with attempts=1 (column 64): a guess · fewest output "
         "tokens 41")
 
@@ -131,13 +132,14 @@ def test_a_budget_between_two_columns_that_costs_less_than_every_cell_is_the_few
     case = case_of(asked(ASKS, chat(first, "length", tokens=32)),
                    asked([*ASKS, assistant(first), user(HINT)], chat(None, "stop", tokens=32)))
     tuned = tune(case, grid(8), jobs=1)
-    found, cap, bend = smallest_limits(tuned, 0), smallest_cap(tuned, 0), knee(tuned)
+    found, cap = smallest_limits(tuned, 0), smallest_cap(tuned, 0)
     assert cost(cap.ends)[0] < cost(found.edge.ends)[0]
     spent = f"{cost(cap.ends)[0]:,}"
-    for line in (turn_headline(tuned, found), headline(tuned, bend)):
+    for line in (turn_headline(tuned, found), headline(tuned)):
         assert f"fewest output tokens {spent} " in text_of(line)
         assert f"max_tokens={cap.values[1]}" in text_of(line)
     assert f"fewest output tokens with attempts=9, max_tokens={cap.values[1]}" in said(tuned)
+    assert fewest_tokens_of_all(tuned) is fewest_tokens_of_all(tuned), "it is searched once"
     assert report(tuned, paths=["p"]).count(f"--set max_tokens={cap.values[1]} ") == 2, "both commands name it"
     told = document(tuned)
     assert told["turns"][0]["smallest"]["limits"][INITIAL] == told["enough"]["edge"][INITIAL] == cap.values[1]
@@ -148,13 +150,14 @@ def test_a_budget_between_two_columns_that_costs_less_than_every_cell_is_the_few
     assert row["smallest_max_tokens"] == row["fewest_max_tokens"] == row["enough_max_tokens"] == str(cap.values[1])
 
 
-def test_each_edge_is_searched_once_for_a_report_and_its_exports(monkeypatch):
-    tuned, searched, search = tune(turns_of(6, 20, 12), grid(4, 64), jobs=1), [], searches._search_edge
-    monkeypatch.setattr(searches, "_search_edge", lambda *given: searched.append(given[1:]) or search(*given))
+@pytest.mark.parametrize("module", [searches, cap_searches])
+def test_each_search_is_made_once_for_a_report_and_its_exports(monkeypatch, module):
+    tuned, made, search = tune(turns_of(6, 20, 12), grid(4, 64), jobs=1), [], module.smallest_value
+    monkeypatch.setattr(module, "smallest_value", lambda *given: made.append(given) or search(*given))
     report(tuned, paths=["p"])
     document(tuned)
     as_csv(tuned)
-    assert len(searched) == len({str(given) for given in searched}) == 4, "three turns, and all of them"
+    assert len(made) == 4, "three turns, and all of them"
 
 
 def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_complete():
@@ -175,7 +178,7 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert "∅ awaits" not in shown
     assert "▷ whole, awaits a result ∅ the recording ends first" in shown
     assert "no cell ends with its call whole" not in said(tune(case, grid(4, 64, simulate=False), jobs=1))
-    for line in (turn_headline(tuned, found), headline(tuned, knee(tuned))):
+    for line in (turn_headline(tuned, found), headline(tuned)):
         assert "COMPLETES  " not in text_of(line)
         assert f"; its call comes whole with max_tokens {budget} with attempts=0 (column 64)" in text_of(line)
 
@@ -210,10 +213,10 @@ def test_it_completes_the_turn_and_one_token_less_does_not(exchanges, budgets):
     tuned = tune(case, grid(*sorted(budgets)), jobs=1)
     bend = knee(tuned)
     if bend is not None:
-        best, cap = fewest_tokens_of_all(tuned, bend), smallest_cap_of_all(tuned, bend.enough.completed)
+        best, cap = fewest_tokens_of_all(tuned), smallest_cap_of_all(tuned)
         named = [best.tokens, bend.enough.tokens, cost(bend.edge.ends)[0], cost(cap.ends)[0]]
         assert min(named) == best.tokens, "nothing that the report names is cheaper"
-        value = best_value(bend, fewest_tokens_of_all(tuned, bend))
+        value = best_value(tuned)
         assert value is None or value.tokens < best.tokens
         told = document(tuned)
         # Without a knee it is the cell that is enough, with what that cell spends; a budget below it is its `edge`.
@@ -224,7 +227,7 @@ def test_it_completes_the_turn_and_one_token_less_does_not(exchanges, budgets):
     for number in range(len(case.recording.turns)):
         cap = smallest_cap(tuned, number)
         if cap is not None:
-            best = fewest_tokens(tuned, smallest_limits(tuned, number))
+            best = fewest_tokens(tuned, number)
             assert cost(best.ends) <= cost(cap.ends)
         if cap is None:
             continue

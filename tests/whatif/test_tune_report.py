@@ -20,7 +20,7 @@ from inspector.whatif.grid_lines import answer_lines, headline, turn_headline
 from inspector.whatif.grid_report import as_csv, document, text
 from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import MEASURES, WIDTH, cell_marks, end_word, heat, plane
-from inspector.whatif.smallest import knee, smallest_limits
+from inspector.whatif.smallest import smallest_limits
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
 from tests.scenes.recordings import lines
@@ -161,7 +161,7 @@ def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
 def test_long_lists_of_turns_are_cut_and_counted():
     made = tuned("attempts=3,5")
     assert "1 turn more, one at a time" in plain(cell_sheet(made, 0, most=1))
-    told = plain(answer_lines(made, knee(made), most=1))
+    told = plain(answer_lines(made, most=1))
     assert "turn 1 " in told
     assert "turn 2 " not in told
     assert "1 turn more, one at a time" in told
@@ -295,7 +295,7 @@ def test_an_outcome_that_the_recording_does_not_hold_is_unknown_and_no_failure(i
     assert told.startswith("NOT KNOWN TO COMPLETE  the recording ends first")
     blocked = tuned("attempts=5", paths=[next(str(each.path) for each in samples() if each.path.stem[:2] == "12")])
     assert text_of(turn_headline(blocked, smallest_limits(blocked, 0))).startswith("DOES NOT COMPLETE")
-    assert text_of(headline(blocked, knee(blocked))).startswith("NONE COMPLETES")
+    assert text_of(headline(blocked)).startswith("NONE COMPLETES")
 
 
 def test_a_request_that_was_never_sent_is_counted_nowhere(inspector):

@@ -70,7 +70,7 @@ class Bytes(LineSheet):
         self.shape: object = self
         """A value that is equal for sheets which differ only in the selected bytes, and whose lines therefore have the
         same heights."""
-        self.told = row
+        self.fact_row = row
         """The index of the line in the head that shows the picked fact; None if no line does."""
         self.pinned = 0 if row is None else row + 1
         """The number of first lines that stay visible: the response, the forms, and the keys or the picked fact."""
@@ -86,8 +86,8 @@ class Bytes(LineSheet):
     def picking(self, line: Line, read: Sequence[Range], selection: Range | None) -> Self:
         """The sheet with the bytes of a fact marked, opened at them."""
         other = copy(self)
-        if self.told is not None:
-            other.head = [*self.head[: self.told], line, *self.head[self.told + 1 :]]
+        if self.fact_row is not None:
+            other.head = [*self.head[: self.fact_row], line, *self.head[self.fact_row + 1 :]]
         other._read = sorted(read)
         if selection is not None:
             other._picked = selection
@@ -120,7 +120,7 @@ class Bytes(LineSheet):
 
     def rows(self, index: int, width: int, measure: Measure = cells, needle: str = "") -> Sequence[Line]:
         """A line before or after the bytes; the one that tells of the picked fact is cut to one row."""
-        if index == self.told:
+        if index == self.fact_row:
             return [mark_matches(clip(self.line(index), width, measure), needle)]
         return super().rows(index, width, measure, needle)
 

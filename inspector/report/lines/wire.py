@@ -37,7 +37,7 @@ from loop_core.values import At, ChatResponse, Evidence, ExchangePart, Role, Too
 from loop_core.wire.json_values import byte_span, path_of
 
 MODES = ("events", "parsed", "raw", "hex", "request")
-TOLD = 2
+FACT_LINE = 2
 """The index of the line in the head that shows the selected fact."""
 
 
@@ -51,10 +51,10 @@ def wire(facts: ResponseFacts, mode: str) -> Sheet:
     marks = evidence_ranges(exchange, facts.evidence)
     tail: Line = (Span(f"{'':>9} ", Tone.DIM), Span(f"end of body: {exchange.size:,} bytes", Tone.DIM))
     if mode == "hex":
-        return Hex(_head(facts, mode, ""), exchange.body, marks, tail, TOLD)
+        return Hex(_head(facts, mode, ""), exchange.body, marks, tail, FACT_LINE)
     slices, what = BODY_FORMS[mode](exchange)
     is_json = holds_json(exchange) and (mode != "raw" or b"\0" not in exchange.body[:64])  # no binary frames
-    return Slices(_head(facts, mode, what), exchange.body, slices, marks, tail, TOLD, is_json)
+    return Slices(_head(facts, mode, what), exchange.body, slices, marks, tail, FACT_LINE, is_json)
 
 
 def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
