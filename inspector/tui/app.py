@@ -20,6 +20,7 @@ from textual.types import CSSPathType
 
 from inspector.replay.case import Case
 from inspector.report.lines.spans import Tone, one_line
+from inspector.sessions import exempt_from_collector
 from inspector.sessions.intake import heavy
 from inspector.tui.keys_in_order import KeysInOrderApp
 from inspector.tui.leaving import PassingScreen
@@ -115,6 +116,8 @@ class LoopInspector(KeysInOrderApp):
         """The paths that the command line named; they join the recent files once they are shown."""
         self.turn_to_compare: TurnSide | None = None
         """The turn put aside for comparison with one of another session."""
+        self._exempt = 0
+        """The result of the last `exempt_from_collector`."""
         self._paths = tuple(paths)
         self._live, self._begins = live, begins
         self._as_table = as_table
@@ -314,7 +317,7 @@ class LoopInspector(KeysInOrderApp):
         self._push(read, self._table_or_session)
 
     def _push(self, read: OpenSession, screen: Callable[[OpenSession], Screen[Any]]) -> None:
-        gc.freeze()  # as in `on_ready`: what was read lives on, and need not be collected again
+        self._exempt = exempt_from_collector(self._exempt)
         self.push_screen(screen(read))
 
     def _session(self, read: OpenSession) -> SessionScreen:

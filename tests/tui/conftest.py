@@ -1,6 +1,7 @@
 """Takes the terminal's wishes and the user's recent files out of every test."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
@@ -31,6 +32,13 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("inspector.tui.session_files.state_folder", lambda: tmp_path / "state")
+
+
+@pytest.fixture(autouse=True)
+def _collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apps are collected once they have ended. An app exempts what lives as long as its process, and here many apps
+    share one: 1 MB of each was never freed."""
+    monkeypatch.setattr(gc, "freeze", lambda: None)
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,12 @@
 """The table of turns: what it lists, in which order, what its keys do, and the way into a session and back."""
 
+import gc
 import os
 import re
 import sqlite3
 import threading
 import time
+import weakref
 from contextlib import closing
 from pathlib import Path
 
@@ -29,6 +31,8 @@ from tests.scenes.app import page, told, until
 from tests.scenes.recordings import ASKS, asked, chat, exchange, lines
 from tests.scenes.transcripts import MISSING, block, claude, failed, pi, pi_said, pi_user, prompt, result, text, use
 
+FREEZE = gc.freeze
+"""Exempts all objects from garbage collection; `conftest.py` takes it from the tests."""
 SIZE = (120, 40)
 CUT = claude(prompt("write the plan"), block(use()), result(MISSING, error=True))
 LOST = claude(prompt("write it all"), failed())
@@ -584,6 +588,23 @@ async def test_a_part_of_a_model_s_name_says_how_the_whole_is_found(folder: Path
         await pilot.press("end", "*")
         await until(pilot, lambda: "2 of 3 turns" in page(app))  # a failed turn has a model of the recorder
         assert "no model" not in page(app)
+
+
+async def test_closed_sessions_are_freed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "freeze", FREEZE)
+    async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
+        await read(app, pilot)
+        opened: weakref.WeakSet[SessionScreen] = weakref.WeakSet()
+        for _ in range(4):
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+            opened.add(app.screen)
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, TurnsScreen))
+            FREEZE()  # as the reading of the next file does
+            app._exempt = 1  # as if far more objects were exempt than at the last search
+        assert len(opened) < 4
+    gc.unfreeze()
 
 
 async def test_what_is_typed_behind_a_colon_is_no_key_of_the_table(folder: Path) -> None:
