@@ -22,6 +22,7 @@ from inspector.replay.case import Case
 from inspector.report.lines.spans import Tone, one_line
 from inspector.sessions import exempt_from_collector
 from inspector.sessions.intake import heavy
+from inspector.tui import forget_drawn_widgets
 from inspector.tui.keys_in_order import KeysInOrderApp
 from inspector.tui.leaving import PassingScreen
 from inspector.tui.messages import (
@@ -317,6 +318,7 @@ class LoopInspector(KeysInOrderApp):
         self._push(read, self._table_or_session)
 
     def _push(self, read: OpenSession, screen: Callable[[OpenSession], Screen[Any]]) -> None:
+        forget_drawn_widgets()
         self._exempt = exempt_from_collector(self._exempt)
         self.push_screen(screen(read))
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.keys import _character_to_key
 from textual.widgets import Input
+
+from inspector.tui import forget_drawn_widgets
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +37,12 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 @pytest.fixture(autouse=True)
-def _collected(monkeypatch: pytest.MonkeyPatch) -> None:
+def _collected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Apps are collected once they have ended. An app exempts what lives as long as its process, and here many apps
     share one: 1 MB of each was never freed."""
     monkeypatch.setattr(gc, "freeze", lambda: None)
+    yield
+    forget_drawn_widgets()
 
 
 @pytest.fixture(autouse=True)
