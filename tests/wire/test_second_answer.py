@@ -85,3 +85,17 @@ def test_a_closing_chunk_with_an_id_of_its_own_ends_the_answer() -> None:
     *body, last, usage, done = answer("openai_chat", "one")
     assert b'"finish_reason":"tool_calls"' in last
     assert released("openai_chat", [*body, last.replace(b"answer_one", b"gateway_1"), usage, done]) == ["one"]
+
+
+@pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
+def test_a_second_answer_without_a_call_releases_none_of_the_first(api: str) -> None:
+    word = "stop" if api == "openai_chat" else "STOP"
+    made = ChatResponse(api, (TextPart("Sorry, I cannot look there."),), StopReason(Stop.END_TURN, word), Usage(3, 5),
+                        id="answer_second", model="m")
+    text = list(encode_response(api, made, stream=True, chunk=9))
+    first = answer(api, "first")
+    held = max(size for size in range(len(first)) if read(api, b"".join(first[:size])).raw is None)
+    found = read(api, b"".join([*first[:held], *text]))
+    assert found.calls
+    assert f"{api}.second_answer" in {each.rule for each in found.response.findings}
+    assert released(api, [*first[:held], *text]) == []

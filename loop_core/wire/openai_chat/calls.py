@@ -41,8 +41,7 @@ class QuirkNote(Protocol):
 class GrowingCall:
     """One call while it arrives."""
 
-    __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "unended",
-                 "wanders")
+    __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "unended", "wanders")
 
     def __init__(self, kind: CallKind, at: At | None) -> None:
         self.id: str | None = None
@@ -243,18 +242,21 @@ class CallAssembly:
         return True
 
 
-def earlier_calls(begun: Sequence[tuple[GrowingCall, Any]], first: str | None, ended_by: Any) -> list[GrowingCall]:
+def earlier_calls(
+    begun: Sequence[tuple[GrowingCall, Any]], first: str | None, ended_by: Any, before: Any
+) -> list[GrowingCall]:
     """The calls of an answer that another one followed before it ended. `begun` has each call with the id of the chunk
-    that began it, `first` is the first id of the stream, and `ended_by` is that of the finish reason.
+    that began it, `first` is the first id of the stream, `ended_by` that of the chunk with the finish reason, and
+    `before` that of the chunk before it.
 
     A gateway that falls back in the middle of a stream (LiteLLM) writes the second answer behind the first, under an id
-    of its own: its finish reason says nothing about the calls of the first. Where every chunk has another id, the last
-    call and the finish reason mostly have different ones.
+    of its own: its finish reason says nothing about the calls of the first. Where every chunk has another id, or a
+    gateway makes the last chunk itself, the finish reason mostly shares its id with no chunk before it.
     """
     last = begun[-1][1] if begun else None
-    if not last or last != ended_by:
+    if not ended_by or ended_by == first or ended_by not in (last, before):
         return []
-    return [call for call, ident in begun if ident == first != last]
+    return [call for call, ident in begun if ident == first]
 
 
 def _restarts(call: GrowingCall, piece: Any) -> bool:
