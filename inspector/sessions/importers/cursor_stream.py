@@ -138,11 +138,8 @@ class CursorStream(ChatReader):
         if value.get("subtype") == "success" and value.get("is_error") is not True:
             return self.say(line, place, "success", mark="ended")
         why = first_text(value.get("result"), value.get("error"), "the run ended with an error")
-        if any(row.is_user_message or row.results for row in place.rows()):
-            answer = self.answer(line, place, "error")
-            answer.fail(why, answer.take(line))
-            return TreePlace(answer)
-        return self.say(line, place, f"the run ended with an error: {why[:200]}", mark="stopped")
+        failed = self.failed_request(line, place, why, after_results=True)
+        return failed or self.say(line, place, f"the run ended with an error: {why[:200]}", mark="stopped")
 
 
 def _member_of(holder: dict[str, Any]) -> tuple[str, dict[str, Any]]:
