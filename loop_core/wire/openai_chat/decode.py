@@ -167,8 +167,8 @@ class Decoder(Base):
         self._empty_at: At | None = None
         self._progress = 0
         self._begun: list[tuple[GrowingCall, Any]] = []  # each call, and the id of the chunk that began it
-        self._ended_by: Any = None  # the id of the chunk with the finish reason
-        self._before: Any = None  # that of the chunk before it
+        # The id of each chunk with a finish reason, and that of the chunk before it.
+        self._ends: list[tuple[Any, Any]] = []
         self._last: Any = None  # the last chunk before the one that is read
 
     # -- streams -------------------------------------------------------------------------------------------------
@@ -225,8 +225,8 @@ class Decoder(Base):
             elif choice.get("message"):
                 self._message(state, choice["message"], ("choices", i, "message"))
             reason = choice.get("finish_reason")
-            if reason is not None:
-                self._ended_by, self._before = event.get("id"), mapping_of(last).get("id")
+            if reason and _word(reason) not in NO_REASON:
+                self._ends.append((event.get("id"), mapping_of(last).get("id")))
             if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, self.at("choices", i, "finish_reason"))
 
@@ -355,7 +355,7 @@ class Decoder(Base):
         if len(read) > 1:
             self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one",
                        read[1].raw_at or At(ExchangePart.BODY, 0, self.size))
-        for call in earlier_calls(self._begun, self.id, self._ended_by, self._before):
+        for call in earlier_calls(self._begun, self.id, self._ends):
             self._note(f"{API}.second_answer", "another answer begins before the first one ended", call.at)
             call.unended = True
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
