@@ -270,6 +270,7 @@ class TurnList(RowList):
 MARGIN = 3
 """The cells of a row beside its columns: the cursor's mark, and one at the right."""
 
+
 class TurnHeading(Panel):
     """The names of the columns; a click sorts by one, a second click reverses the order."""
 

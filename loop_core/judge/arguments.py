@@ -127,7 +127,9 @@ _COMPILED: dict[int, tuple[Mapping[str, Any], str, _Validator | None]] = {}
 """Identity of a schema -> the schema, its dialect and its validator. Storing the schema keeps the identity from being
 used again."""
 _MOST_BACKTRACKING = 200_000
-TOO_COSTLY = "arguments: the schema applies its parts to them too often to be checked"
+"""The number of steps back after which a pattern of a schema counts as not matching."""
+TOO_COSTLY = "arguments: a check against this schema, whose references multiply its parts, would take too long"
+"""The problem of arguments that are not checked (`is_costly`)."""
 _MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request
 
 

@@ -126,8 +126,8 @@ _CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema ac
 
 
 def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> tuple[str, str] | None:
-    """Why a complete call may not be run by anyone: it names no tool, or one that was not declared, or calls were
-    forbidden."""
+    """Why a complete call may not be run by anyone: it names no tool, or one that was not declared, or the request
+    forbade it."""
     if not call.name:
         return NAMELESS, "the call has no name"
     if choice == "none":
@@ -137,8 +137,8 @@ def _refusal(call: ToolCall, declared: Collection[str], choice: str | None) -> t
     if declared and call.name not in declared:
         return "gate.unknown_tool", f"no tool {call.name!r} is declared; there are {', '.join(sorted(declared))}"
     # Only a tool that the client runs: the choice may name one of the provider's, by its kind or its server.
-    only = (choice or "").removeprefix("tool:")
-    if only != choice and only in declared and call.name != only:
+    only = choice.removeprefix("tool:") if choice is not None and choice.startswith("tool:") else ""
+    if only and only in declared and call.name != only:
         return "gate.forbidden", f"the request allows calls of {only!r} alone (tool_choice)"
     return None
 

@@ -1,4 +1,4 @@
-"""Counts what checking arguments against a schema takes, before it is done: nothing can interrupt the validator.
+"""Counts how often a validator would apply parts of a schema to arguments, before it does: nothing can interrupt it.
 
 Schemas and arguments come from outside. With references, a few lines of a schema apply their parts to one value
 exponentially often. The count follows the schema as a validator does, but counts equal pairs of schema and value once.
@@ -6,9 +6,9 @@ exponentially often. The count follows the schema as a validator does, but count
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-from urllib.parse import unquote
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urljoin
 
 MOST_CHECKS = 20_000
 """The number of times that parts of a schema may be applied to parts of a value. A call needs some hundreds."""
@@ -28,27 +28,33 @@ class _Document:
 
     def __init__(self, root: Any) -> None:
         self._names: dict[str, Any] = {}
-        self._resources: dict[int, Any] = {}
-        self._read(root, root)
+        self._resources: dict[int, tuple[Any, str]] = {}
+        """Identity of a part -> the resource in which it is, and the address of that resource."""
+        self._read(root, root, "")
 
-    def _read(self, part: Any, resource: Any) -> None:
+    def _read(self, part: Any, resource: Any, address: str) -> None:
         if isinstance(part, dict):
             for keyword in ("$id", "id"):
+                name = part.get(keyword)
+                if isinstance(name, str) and not name.startswith("#"):
+                    resource, address = part, _join(address, name.removesuffix("#"))
+                    self._names[address] = part
+            for keyword in ("$anchor", "$dynamicAnchor", "$id", "id"):  # an older schema has its anchors in its ids
                 if isinstance(part.get(keyword), str):
-                    resource = self._names[part[keyword]] = part
-            for keyword in ("$anchor", "$dynamicAnchor"):
-                if isinstance(part.get(keyword), str):
-                    self._names[f"#{part[keyword]}"] = part
-            self._resources[id(part)] = resource
-        for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-            self._read(inner, resource)
+                    self._names[f"{address}#{part[keyword].removeprefix('#')}"] = part
+            self._resources[id(part)] = resource, address
+        for inner in _values(part):
+            self._read(inner, resource, address)
 
     def follow(self, reference: Any, part: dict[str, Any]) -> Any:
         """The schema that a reference in a part leads to; None if it is not in this document."""
         base, _, fragment = str(reference).partition("#")
-        found = self._names.get(base) if base else self._resources[id(part)]
+        found, address = self._resources[id(part)]
+        if base:
+            address = _join(address, base)
+            found = self._names.get(address)
         if not fragment.startswith("/"):
-            return self._names.get(f"#{fragment}") if fragment else found
+            return self._names.get(f"{address}#{fragment}") if fragment else found
         for step in unquote(fragment)[1:].split("/"):
             key = step.replace("~1", "/").replace("~0", "~")
             if isinstance(found, list):
@@ -58,39 +64,73 @@ class _Document:
         return found
 
 
+def _join(address: str, reference: str) -> str:
+    """The absolute form of a reference in a resource; the reference itself if it is no address."""
+    try:
+        return urljoin(address, reference)
+    except ValueError:
+        return reference
+
+
+def _values(part: Any) -> Iterable[Any]:
+    """The members of an object or the elements of a list; nothing for any other value, of any type, since not every
+    keyword is checked in every dialect."""
+    return part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+
+
+class _Application(NamedTuple):
+    """A part of a schema, with a part of a value that it is applied to."""
+
+    schema: dict[str, Any]
+    value: Any
+    place: tuple[int, Any]
+    """What tells the part of the value from others: the identity of its holder, and its name or number there. Equal
+    numbers and short texts are one object in Python."""
+
+
 def is_costly(root: Any, value: Any) -> bool:
     """Whether a validator would apply parts of the schema to parts of the value too often."""
-    counts: dict[tuple[int, int], int] = {}
+    counts: dict[tuple[int, tuple[int, Any]], int] = {}
 
-    def count(schema: Any, value: Any) -> int:
-        key = id(schema), id(value)
+    def count(each: _Application) -> int:
+        key = id(each.schema), each.place
         if key not in counts:
             counts[key] = 0  # a reference that leads back to itself adds nothing
-            parts = _applied(schema, value, document) if isinstance(schema, dict) else ()
-            counts[key] = 1 + sum([count(part, inner) for part, inner in parts])
+            counts[key] = 1 + sum([count(inner) for inner in _applied(each, document)])
         return counts[key]
 
+    if not isinstance(root, dict):
+        return False
     try:
         document = _Document(root)
-        return count(root, value) > max(MOST_CHECKS, MOST_REPEATS * len(counts))
+        return count(_Application(root, value, (0, None))) > max(MOST_CHECKS, MOST_REPEATS * len(counts))
     except RecursionError:
         return True
 
 
-def _applied(schema: dict[str, Any], value: Any, document: _Document) -> Iterator[tuple[Any, Any]]:
-    """The parts that a schema applies to a value and to its members or elements, each with what it is applied to."""
+def _applied(each: _Application, document: _Document) -> Iterator[_Application]:
+    """What a schema applies to a value and to its members or elements. A schema of `true` or `false` costs nothing."""
+    for part, value, place in _parts(each, document):
+        if isinstance(part, dict):
+            yield _Application(part, value, place)
+
+
+def _parts(each: _Application, document: _Document) -> Iterator[tuple[Any, Any, tuple[int, Any]]]:
+    schema, value, place = each
     for name in _ON_THE_VALUE:
         if name in schema:
-            yield document.follow(schema[name], schema) if name in REFERENCES else schema[name], value
+            yield document.follow(schema[name], schema) if name in REFERENCES else schema[name], value, place
     for name in _ALL_ON_THE_VALUE:
-        inner = schema.get(name, ())
-        yield from ((part, value) for part in (inner.values() if isinstance(inner, dict) else inner))
+        for part in _values(schema.get(name)):
+            yield part, value, place
     if isinstance(value, dict):
-        declared, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+        declared, patterns = schema.get("properties"), tuple(_values(schema.get("patternProperties")))
         for key, member in value.items():
-            parts = (declared.get(key), *patterns.values(), *map(schema.get, _ON_MEMBERS))
-            yield from ((part, member) for part in parts)
+            own = declared.get(key) if isinstance(declared, dict) else None
+            for part in (own, *patterns, *map(schema.get, _ON_MEMBERS)):
+                yield part, member, (id(value), key)
     elif isinstance(value, list):
-        for place, element in enumerate(value):
+        for number, element in enumerate(value):
             for part in (schema.get("prefixItems"), *map(schema.get, _ON_ELEMENTS)):
-                yield part[place] if isinstance(part, list) and place < len(part) else part, element
+                one = part[number] if isinstance(part, list) and number < len(part) else part
+                yield one, element, (id(value), number)

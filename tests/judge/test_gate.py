@@ -119,8 +119,9 @@ def test_a_call_of_another_tool_than_the_request_chose_is_rejected() -> None:
     assert [(each.admission, each.rule) for each in verdicts] == [(READY, "gate.ready"), (REJECTED, "gate.forbidden")]
     assert "'write' alone" in verdicts[1].why
     assert admit_all([call(CUT), calls[1]], AUTHORISED, both, "tool:write")[1].admission is HELD, "of a cut batch"
-    for choice in ("tool:web_search", "tool:mcp", "tool:None", "any", "auto", None):
-        assert [each.admission for each in admit_all(calls, AUTHORISED, both, choice)] == [READY, READY]
+    nameless = Tool("", {"type": "object"})
+    for choice in ("tool:web_search", "tool:mcp", "tool:None", "tool:", "any", "auto", None):
+        assert [each.admission for each in admit_all(calls, AUTHORISED, (*both, nameless), choice)] == [READY, READY]
 
 
 def test_two_texts_of_one_call_hold_it_and_speak_of_no_budget() -> None:

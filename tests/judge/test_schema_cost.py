@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -77,3 +78,36 @@ def test_many_elements_are_checked_once_each() -> None:
 
 def test_what_is_nested_too_deeply_to_be_counted_is_costly() -> None:
     assert is_costly({"items": {"$ref": "#"}, "contains": {"$ref": "#"}}, nested(800, of=list))
+
+
+@pytest.mark.parametrize("element", [0, True, None, "", "a"])
+def test_equal_elements_are_elements_of_their_own(element: Any) -> None:
+    schema = {"$defs": {"one": {}}, "items": {"allOf": [{"$ref": "#/$defs/one"}]}}
+    assert not is_costly(schema, [element] * MOST_CHECKS)
+
+
+@pytest.mark.parametrize("reference", ["b", "/b", "http://x.y/b"])
+@pytest.mark.parametrize("name", ["http://x.y/b", "http://x.y/b#"])
+def test_a_reference_by_the_address_of_the_schema_is_followed(name: str, reference: str) -> None:
+    text = json.dumps(chain("allOf", "not"))
+    schema = json.loads(text.replace('"#/$defs', f'"{reference}#/$defs'))
+    assert is_costly({"$id": name, **schema}, 1)
+    assert not is_costly({"$id": "http://x.y/c", **schema}, 1)
+
+
+@pytest.mark.parametrize("prefix", [{"$anchor": "p"}, {"$id": "#p"}, {"id": "#p"}])
+def test_an_anchor_is_followed_in_its_own_resource(prefix: dict[str, Any]) -> None:
+    doubled = {"$defs": {"p": {**prefix, **chain("allOf", "not")}}, "$ref": "#p"}
+    doubled["$defs"] |= doubled["$defs"]["p"].pop("$defs")
+    assert is_costly(doubled, 1)
+    other = {"$id": "http://x.y/other", "$defs": {"p": {**prefix}}}
+    assert is_costly({**doubled, "$defs": {**doubled["$defs"], "other": other}}, 1)
+
+
+@pytest.mark.parametrize("odd", [5, "text", None, True, [5], {"a": 5}])
+def test_a_keyword_with_a_value_of_another_type_applies_nothing(odd: Any) -> None:
+    """A dialect does not check the keywords that it does not know."""
+    keywords = (*ON_THE_VALUE, *ON_MEMBERS, *ON_ELEMENTS, "$ref", "$id", "$anchor")
+    for value in ({"a": 1}, [1], 1):
+        assert not is_costly(dict.fromkeys(keywords, odd), value)
+    assert not is_costly({"$id": "http://[", "allOf": [{"$id": "http://["}, {"$ref": "http://["}]}, 1)

@@ -140,6 +140,14 @@ def test_a_call_that_was_canceled_without_a_result_may_be_cut(tmp_path):
     assert words(seen) != ["COMPLETE"]
 
 
+def test_an_odd_id_in_the_state_of_a_call_hides_no_other_state(tmp_path):
+    odd = [state(status) | {"toolCallId": key} for status in ("generating", "canceled") for key in ({}, [])]
+    canceled = item("assistant", toolCalls=[call("{}")], toolCallStates=[*odd, state("canceled", output="")])
+    seen = read(tmp_path, item("user", "go"), canceled, item("user", "again"))
+    assert stops(seen) == ["cancelled"]
+    assert not any("unexpected type (" in notice for notice in seen.inputs[0].notices)
+
+
 def test_a_summary_of_the_history_is_noted_on_the_next_answer(tmp_path):
     seen = read(tmp_path, item("user", "go"), item("assistant", "One.", conversationSummary="Short."),
                 item("user", "more"), item("assistant", "Two."))

@@ -97,3 +97,12 @@ def test_the_counts_of_a_run_with_one_answer_of_cursor(tmp_path):
     two = shown(written(*one, ran("started", "c1"), ran("completed", "c1", {"success": {}}), spoke("assistant", "x"),
                         ended(usage=used)), tmp_path)
     assert [facts.exchange.response.usage for facts in two.responses] == [None, None]
+
+
+@pytest.mark.parametrize(("odd", "told"), [
+    ({"message": []}, "message is a list, and an object was expected"),
+    ({"message": {"content": 5}}, "message.content is a number, and "),
+])
+def test_a_member_of_an_odd_kind_is_told(odd: Row, told: str, tmp_path) -> None:
+    seen = shown(written(INIT, spoke("user", "go"), {**spoke("assistant", "x"), **odd}, ended()), tmp_path)
+    assert f"line 3: {told}" in notices(seen)

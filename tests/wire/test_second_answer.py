@@ -85,3 +85,34 @@ def test_a_closing_chunk_with_an_id_of_its_own_ends_the_answer() -> None:
     *body, last, usage, done = answer("openai_chat", "one")
     assert b'"finish_reason":"tool_calls"' in last
     assert released("openai_chat", [*body, last.replace(b"answer_one", b"gateway_1"), usage, done]) == ["one"]
+
+
+@pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
+def test_a_second_answer_without_a_call_releases_none_of_the_first(api: str) -> None:
+    word = "stop" if api == "openai_chat" else "STOP"
+    made = ChatResponse(api, (TextPart("Sorry, I cannot look there."),), StopReason(Stop.END_TURN, word), Usage(3, 5),
+                        id="answer_second", model="m")
+    text = list(encode_response(api, made, stream=True, chunk=9))
+    first = answer(api, "first")
+    held = max(size for size in range(len(first)) if read(api, b"".join(first[:size])).raw is None)
+    found = read(api, b"".join([*first[:held], *text]))
+    assert found.calls
+    assert f"{api}.second_answer" in {each.rule for each in found.response.findings}
+    assert released(api, [*first[:held], *text]) == []
+
+
+def test_what_a_gateway_writes_behind_an_answer_that_ended_takes_nothing_back() -> None:
+    *body, usage, done = answer("openai_chat", "one")
+    own = [b'data: {"id": "gateway_1", "choices": [{"index": 0, "delta": {}, "finish_reason": %s}]}\n\n' % word
+           for word in (b"null", b'"tool_calls"')]
+    assert released("openai_chat", [*body, *own, usage, done]) == ["one"]
+
+
+def test_an_empty_finish_reason_in_every_chunk_ends_no_answer() -> None:
+    def bare(name: str) -> list[bytes]:
+        return [event.replace(b'"finish_reason":null', b'"finish_reason":""') for event in answer("openai_chat", name)]
+
+    first, second = bare("first"), bare("second")
+    held = max(size for size in range(len(first)) if not read("openai_chat", b"".join(first[:size])).raw)
+    assert released("openai_chat", second) == ["second"]
+    assert released("openai_chat", [*first[:held], *second]) == []

@@ -119,16 +119,15 @@ class _Session(ChatReader):
 
     def _states(self, line: TranscriptLine, answer: TranscriptAnswer, states: list[dict[str, Any]]) -> TreePlace:
         """Reads what became of the calls of an answer."""
-        growing = {state.get("toolCallId") for state in states if state.get("status") == GROWING}
+        growing = {known_text(state.get("toolCallId")) for state in states if state.get("status") == GROWING}
         answer.parts = [part._replace(closed=False) if type(part) is ToolCall and part.id in growing else part
                         for part in answer.parts]
-        ended = [(state, _result(state)) for state in states if known_text(state.get("status")) in ENDED]
+        ended = [state for state in states if known_text(state.get("status")) in ENDED]
         # A call is also marked as canceled if its answer was stopped while its arguments arrived.
-        stopped = [result for state, result in ended if state["status"] == CANCELED and not _output(state)]
-        results = tuple(result for _, result in ended if result not in stopped)
-        self.results.update(result.call_id for _, result in ended if result.call_id is not None)
+        results = tuple(_result(state) for state in ended if state["status"] != CANCELED or _output(state))
+        self.results.update(key for state in ended if (key := known_text(state.get("toolCallId"))) is not None)
         place = self.say(line, TreePlace(answer), "", results) if results else TreePlace(answer)
-        if not stopped:
+        if len(results) == len(ended):
             return place
         return place.after(InterimRow(line.number, "a call was canceled", mark="interrupted", unit=self.unit))
 

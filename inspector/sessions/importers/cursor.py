@@ -85,10 +85,11 @@ class _Session(ChatReader):
         status, error = known_text(value.get("status")) or "no status", known_text(value.get("error"))
         interrupted = status in INTERRUPTED or (error or "").startswith(ABORTED)
         mark = "ended" if status in ENDED else "interrupted" if interrupted else "stopped"
-        if mark == "stopped" and any(row.is_user_message for row in place.rows()):
-            answer = self.answer(line, place)
-            answer.fail(error or f"the turn ended with the status {status[:40]}", answer.take(line))
-            return TreePlace(answer)
+        if mark == "stopped":
+            why = error or f"the turn ended with the status {status[:40]}"
+            failed = self.failed_request(line, place, why, after_results=False)
+            if failed is not None:
+                return failed
         if mark == "interrupted":
             self.count_stopped(place)
         told = f"turn_ended: {status[:40]}{f', {error[:200]}' if error else ''}" if mark != "interrupted" else ""

@@ -46,8 +46,10 @@ class CursorStream(ChatReader):
         super().__init__(path, options)
         self.pieces: TranscriptAnswer | None = None
         """The answer whose text comes in pieces."""
-        self.by_call: dict[str, TranscriptAnswer] = {}
+        self.by_request: dict[str, TranscriptAnswer] = {}
         """Id of a request to the model -> its answer."""
+        self.of_requests: set[TranscriptAnswer] = set()
+        """The answers whose request is known."""
         self.begun: set[str] = set()
         """The ids of the calls so far."""
 
@@ -73,13 +75,14 @@ class CursorStream(ChatReader):
     def _answer_of(self, line: TranscriptLine, place: TreePlace) -> tuple[TranscriptAnswer, TreePlace]:
         """The answer of an event: by the id of its request, else the one right above; and the place after it."""
         key = known_text(line.value.get("model_call_id"))
-        answer, above = self.by_call.get(key or ""), place.right_above
+        answer, above = self.by_request.get(key or ""), place.right_above
         if answer is None:
-            other = key is not None and above in self.by_call.values()  # the answer to another request
+            other = key is not None and above in self.of_requests  # the answer to another request
             answer = self.answer(line, place, "event") if above is None or other else above
             place = TreePlace(answer)
         if key is not None:
-            self.by_call[key] = answer
+            self.by_request[key] = answer
+            self.of_requests.add(answer)
         answer.word_at = answer.take(line)
         return answer, place
 
@@ -135,11 +138,8 @@ class CursorStream(ChatReader):
         if value.get("subtype") == "success" and value.get("is_error") is not True:
             return self.say(line, place, "success", mark="ended")
         why = first_text(value.get("result"), value.get("error"), "the run ended with an error")
-        if any(row.is_user_message or row.results for row in place.rows()):
-            answer = self.answer(line, place, "error")
-            answer.fail(why, answer.take(line))
-            return TreePlace(answer)
-        return self.say(line, place, f"the run ended with an error: {why[:200]}", mark="stopped")
+        failed = self.failed_request(line, place, why, after_results=True)
+        return failed or self.say(line, place, f"the run ended with an error: {why[:200]}", mark="stopped")
 
 
 def _member_of(holder: dict[str, Any]) -> tuple[str, dict[str, Any]]:

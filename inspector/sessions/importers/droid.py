@@ -176,10 +176,9 @@ class _Session(ChatReader):
 
     def _failure(self, line: TranscriptLine, place: TreePlace, why: str) -> TreePlace:
         """Reads an error: of a request that got no answer, else of the agent after its last answer."""
-        if any(row.is_user_message or row.results for row in place.rows()):
-            answer = self.answer(line, place)
-            answer.fail(why, answer.take(line))
-            return TreePlace(answer)
+        failed = self.failed_request(line, place, why, after_results=True)
+        if failed is not None:
+            return failed
         told = redact.text(f"an error of the agent: {why[:200]}")
         self.reading.skipped.append(Skipped(line.number - 1, told))
         return self.say(line, place, told, mark="stopped")

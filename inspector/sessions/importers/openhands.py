@@ -240,10 +240,9 @@ class _Events(ChatReader):
         self, line: TranscriptLine, place: TreePlace, what: str, why: str, kind: str | None = None
     ) -> TreePlace:
         """Reads a failure: of the request that a message of the user began, else of the run."""
-        if any(row.is_user_message for row in place.rows()):
-            answer = self.answer(line, place)
-            answer.fail(why, answer.take(line), kind=kind)
-            return TreePlace(answer)
+        failed = self.failed_request(line, place, why, after_results=False, kind=kind)
+        if failed is not None:
+            return failed
         self.failure = f"{what}: {why[:200]}"
         self.reading.skipped.append(Skipped(line.number - 1, self.failure))
         return place

@@ -158,7 +158,7 @@ class _Reader(DialogueReader):
         name = os.path.basename(self.path)
         state = state_of(object_of(_object(sibling(self.path, f"{name.removesuffix(STORE)}.json"))))
         if state and name.endswith(STORE):
-            self.reading.notices.append(f"the session was left in the state {state!r}")
+            self.reading.notices.append(f"the session was left in the state {state[:40]!r}")
         return self.read_records(number_records(rows, cut=True))
 
     def session_of(self, value: dict[str, Any]) -> str:
@@ -286,7 +286,7 @@ class _Reader(DialogueReader):
 
 
 def _usage(metrics: dict[str, Any]) -> Usage | None:
-    """The counts that newer releases of Cline write into a message."""
+    """The counts that newer releases of Cline's extension write into a message."""
     tokens = object_of(metrics.get("tokens"))
     sent, made = number_of(tokens.get("prompt")), number_of(tokens.get("completion"))
     return None if sent is None and made is None else Usage(sent, made, None, number_of(tokens.get("cached")))

@@ -181,6 +181,20 @@ class ChatReader(TranscriptReader):
         answer.recorded_place = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
         return answer
 
+    def failed_request(
+        self, line: TranscriptLine, place: TreePlace, why: str, *, after_results: bool, kind: str | None = None
+    ) -> TreePlace | None:
+        """Adds an answer that failed with this error, if a request was waiting for one; returns the place after it.
+
+        A message of the user begins a request, and so do the results of calls where `after_results` says so; else the
+        error belongs to no request.
+        """
+        if not any(row.is_user_message or (after_results and row.results) for row in place.rows()):
+            return None
+        answer = self.answer(line, place)
+        answer.fail(why, answer.take(line), kind=kind)
+        return TreePlace(answer)
+
     def stream_answer(self, line: TranscriptLine, place: TreePlace, name: str) -> TranscriptAnswer:
         """The answer that an event of a stream belongs to, with its row: a new one after any other row."""
         answer = place.right_above or self.answer(line, place, name)

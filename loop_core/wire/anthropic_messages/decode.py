@@ -269,7 +269,7 @@ class Decoder(base.Decoder):
     # -- events --------------------------------------------------------------------------------------------------
 
     def _message_start(self, message: Any) -> None:
-        # The same id once more is the same message, told again; without an id it is another one.
+        # The same id once more is the same message, sent again; without an id it is another one.
         if self._order and (message.get("id") is None or message["id"] != self.id):
             # A gateway that asks again writes the second message behind the first: no word is about that one's calls.
             self._quirk("second_message", "another message begins before the first one ended")

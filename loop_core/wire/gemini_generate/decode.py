@@ -134,8 +134,9 @@ class Decoder(base.Decoder):
         usage = get(event, "usageMetadata")
         if isinstance(usage, dict) and not _COUNTED.isdisjoint(usage):
             self._counts = usage
-        self._parts.answer = word(get(event, "responseId"))
-        self.id = self.id or self._parts.answer
+        ident = word(get(event, "responseId"))
+        self._parts.before, self._parts.answer = self._parts.answer, ident
+        self.id = self.id or ident
         if self.model is None:
             self.model = word(get(event, "modelVersion"))
         candidates = event.get("candidates")

@@ -274,7 +274,7 @@ def holds_content(part: Mapping[str, Any]) -> bool:
 class Parts:
     """The content of one candidate while it arrives. `append`, `width` and `path` are for the most frequent deltas."""
 
-    __slots__ = ("_calls", "_items", "_open", "_source", "answer", "append", "path", "width")
+    __slots__ = ("_calls", "_items", "_open", "_source", "answer", "append", "before", "path", "width")
 
     def __init__(self, source: PartSource) -> None:
         self._source = source
@@ -282,12 +282,12 @@ class Parts:
         self._calls: list[_Call] = []
         self._open: _Call | None = None  # the call that waits for more of its values
         self.answer: str | None = None  # the id of the answer that the part being read belongs to
+        self.before: str | None = None  # that of the chunk before; those that only continue a text do not count
         self.append: Callable[[str], None] | None = None
         """Takes the next piece of text. None unless the last part is a text, a thought, or a call with an open
         string."""
         self.width = 1
-        """The number of fields of a part that continues the last one: a thought has one more, which says that it is a
-        thought."""
+        """The number of fields of a part that continues the last one: a thought has one more, which names it so."""
         self.path: str | None = None
         """The path of the open string in the arguments of a call; None for texts and thoughts."""
 
@@ -313,14 +313,14 @@ class Parts:
     def end_calls(self, first: str | None) -> None:
         """Notes that a finish reason arrived: calls that began before it and announce no further piece are complete,
         but not those of an answer with the id `first` behind which a gateway wrote another answer."""
-        # Where every chunk has another id, the last call and the finish reason mostly have different ones.
+        # Where every chunk has another id, the finish reason mostly shares its id with no chunk before it.
         last = self._calls[-1].answer if self._calls else None
-        another = last is not None and last == self.answer != first
+        another = self.answer is not None and self.answer != first and self.answer in (last, self.before)
         for call in self._calls:
             call.ended = not (another and call.answer == first)
             if not call.ended:
-                said = "another answer begins before the first one ended"
-                self._source.find("gemini_generate.second_answer", said, call.at)
+                why = "another answer begins before the first one ended"
+                self._source.find("gemini_generate.second_answer", why, call.at)
         if self.path is not None:
             self.append = None  # a piece that comes nevertheless opens its call again
 

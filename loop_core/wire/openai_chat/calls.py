@@ -41,8 +41,7 @@ class QuirkNote(Protocol):
 class GrowingCall:
     """One call while it arrives."""
 
-    __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "unended",
-                 "wanders")
+    __slots__ = ("at", "form", "id", "kind", "late", "name", "pieces", "signature", "unended", "wanders")
 
     def __init__(self, kind: CallKind, at: At | None) -> None:
         self.id: str | None = None
@@ -243,18 +242,23 @@ class CallAssembly:
         return True
 
 
-def earlier_calls(begun: Sequence[tuple[GrowingCall, Any]], first: str | None, ended_by: Any) -> list[GrowingCall]:
+def earlier_calls(
+    begun: Sequence[tuple[GrowingCall, Any]], first: str | None, ends: Sequence[tuple[Any, Any]]
+) -> list[GrowingCall]:
     """The calls of an answer that another one followed before it ended. `begun` has each call with the id of the chunk
-    that began it, `first` is the first id of the stream, and `ended_by` is that of the finish reason.
+    that began it, `first` is the first id of the stream, and `ends` has the id of each chunk with a finish reason and
+    that of the chunk before it.
 
     A gateway that falls back in the middle of a stream (LiteLLM) writes the second answer behind the first, under an id
-    of its own: its finish reason says nothing about the calls of the first. Where every chunk has another id, the last
-    call and the finish reason mostly have different ones.
+    of its own: its finish reason says nothing about the calls of the first. Where every chunk has another id, or a
+    gateway makes the last chunk itself, the finish reason mostly shares its id with no chunk before it.
     """
-    last = begun[-1][1] if begun else None
-    if not last or last != ended_by:
+    if not begun or not ends:
         return []
-    return [call for call, ident in begun if ident == first != last]
+    ended_by, before = ends[-1]
+    # The first answer may have ended by itself, before a gateway wrote some chunks of its own.
+    follows = begun[-1][1] == ended_by or (before == ended_by and ends[0][0] != first)
+    return [call for call, ident in begun if ident == first] if follows and ended_by and ended_by != first else []
 
 
 def _restarts(call: GrowingCall, piece: Any) -> bool:

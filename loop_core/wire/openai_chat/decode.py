@@ -167,7 +167,9 @@ class Decoder(Base):
         self._empty_at: At | None = None
         self._progress = 0
         self._begun: list[tuple[GrowingCall, Any]] = []  # each call, and the id of the chunk that began it
-        self._ended_by: Any = None  # the id of the chunk with the finish reason
+        # The id of each chunk with a finish reason, and that of the chunk before it.
+        self._ends: list[tuple[Any, Any]] = []
+        self._last: Any = None  # the last chunk before the one that is read
 
     # -- streams -------------------------------------------------------------------------------------------------
 
@@ -186,14 +188,17 @@ class Decoder(Base):
                 if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)):
                     if text:
                         state.text.append(text)
+                    self._last = event
                     return
                 if delta and state.append(delta):
+                    self._last = event
                     return
         except (KeyError, TypeError, ValueError, AttributeError):
             pass  # some other chunk
         self._chunk(event, name)
 
     def _chunk(self, event: Any, name: str | None) -> None:
+        last, self._last = self._last, event
         choices = event.get("choices")
         usage = event.get("usage")
         if usage and type(usage) is dict:
@@ -220,7 +225,8 @@ class Decoder(Base):
             elif choice.get("message"):
                 self._message(state, choice["message"], ("choices", i, "message"))
             reason = choice.get("finish_reason")
-            self._ended_by = self._ended_by if reason is None else event.get("id")
+            if reason and _word(reason) not in NO_REASON:
+                self._ends.append((event.get("id"), mapping_of(last).get("id")))
             if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, self.at("choices", i, "finish_reason"))
 
@@ -349,7 +355,7 @@ class Decoder(Base):
         if len(read) > 1:
             self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one",
                        read[1].raw_at or At(ExchangePart.BODY, 0, self.size))
-        for call in earlier_calls(self._begun, self.id, self._ended_by):
+        for call in earlier_calls(self._begun, self.id, self._ends):
             self._note(f"{API}.second_answer", "another answer begins before the first one ended", call.at)
             call.unended = True
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
