@@ -162,6 +162,7 @@ def _places_in_files(view: View) -> list[str]:
 
 
 def _read_lines(view: View) -> Iterator[str]:
+    headline = view.headline()  # where nothing was read, it has the first error already
     for source in view.inputs:
         skipped = f", {count_of(len(source.skipped), 'entry', 'entries')} skipped" if source.skipped else ""
         read = count_of(source.responses, "response")
@@ -172,7 +173,7 @@ def _read_lines(view: View) -> Iterator[str]:
             yield f"  notice: {one_line(notice.removeprefix(f'{source.path}: '))}"
         if source.masked:
             yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(source.masked.items()))}"
-        if source.error:
+        if source.error and source.error not in headline:
             yield f"  error: {one_line(source.error)}"
     for path, who, count in branch_files(view):
         yield f"read {one_line(path)}: session ({who}), {count_of(count, 'response')}"

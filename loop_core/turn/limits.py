@@ -269,7 +269,7 @@ def _number(name: str, value: str | int | None) -> int | str | None:
         return None
     number = whole_number(text)
     if number is None:
-        raise CallerError(f"{name}: {value!r} is not a whole number")
+        raise CallerError(f"{name}: {value!r} is not a whole number" if text else f"{name}: a whole number is missing")
     return number
 
 

@@ -262,6 +262,7 @@ def test_bad_input_is_one_clear_line_and_exit_2(inspector, tmp_path, command, na
     assert said.err.count("\n") == 1
     assert "Traceback" not in said.out + said.err
     assert said.out.startswith(f"NOTHING READ  {path}: ")
+    assert said.out.count(what) == 1, "the reason is given once"
 
 
 def test_bad_input_from_standard_input_is_named_so(inspector):
