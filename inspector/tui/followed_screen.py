@@ -8,6 +8,7 @@ has other runs open, nothing is added, because those runs belong to the earlier 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from time import monotonic
 
 from textual import work
@@ -25,6 +26,8 @@ REST, LONGEST_REST = 2.0, 0.05
 """Seconds of rest for each second of reading, and the longest rest. Rows may arrive faster than a large file is read;
 with a rest, each is shown 0.3 s after it was written, and keys wait 3 ms at the median and 9 ms at the 95th
 percentile."""
+STILL = 1.0
+"""Seconds without an addition after which the saved runs and remarks are loaded. A hash of the file names them."""
 
 
 def rest_seconds(took: float) -> float:
@@ -44,6 +47,8 @@ class FollowedScreen(SessionScreen):
         """The states of the files at the last reading; empty at first, since a row may have arrived between reading and
         showing."""
         self._reading = False
+        self._readings = 0
+        """The number of readings that were shown."""
         self._rests_until = 0.0
 
     def on_mount(self) -> None:
@@ -52,6 +57,13 @@ class FollowedScreen(SessionScreen):
         # Polling works on every system and on network drives, where notifications about changes do not.
         self.set_interval(PERIOD, self._look)
         self.note = "following: additions to the file appear as they are written"
+
+    def restore(self) -> None:
+        """Nothing yet: the first look reads the file again, and what is saved is loaded after that."""
+
+    def _restore_if_still(self, readings: int) -> None:
+        if self.is_mounted and readings == self._readings:
+            super().restore()
 
     def _look(self) -> None:
         states = states_of(self._watched)
@@ -85,6 +97,9 @@ class FollowedScreen(SessionScreen):
         steps = len(self.run.view.steps)
         self._watched = files_watched(read.paths, read.original.view.inputs)
         self.replace_session(read, self.at_end)
+        self._readings += 1
+        self.set_timer(STILL, partial(self._restore_if_still, self._readings))
         self.show()
         if len(self.run.view.steps) < steps:
             self.note = "the file was truncated or rewritten"
+            self.runs.waiting.clear()  # they are about steps that are gone

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
@@ -86,14 +86,19 @@ class RemarkBook(SessionPart):
         from inspector.whatif.branch_report import restore_tree
         from inspector.whatif.store import open_store
 
-        in_app = self.stage.app.call_from_thread
+        opened, in_app = self.stage.opened, self.stage.app.call_from_thread
+
+        def give(take: Callable[..., None], *values: Any) -> None:
+            if self.stage.opened is opened:  # else the file has grown meanwhile, and this belongs to its old content
+                take(*values)
+
         try:
-            store = open_store(self.stage.opened.case.recording, os.environ)
-            tree, notices = restore_tree(self.stage.opened.original.view, store)
+            store = open_store(opened.case.recording, os.environ)
+            tree, notices = restore_tree(opened.original.view, store)
         except LoopError as why:
-            in_app(self._nothing_kept, str(why))
+            in_app(give, self._nothing_kept, str(why))
             return
-        in_app(self._join, store, tree, notices)
+        in_app(give, self._join, store, tree, notices)
 
     def _nothing_kept(self, why: str) -> None:
         self.stage.runs.unkeepable = why

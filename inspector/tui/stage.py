@@ -38,7 +38,8 @@ class SessionRuns:
         self.store: Store | None = None
         self.unkeepable = ""
         """Why nothing can be saved for the session; empty if it can, or if that is not known yet."""
-        self._waiting: list[Callable[[Store], None]] = []
+        self.waiting: list[Callable[[Store], None]] = []
+        """The changes to save when the store opens."""
 
     @property
     def current(self) -> Run:
@@ -145,7 +146,7 @@ class SessionRuns:
         """Saves a change, now or when the store opens; returns why that failed (empty if it did not)."""
         if self.store is None:
             # The store opens after the first frame; a mark set before that must not be lost.
-            self._waiting.append(act)
+            self.waiting.append(act)
             return self.unkeepable
         before = len(self.store.lost)
         try:
@@ -172,7 +173,7 @@ class SessionRuns:
                 tree.add(parent, node.view.replay.settings, node.view.replay.since)
         self._build_runs()
         self.index = next((at for at, each in enumerate(tree.every) if each.key == here.key), 0)
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         for act in waiting:
             self.keep(act)
 
@@ -253,7 +254,9 @@ class SessionStage(Screen[None]):
 
     def replace_session(self, session: OpenSession, to_end: bool) -> None:
         """Shows another reading of the session; the cursor stays on its step, or goes to the last one."""
+        waiting = self.runs.waiting  # what could not be saved yet is of steps that the new reading has too
         self.opened, self.runs = session, SessionRuns(session)
+        self.runs.waiting = waiting
         last = max(0, len(self.run.view.steps) - 1)
         self.step = min(self.step, last)
         self.outline = self.run.outline

@@ -6,13 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from inspector.tui import followed_screen
 from inspector.tui.app import LoopInspector
 from inspector.tui.followed_screen import FollowedScreen, rest_seconds
 from inspector.tui.session_files import ReadingOptions, load
+from inspector.whatif import branch_report
+from inspector.whatif.store import Store
 from tests.scenes.app import page, until
 from tests.scenes.recordings import ASKS, asked, chat, lines, user
 
@@ -48,6 +52,33 @@ async def test_what_is_added_is_shown_and_a_cursor_at_the_end_stays_there(path) 
         await until(pilot, lambda: len(screen.run.view.steps) > steps)
         assert screen.step == len(screen.run.view.steps) - 1
         assert "TRUNCATED" in page(pilot.app)
+
+
+async def test_what_is_saved_is_loaded_when_the_file_is_still_and_never_brings_back_its_old_content(
+    path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed_screen, "STILL", 0.1)
+    restore, read = branch_report.restore_tree, threading.Event()
+
+    def slowly(*values):
+        found = restore(*values)
+        assert read.wait(20)
+        return found
+
+    monkeypatch.setattr(branch_report, "restore_tree", slowly)
+    async with app_on(path).run_test(size=(120, 35)) as pilot:
+        screen = pilot.app.screen
+        steps = len(screen.run.view.steps)
+        await until(pilot, lambda: any(worker.group == "kept" for worker in screen.workers))
+        add(path, LOST)  # while what was saved of the first exchange is being loaded
+        await until(pilot, lambda: len(screen.run.view.steps) > steps)
+        grown = len(screen.run.view.steps)
+        await pilot.press("m")
+        read.set()
+        await until(pilot, lambda: screen.runs.store is not None)
+        assert len(screen.run.view.steps) == grown
+        assert screen.step == grown - 1
+        await until(pilot, lambda: len(Store(screen.runs.store.path).kept.marks) == 1)
 
 
 @pytest.mark.parametrize(("took", "rest"), [(0.0, 0.0), (0.01, 0.02), (0.3, 0.05), (20.0, 0.05)])
