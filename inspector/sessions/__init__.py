@@ -38,11 +38,12 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
     return run_without_gc
 
 
-def exempt_from_collector(exempt: int = 0) -> int:
+def exempt_from_collector(exempt: int) -> int:
     """Exempts all objects from garbage collection (`gc.freeze`), since what was read lives on; returns their number.
 
-    `exempt` is the result of the last call. Closed screens are cycles of references, which only a search finds, and may
-    be exempt too: all objects are searched once the exempt ones have doubled. A search takes up to 0.3 s.
+    `exempt` is the result of the last call; 0 for the first one. Closed screens are cycles of references, which only a
+    search finds, and may be exempt too: all objects are searched once the exempt ones have doubled. A search takes up
+    to 0.3 s.
     """
     if gc.get_freeze_count() > 2 * exempt > 0:
         gc.unfreeze()

@@ -102,12 +102,12 @@ class TurnScreen(Protocol):
 
 # -- Questions -------------------------------------------------------------------------------------------------------
 
-Answer = TypeVar("Answer")
+Reply = TypeVar("Reply")
 
 
-def ask_operator(app: App[Any], question: Screen[Answer | None], act: Callable[[Answer], object]) -> None:
+def ask_operator(app: App[Any], question: Screen[Reply | None], act: Callable[[Reply], object]) -> None:
     """Shows a question, and acts on its answer, unless the operator leaves it without one."""
-    def answer_or_leave(answer: Answer | None) -> None:
+    def answer_or_leave(answer: Reply | None) -> None:
         if answer is not None:
             act(answer)
 

@@ -233,24 +233,22 @@ class TunedGrid:
         return tuple([end for turn in turns if (end := self.turns[turn].end(cell)) is not None])
 
 
-Arguments = ParamSpec("Arguments")
-Found = TypeVar("Found")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def search_once(
-    search: Callable[Concatenate[TunedGrid, Arguments], Found]
-) -> Callable[Concatenate[TunedGrid, Arguments], Found]:
+def search_once(search: Callable[Concatenate[TunedGrid, P], T]) -> Callable[Concatenate[TunedGrid, P], T]:
     """Makes a search in a grid keep its results in the grid, so that none is made twice."""
 
     @wraps(search)
-    def found(tuning: TunedGrid, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Found:
+    def search_or_recall(tuning: TunedGrid, /, *arguments: P.args, **named: P.kwargs) -> T:
         key = (search, arguments, *named.items())
         if key not in tuning.searches:
             tuning.searches[key] = search(tuning, *arguments, **named)
-        result: Found = tuning.searches[key]
+        result: T = tuning.searches[key]
         return result
 
-    return found
+    return search_or_recall
 
 
 def tune(

@@ -139,7 +139,7 @@ def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Lin
 
 FULL, EMPTY = "▰", "▱"
 GAUGE, NAME = 4, 12
-WORDS = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars": "characters", "repairs": "repairs"}
+LIMIT_WORDS = {"attempts": "continuations", "cont_tokens": "tokens", "cont_chars": "characters", "repairs": "repairs"}
 """Short name of a limit -> its name in the status line."""
 
 
@@ -219,7 +219,7 @@ def _limit_words(name: str, used: int, limit: int | None) -> Line:
         shown = f"{used}/{limit}"
     else:
         shown = f"{min(999, used * 100 // limit)}%"
-    return Span(f"{WORDS[name]} ", Tone.DIM), Span(shown, _role(used, limit))
+    return Span(f"{LIMIT_WORDS[name]} ", Tone.DIM), Span(shown, _role(used, limit))
 
 
 # -- The status line -------------------------------------------------------------------------------------------------

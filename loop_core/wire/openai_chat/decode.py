@@ -169,12 +169,14 @@ class Decoder(Base):
         self._begun: list[tuple[GrowingCall, Any]] = []  # each call, and the id of the chunk that began it
         # The id of each chunk with a finish reason, and that of the chunk before it.
         self._ends: list[tuple[Any, Any]] = []
-        self._last: Any = None  # the last chunk before the one that is read
+        self._before: Any = None  # the chunk before the one that is read
+        self._current: Any = None  # the chunk that is read
 
     # -- streams -------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None) -> None:
         """Reads one chunk; nearly all hold a piece of one known choice and nothing else."""
+        self._before, self._current = self._current, event
         try:
             (choice,) = event["choices"]
             delta = choice["delta"]
@@ -188,17 +190,14 @@ class Decoder(Base):
                 if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)):
                     if text:
                         state.text.append(text)
-                    self._last = event
                     return
                 if delta and state.append(delta):
-                    self._last = event
                     return
         except (KeyError, TypeError, ValueError, AttributeError):
             pass  # some other chunk
         self._chunk(event, name)
 
     def _chunk(self, event: Any, name: str | None) -> None:
-        last, self._last = self._last, event
         choices = event.get("choices")
         usage = event.get("usage")
         if usage and type(usage) is dict:
@@ -226,7 +225,7 @@ class Decoder(Base):
                 self._message(state, choice["message"], ("choices", i, "message"))
             reason = choice.get("finish_reason")
             if reason and _word(reason) not in NO_REASON:
-                self._ends.append((event.get("id"), mapping_of(last).get("id")))
+                self._ends.append((event.get("id"), mapping_of(self._before).get("id")))
             if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, self.at("choices", i, "finish_reason"))
 
