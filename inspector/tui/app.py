@@ -274,7 +274,7 @@ class LoopInspector(KeysInOrderApp):
         if self._begins is not None or not self._as_table:
             return None
         read = load_beginning(paths, self.reading)
-        if read is None or len(read.original.view.turns) < 3:
+        if read is None:
             return None
         from inspector.tui.turns_screen import TurnsScreen
 

@@ -27,6 +27,7 @@ from inspector.sessions.intake import standard_input
 
 if TYPE_CHECKING:
     from inspector.report.followed_view import FollowedView
+    from inspector.sessions.recording import Recording
     from inspector.whatif.tree import Branch
 
 RECENT, RECENT_FILE = 12, "recent.json"
@@ -129,8 +130,11 @@ def load_followed(paths: Sequence[str], view: FollowedView) -> OpenSession:
 
 
 BEGINNING = 1 << 19
-"""The largest number of bytes of a large file that are read before the first frame. They hold a few turns of an agent
-and are read in 15 ms."""
+"""The largest number of bytes of a large file that are read before the first frame, if they hold `FEW` turns. They are
+read in 15 ms."""
+FURTHEST, FEW = 1 << 23, 3
+"""The largest number of bytes that are read before the first frame to find so many turns: an agent may work on one for
+megabytes. They are read in 0.2 s, and a whole file of 1 GB takes half a minute."""
 LEAST, SCREENFUL = 12 << 10, 40
 """The number of bytes that are read first, and the number of turns that fill a screen. The first bytes either hold that
 many short turns, or show how many bytes hold them: of 100,000 short turns the first verdicts take 317 ms of CPU time,
@@ -139,7 +143,7 @@ and 404 after 64 kB."""
 
 @without_collector
 def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession | None:
-    """Loads the first turns of one large file, if its format allows it; None if it cannot.
+    """Loads the first turns of one large file, if its format allows it; None if it does not, or if they are too few.
 
     Raises:
         LoopError: an API, profile, policy or limit that does not exist.
@@ -149,13 +153,21 @@ def load_beginning(paths: Sequence[str], reading: ReadingOptions) -> OpenSession
     from inspector.sessions.open import open_beginning
 
     opened = partial(open_beginning, paths[0], api=reading.api, profile=reading.profile)
-    loaded = opened(min(LEAST, BEGINNING))
-    count = 0 if loaded is None else len(loaded.turns)
-    if count < SCREENFUL:
-        loaded = opened(min(BEGINNING, LEAST * SCREENFUL // max(1, count)))
-    if loaded is None:
+    size = min(LEAST, BEGINNING)
+    loaded = opened(size)
+    if _turns_in(loaded) < SCREENFUL:
+        size = min(BEGINNING, LEAST * SCREENFUL // max(1, _turns_in(loaded)))
+        loaded = opened(size)
+    while _turns_in(loaded) < FEW and size < min(FURTHEST, os.path.getsize(paths[0])):
+        size *= 4
+        loaded = opened(size)
+    if loaded is None or len(loaded.turns) < FEW:
         return None
     return replace(session_of(open_case(loaded, long_from=LONG_IN_APP), paths, reading.settings), part=True)
+
+
+def _turns_in(loaded: Recording | None) -> int:
+    return 0 if loaded is None else len(loaded.turns)
 
 
 @without_collector

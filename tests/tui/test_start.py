@@ -338,6 +338,20 @@ def test_of_a_large_file_a_screenful_is_read_or_as_much_as_one_frame_allows(
     assert 0.9 * enough <= len(read.original.view.turns) <= most
 
 
+def test_of_a_file_with_long_turns_more_is_read_until_it_holds_a_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large.jsonl"
+    path.write_text(turns(12))
+    one_turn = path.stat().st_size // 12
+    monkeypatch.setattr(session_files, "BEGINNING", one_turn + 10)
+    read = session_files.load_beginning([str(path)], session_files.ReadingOptions())
+    assert read is not None
+    assert len(read.original.view.turns) == 4, "four times as many bytes as hold one turn"
+    monkeypatch.setattr(session_files, "FURTHEST", one_turn + 10)
+    assert session_files.load_beginning([str(path)], session_files.ReadingOptions()) is None
+
+
 async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
