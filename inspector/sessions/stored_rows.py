@@ -10,6 +10,7 @@ hash, so a file that only grew is read as before, and a changed one raises `File
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
+from struct import Struct
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact, traffic
@@ -80,14 +81,15 @@ class StoredBody(NamedTuple):
     """The rows of an answer as its body, one per line."""
 
     path: str
-    rows: tuple[int, ...]
-    """Start, size and check of each row, one after another. A `RowPlace` for each row would take half as much memory
-    again."""
+    rows: bytes
+    """Start, size and check of each row, packed (`_ROW`). A `RowPlace` for each row would take four times as much
+    memory."""
 
     @property
     def size(self) -> int:
         """The number of bytes of the body."""
-        return sum(self.rows[1::3]) + len(self.rows) // 3 - 1  # with the line breaks between rows
+        sizes: list[int] = [size for _, size, _ in _ROW.iter_unpack(self.rows)]
+        return sum(sizes) + len(sizes) - 1  # with the line breaks between rows
 
     def read(self) -> bytes:
         """The body.
@@ -95,13 +97,15 @@ class StoredBody(NamedTuple):
         Raises:
             FileChangedError: a row has changed in its file.
         """
-        rows = self.rows
-        return b"\n".join([RowPlace(self.path, *rows[at : at + 3]).read() for at in range(0, len(rows), 3)])
+        return b"\n".join([RowPlace(self.path, *row).read() for row in _ROW.iter_unpack(self.rows)])
 
 
 def stored_body(places: Sequence[RowPlace]) -> StoredBody:
     """The body that consists of the rows at these places, which are in one file."""
-    return StoredBody(places[0].path, tuple([mark for place in places for mark in place[1:]]))
+    return StoredBody(places[0].path, b"".join([_ROW.pack(*place[1:]) for place in places]))
+
+
+_ROW = Struct("<qqq")
 
 
 class StoredText(NamedTuple):

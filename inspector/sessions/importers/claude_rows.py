@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from sys import intern
 from typing import Any
 
 from inspector.sessions.traffic import http_status
@@ -81,7 +82,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, path: st
     grow.
     """
     word = message.get("stop_reason")
-    pointer = At(at.part, at.start, at.end, f"{path}/stop_reason")
+    pointer = At(at.part, at.start, at.end, intern(f"{path}/stop_reason"))
     if isinstance(word, str) and word and answer.word not in _LASTING:
         answer.word, answer.word_at = word, pointer
     elif answer.word is None:
