@@ -36,6 +36,7 @@ from loop_core.values import (
 )
 from loop_core.wire.body import mend_parts
 from loop_core.wire.failures import (
+    RECORDING_CUT,
     Findings,
     ForeignWord,
     StopRow,
@@ -49,9 +50,8 @@ from loop_core.wire.failures import (
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
 from loop_core.wire.json_values import JSONArray, byte_span, pointer
 from loop_core.wire.reads import See
+from loop_core.wire.response_calls import each_call_once
 
-RECORDING_CUT = "recording_cut"
-"""The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
 
@@ -166,7 +166,7 @@ class Decoder:
         if isinstance(self._framing, SSE) and self._framing.single is not None:
             said = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", said, At(ExchangePart.BODY, *self._framing.single))
-        response = self.build()
+        response = each_call_once(self.build(), self.find)
         if any(found.rule in _LENIENT for found in self.findings):
             response = replace(response, parts=mend_parts(response.parts))
         return self._with_transport(response, end)

@@ -123,6 +123,10 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
 REDIRECTS = range(301, 309)
 
 
+RECORDING_CUT = "recording_cut"
+"""The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
+
+
 def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[ProviderError, str] | None:
     """The error of a response that only redirects, and the name of the header that shows it; None for any other
     status."""

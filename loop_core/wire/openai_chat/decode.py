@@ -28,7 +28,7 @@ from loop_core.wire.base import Decoder as Base
 from loop_core.wire.body import mapping_of
 from loop_core.wire.failures import ForeignWord, StopRow, read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.openai_chat.calls import GrowingCall, earlier_calls
+from loop_core.wire.openai_chat.calls import GrowingCall
 from loop_core.wire.openai_chat.choice import GrowingChoice, join_pieces
 from loop_core.wire.openai_chat.table import (
     API,
@@ -47,6 +47,7 @@ from loop_core.wire.openai_chat.table import (
     VERBOSE,
     read_usage,
 )
+from loop_core.wire.response_calls import earlier_calls
 
 # -- From choices to one answer --------------------------------------------------------------------------------------
 # Rules that need the complete response: which choices are read, the mapped reason, and findings about the whole.
@@ -120,13 +121,9 @@ def remarks(
                Severity.WARNING)
     if any(choice.late for choice in read):
         yield (f"{API}.after_stop", "text or a piece of a call came after the finish reason", None, Severity.WARNING)
-    calls = [part for part in parts if type(part) is ToolCall]
-    ids = [call.id for call in calls if call.id is not None]
-    if len(calls) - len(ids) > sum(choice.deprecated_call for choice in read):  # those have no id by their format
-        at = next((call.at for call in calls if call.id is None), None)
-        yield f"{API}.id_missing", "a tool call has no id", at, Severity.INFO
-    if len(set(ids)) < len(ids):
-        yield f"{API}.id_repeated", "several tool calls have the same id", None, Severity.WARNING
+    unnamed = [part for part in parts if type(part) is ToolCall and part.id is None]
+    if len(unnamed) > sum(choice.deprecated_call for choice in read):  # those have no id by their format
+        yield f"{API}.id_missing", "a tool call has no id", unnamed[0].at, Severity.INFO
     thought, spent = (usage.reasoning_tokens or 0, usage.output_tokens) if usage else (0, None)
     if spent is not None and thought > spent:
         yield (f"{API}.usage_contradiction",
