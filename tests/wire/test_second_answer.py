@@ -148,3 +148,23 @@ def test_an_answer_that_ended_by_itself_does_not_end_the_next_one() -> None:
     assert b'"finish_reason":"tool_calls"' in first[-3]
     held = max(size for size in range(len(second)) if read("openai_chat", b"".join(second[:size])).raw is None)
     assert released("openai_chat", [*first[:-2], *second[:held], *text_answer("openai_chat", "third")]) == []
+
+
+def test_several_choices_with_an_id_each_are_several_answers() -> None:
+    """A gateway that sends one request to several servers gives each choice the id of its own answer."""
+    def chunk(name: str, index: int, delta: dict[str, Any], reason: str | None = None) -> str:
+        choice = {"index": index, "delta": delta, "finish_reason": reason}
+        return f"data: {json.dumps({'id': f'answer_{name}', 'model': 'm', 'choices': [choice]})}\n\n"
+
+    def call(name: str) -> dict[str, Any]:
+        made = {"index": 0, "id": f"call_{name}", "function": {"name": "look", "arguments": json.dumps({"at": name})}}
+        return {"tool_calls": [made]}
+
+    body = "".join([
+        *(chunk(name, index, {"role": "assistant", "content": ""}) for index, name in enumerate("ab")),
+        *(chunk(name, index, call(name)) for index, name in enumerate("ab")),
+        *(chunk(name, index, {}, "tool_calls") for index, name in enumerate("ab")),
+        "data: [DONE]\n\n",
+    ]).encode()
+    found = read("openai_chat", body, request={"model": "m", "messages": [], "n": 2})
+    assert [(verdict.arguments, verdict.admission) for verdict in found.calls] == [({"at": "a"}, "ready")]
