@@ -47,7 +47,7 @@ from loop_core.wire.failures import (
     read_quota,
     redirect,
 )
-from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json
+from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
 from loop_core.wire.json_values import JSONArray, byte_span, pointer
 from loop_core.wire.reads import See
 from loop_core.wire.response_calls import each_call_once
@@ -140,7 +140,7 @@ class Decoder:
             if not self._head and not data.strip():  # some servers send blanks for minutes: they are not stored
                 self._blanks += len(data)
                 return
-            self._head = (self._head or b"\n" * self._blanks) + data
+            self._head = self._head + data if self._head else b"\n" * self._blanks + with_blank_lines(data)
             framing = self._choose()
             if framing is None:
                 return
@@ -177,7 +177,7 @@ class Decoder:
         Raises:
             DecodeError: the body is not a body of this format.
         """
-        self._head = body
+        body = self._head = with_blank_lines(body)
         framing = self._choose(final=True)
         if framing is None or type(framing) is Whole:
             return
