@@ -233,6 +233,18 @@ def test_a_fence_around_all_is_left_out_although_the_text_has_one_open() -> None
     assert (text, seam.sure) == (inside + rest, True)
 
 
+def test_the_end_of_the_fence_in_which_the_text_was_cut_stays() -> None:
+    """The mark right behind the quotation closes the text's fence, or one around the quotation: their number tells,
+    and a doubt stays."""
+    inside = "Here it is:\n```python\ndef area(width, height):\n    return width * height"
+    rest = "\n```\n\nThat is all."
+    text, seam = quoted("```python\n" + inside[-ANCHOR_CHARS:] + rest, inside)
+    assert (text, seam.sure) == (inside + rest, False)
+    text, seam = quoted(f"```\n{inside[-ANCHOR_CHARS:]}\n```\n{rest}", inside)
+    assert (text, seam.sure) == (inside + rest, False)
+    assert "code fence" in seam.why
+
+
 def test_a_wrapper_that_is_never_closed_leaves_a_doubt() -> None:
     text, seam = quoted("```python\n" + FOX[-ANCHOR_CHARS:] + REST)
     assert (text, seam.sure) == (FOX + REST, False)
