@@ -81,6 +81,8 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
         doubt = "what wraps it is not closed"
     elif any(_is_own_fence(text, each) and re.compile(each.closer).match(segment, at[1]) for each in wrappers):
         doubt = "the text is cut in a code fence, and the mark behind these words may end it or what wraps the words"
+    elif segment[at[1] : end].strip() and text[-1:].isalnum() and _ODD_LINE_BREAK.match(segment, end):
+        doubt = "a line break follows the mark that closes the quotation, and may not belong to the text"
     elif _may_come_again(text, segment[start : at[1]]):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
@@ -264,6 +266,8 @@ def _closing_marks(
     return (laid_out.end() if laid_out is not None else end), left
 
 
+_ODD_LINE_BREAK = re.compile(r"(?:\r?\n)+(?=[^\W_A-Z])")
+"""A pattern for line breaks between a closed wrapper and a word, which may be the rest of the line before."""
 _LAID_OUT = re.compile(r"(?:\r?\n)+(?= [^\W\d_A-Z])")
 """A pattern for line breaks between a closed wrapper and a continuation that begins with a blank. They are not part of
 the sentence."""
