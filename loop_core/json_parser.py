@@ -7,6 +7,8 @@ of the start of `inspector explain`.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
 
     def from_json(data: bytes, /) -> Any:
         """The value of a JSON text. Raises ValueError if the text is not JSON."""
+
+    def from_json_checked(data: bytes, /) -> Any:
+        """The value of a JSON text in which no object names a member twice. Raises ValueError for any other text."""
 
     def from_json_rows(data: bytes, /) -> Any:
         """The value of a JSON text, one of many rows: only names of members are cached, as other texts seldom recur."""
@@ -25,9 +30,36 @@ else:
     try:
         from jiter import from_json
 
+        from_json_checked = partial(from_json, catch_duplicate_keys=True)
         _ROWS, _PREFIX = {"cache_mode": "keys"}, {"partial_mode": "trailing-strings"}
     except ImportError:
         from pydantic_core import from_json
 
+        def from_json_checked(data: bytes, /) -> Any:
+            """As above; this parser does not look for repeated names itself."""
+            value = from_json(data)
+            if repeated_members(data):
+                raise ValueError("a member is named twice")
+            return value
+
         _ROWS, _PREFIX = {"cache_strings": "keys"}, {"allow_partial": "trailing-strings"}
     from_json_rows, from_json_prefix = partial(from_json, **_ROWS), partial(from_json, **_PREFIX)
+
+
+def repeated_members(data: bytes) -> list[tuple[str, Any, Any]]:
+    """Every member that an object of a JSON text names again, with the value before and the value after."""
+    found: list[tuple[str, Any, Any]] = []
+
+    def read(members: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for name, value in members:
+            if name in made:
+                found.append((name, made[name], value))
+            made[name] = value
+        return made
+
+    try:
+        json.loads(data.decode("utf-8", "replace"), object_pairs_hook=read, strict=False)
+    except (ValueError, RecursionError):
+        return []  # no JSON, or a number that only one of the two parsers reads
+    return found

@@ -151,7 +151,8 @@ _EVERY: tuple[CheckRule, ...] = (
         from_verdict("INTERRUPTED", "NO ANSWER")),
     CheckRule(
         "answer-gap", ERROR, "Bytes of an answer are missing",
-        "A frame of the stream could not be read, so part of the answer is not in it.",
+        "A frame of the stream could not be read, so part of the answer is not in it; or an object names a member "
+        "twice, with two values, of which one is lost.",
         "One of the events is cut in the middle, and the next ones are whole.",
         "Send the request again; look at the proxies between the server and the client.",
         from_verdict("GAP IN THE ANSWER")),

@@ -34,7 +34,7 @@ from loop_core.values import (
     ToolResultPart,
     TransportEnd,
 )
-from loop_core.wire.base import RECORDING_CUT
+from loop_core.wire.failures import RECORDING_CUT
 
 RAN_CUT = "agent.ran_held_call"
 """The recorded agent ran a call that something shows to be cut."""

@@ -9,6 +9,7 @@ from inspector.sessions.reasons import reason_text, recorder_word
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.thread import response_number
 from loop_core.judge.arguments import ArgumentShape, parse
+from loop_core.judge.endings import REPEATED_MEMBER_RULES
 from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
@@ -109,6 +110,13 @@ def gap(look: JudgedTurn) -> str:
     if not look.is_continuation_guessed:
         return ""
     return "; that the answer right after it is its rest is a guess: what was asked in between was not recorded"
+
+
+def lost_part(look: JudgedTurn) -> str:
+    """Why a part of the answer is missing."""
+    if look.rules & REPEATED_MEMBER_RULES:
+        return "an object of it names a member twice, with two values: nothing shows which is meant"
+    return "one of its frames could not be read: a part of the answer is missing"
 
 
 def notice(look: JudgedTurn) -> str:

@@ -275,8 +275,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: about_rejected(look.rejected_calls[-1]), of_last=True),
     VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
         lambda look: bool(look.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in look.rules,
-        lambda look: f"{say.ending_words(look)}, but one of its frames could not be read: a part of the answer is "
-        "missing",
+        lambda look: f"{say.ending_words(look)}, but {say.lost_part(look)}",
         lambda look: "send the request again; Wire shows the frame"),
     # Only the simulation knows this cut; a live loop behind such a server would take the answer for finished.
     VerdictRow("CUT UNSEEN", "✂", "%", Severity.WARNING,

@@ -25,8 +25,15 @@ from loop_core.values import (
     TransportEnd,
     shared,
 )
-from loop_core.wire.base import RECORDING_CUT
-from loop_core.wire.failures import RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow, classify, read_error, read_quota
+from loop_core.wire.failures import (
+    RECORDING_CUT,
+    RETRYABLE_STATUS,
+    RETRYABLE_WORDS,
+    StopRow,
+    classify,
+    read_error,
+    read_quota,
+)
 
 PROVIDER = "transcript.provider"
 """The rule for the provider's own word, which the recorder copied into the row."""

@@ -15,6 +15,7 @@ from loop_core.client.address import Server, refuse_plain
 from loop_core.client.exchange import Observer, Observers
 from loop_core.client.outgoing import Messages, messages_of
 from loop_core.client.streaming import ShowingSource, ShownText
+from loop_core.client.threads import inside_a_loop
 from loop_core.errors import CallerError
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import Method
@@ -216,13 +217,12 @@ class AsyncStream:
     Text that was yielded is never taken back: the text of a continuation is yielded when it is decided how it joins the
     text before it. The joined pieces end with `answer.text`. Before it may come the text that the model wrote before
     its tools ran, and a text that the model replaced later, each followed by a blank line. To end the turn when you
-    stop reading, use the object as a context or call `aclose`.
+    stop reading, use the object as a context or call `aclose`; a stream that nothing refers to any more ends it too.
     """
 
     def __init__(self, chat: _Chat, number: int, request: Request) -> None:
-        self._chat, self._number = chat, number
-        self._answer: Answer | None = None
-        self._pieces = self._run(request)
+        self._answers: list[Answer] = []  # the answer, once the turn is over
+        self._pieces = _text_pieces(chat, number, request, self._answers)
 
     @property
     def answer(self) -> Answer:
@@ -231,9 +231,9 @@ class AsyncStream:
         Raises:
             CallerError: the stream has not been read to its end.
         """
-        if self._answer is None:
+        if not self._answers:
             raise CallerError("the stream has not been read to its end")
-        return self._answer
+        return self._answers[0]
 
     def __aiter__(self) -> AsyncIterator[str]:
         return self._pieces
@@ -248,30 +248,35 @@ class AsyncStream:
         """Ends the turn if it is still running."""
         await self._pieces.aclose()
 
-    async def _run(self, request: Request) -> AsyncGenerator[str, None]:
-        chat, came = self._chat, asyncio.Queue[str | None]()
-        shown = ShownText(chat.server.api, chat.server.secrets, chat.plan.policy, came.put_nowait)
-        steps: list[Step] = []
 
-        async def drive() -> None:
-            try:
-                async with chat.alive(shown) as live:
-                    async for step in asteps(f"t{self._number}", request, ShowingSource(live, shown), chat.plan):
-                        steps.append(step)
-                self._answer = Answer(Trace(tuple(steps)), chat, self._number)
-                shown.finish(self._answer.turn, self._answer.silent)
-            finally:
-                came.put_nowait(None)  # after an error too, or the reader would wait for ever
+# No method of the streams: a generator that refers to its stream would not be freed, and so not be closed, when the
+# caller drops both.
+async def _text_pieces(chat: _Chat, number: int, request: Request, answers: list[Answer]) -> AsyncGenerator[str, None]:
+    """The text of a turn in pieces; its answer is added to `answers`."""
+    came = asyncio.Queue[str | None]()
+    shown = ShownText(chat.server.api, chat.server.secrets, chat.plan.policy, came.put_nowait)
+    steps: list[Step] = []
 
-        task = asyncio.ensure_future(drive())
+    async def drive() -> None:
         try:
-            while (piece := await came.get()) is not None:
-                yield piece
-            await task
+            async with chat.alive(shown) as live:
+                async for step in asteps(f"t{number}", request, ShowingSource(live, shown), chat.plan):
+                    steps.append(step)
+            answer = Answer(Trace(tuple(steps)), chat, number)
+            answers.append(answer)
+            shown.finish(answer.turn, answer.silent)
         finally:
-            # A caller that stops reading ends the turn; its connection is closed before the caller goes on.
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            came.put_nowait(None)  # after an error too, or the reader would wait for ever
+
+    task = asyncio.ensure_future(drive())
+    try:
+        while (piece := await came.get()) is not None:
+            yield piece
+        await task
+    finally:
+        # A caller that stops reading ends the turn; its connection is closed before the caller goes on.
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class Stream:
@@ -279,7 +284,7 @@ class Stream:
 
     def __init__(self, pieces: AsyncStream) -> None:
         self._async = pieces
-        self._pieces = self._run()
+        self._pieces = _pieces_in_turn(pieces)
 
     @property
     def answer(self) -> Answer:
@@ -303,20 +308,23 @@ class Stream:
         """Ends the turn if it is still running."""
         self._pieces.close()
 
-    def _run(self) -> Generator[str, None, None]:
-        if _inside_a_loop():
-            raise CallerError("an event loop is running here, which a stream would stop: expected astream")
-        with asyncio.Runner() as runner:  # one loop for all pieces: a connection belongs to the loop that opened it
-            try:
-                while (piece := runner.run(self._next())) is not None:
-                    yield piece
-            except GeneratorExit:  # the caller stopped reading; after any other exception the turn is over
-                runner.run(self._async.aclose())
-                raise
 
-    async def _next(self) -> str | None:
-        # a coroutine, as `Runner.run` needs one: `anext` gives only an awaitable
-        return await anext(aiter(self._async), None)
+def _pieces_in_turn(pieces: AsyncStream) -> Generator[str, None, None]:
+    """The pieces of a stream, each on the same event loop, which runs only while one is awaited."""
+    if inside_a_loop():
+        raise CallerError("an event loop is running here, which a stream would stop: expected astream")
+    with asyncio.Runner() as runner:  # one loop for all pieces: a connection belongs to the loop that opened it
+        try:
+            while (piece := runner.run(_next_piece(pieces))) is not None:
+                yield piece
+        except GeneratorExit:  # the caller stopped reading; after any other exception the turn is over
+            runner.run(pieces.aclose())
+            raise
+
+
+async def _next_piece(pieces: AsyncStream) -> str | None:
+    # a coroutine, as `Runner.run` needs one: `anext` gives only an awaitable
+    return await anext(aiter(pieces), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -383,14 +391,6 @@ class _Chat:
 
         told = [each for each in (self.observer, *observers) if each is not None]
         return AsyncLive(self.server, Observers(told) if told else None, self.toolbox, self.line)
-
-
-def _inside_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:

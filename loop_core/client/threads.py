@@ -10,6 +10,15 @@ from threading import Thread, Timer
 from typing import Any
 
 
+def inside_a_loop() -> bool:
+    """Whether an event loop runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     """Runs a function in a thread of its own; returns what it returns, or raises what it raises.
 

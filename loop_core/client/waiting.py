@@ -38,6 +38,6 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
             return seconds
     try:
         until = parsedate_to_datetime(seen["retry-after"]) - parsedate_to_datetime(seen["date"])
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, OverflowError):  # the last of a year or an hour of twenty digits
         return None
     return max(0.0, until.total_seconds())

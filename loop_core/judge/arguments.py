@@ -315,6 +315,7 @@ def parse_leniently(raw: str | None) -> Any:
 
 _KINDS = {str: "string", list: "array", bool: "boolean", type(None): "null"}
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_JSON_BLANKS = " \t\r\n"  # `strip` alone also takes those of Unicode, with which no JSON goes on
 _LITERAL_TAIL = r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?)\Z"  # compiled when a call is cut there
 _ESCAPE_TAIL = r"\\?u?[0-9a-fA-F]{0,4}\Z"
 
@@ -324,7 +325,7 @@ def _is_beginning(raw: str, why: json.JSONDecodeError) -> bool:
     if not raw.lstrip().startswith("{") or why.msg.startswith("Invalid control character"):
         return False
     rest = raw[why.pos :]
-    if not rest.strip() or why.msg.startswith("Unterminated string"):
+    if not rest.strip(_JSON_BLANKS) or why.msg.startswith("Unterminated string"):
         return True
     if why.msg.startswith("Invalid \\uXXXX escape"):
         return re.match(_ESCAPE_TAIL, rest) is not None

@@ -174,15 +174,15 @@ def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
     return None
 
 
-LOST_FRAME_RULES = frozenset({"frame.invalid", "frame.shape"})
-"""The rules of findings that say that a frame was not read, or only in part."""
+LOST_FRAME_RULES = endings.UNREAD_RULES | endings.REPEATED_MEMBER_RULES
+"""The rules of findings that say that a frame or body was not read, or only in part: of two values one is lost."""
 LENIENT_RULES = frozenset({"frame.lenient", "body.lenient"})
 """The rules of findings that say that bytes were not valid UTF-8, or held control characters."""
 
 
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A frame, or bytes of a call, could not be read: a part of a call may be missing from arguments that
-    parse."""
+    """A frame, or bytes of a call, could not be read, or a member came twice with two values: a part of a call may be
+    missing from arguments that parse."""
     calls = [call for call in case.every_call if not is_phantom(call)]
     if stop.normalized not in FINISHED or not calls:
         return None

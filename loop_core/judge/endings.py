@@ -61,6 +61,8 @@ _FIELDS = ".fields"
 OUTPUTS = ("result", "results", "outputs", "output")
 """The members of a provider-run call's JSON that hold its output."""
 
+REPEATED_MEMBER_RULES = frozenset({"frame.repeated_member", "body.repeated_member"})
+"""The rules of findings that say that an object names a member twice, with two values."""
 UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape"})
 """The rules of findings that say that something was sent which was not read. It may have been the answer."""
 
@@ -177,7 +179,17 @@ def has_content(response: ChatResponse) -> bool:
     """Whether an answer holds anything for its reader; reasoning and blocks that only belong to other parts do not
     count."""
     # What could not be read may have been the answer, so nothing is called empty then.
-    if response.refusal or any(found.rule in UNREAD_RULES for found in response.findings):
+    return shows_anything(response) or is_unread(response)
+
+
+def is_unread(response: ChatResponse) -> bool:
+    """Whether something was sent which was not read."""
+    return any(found.rule in UNREAD_RULES for found in response.findings)
+
+
+def shows_anything(response: ChatResponse) -> bool:
+    """Whether the part of an answer that was read holds anything for its reader."""
+    if response.refusal:
         return True
     # white space alone is nothing visible
     said = any(type(part) is TextPart and part.text.strip() for part in response.parts)

@@ -30,7 +30,8 @@ class _Document:
         self._names: dict[str, Any] = {}
         self._resources: dict[int, tuple[Any, str]] = {}
         """Identity of a part -> the resource in which it is, and the address of that resource."""
-        self._read(root, root, "")
+        self._names[_ROOT] = root
+        self._read(root, root, _ROOT)
 
     def _read(self, part: Any, resource: Any, address: str) -> None:
         if isinstance(part, dict):
@@ -64,10 +65,14 @@ class _Document:
         return found
 
 
+_ROOT = "http:///"
+"""The address of a schema without one. The validator's own is `json-schema:///`, to which urllib joins nothing."""
+
+
 def _join(address: str, reference: str) -> str:
     """The absolute form of a reference in a resource; the reference itself if it is no address."""
     try:
-        return urljoin(address, reference)
+        return urljoin(address, f"http:{reference[12:]}" if reference.startswith("json-schema:") else reference)
     except ValueError:
         return reference
 

@@ -12,13 +12,14 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple
 
 from loop_core.errors import TransitionError
+from loop_core.judge import endings
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.judge.signs import stops_in_the_middle
 from loop_core.turn import history
 from loop_core.turn.continuation import Method, Segment
 from loop_core.turn.limits import Limits, Spend, bound_result, least_cap
-from loop_core.turn.policy import Dispatch, Policy, Signal, word_of
+from loop_core.turn.policy import Dispatch, Policy, ReasonSource, Signal, word_of
 from loop_core.turn.seam import added_chars, should_ask_again
 from loop_core.turn.state import (
     CallAnswer,
@@ -280,6 +281,13 @@ def is_text_whole(turn: Turn) -> bool:
 
 
 GOING_ON = frozenset({Method.PREFILL, Method.HINT})
+
+
+def nothing_was_read(turn: Turn) -> bool:
+    """Whether the turn has nothing to show because a part of the response could not be read."""
+    response = turn.evaluation.response if turn.evaluation is not None else None
+    lost = response is not None and endings.is_unread(response) and not endings.shows_anything(response)
+    return lost and turn.policy.reads is ReasonSource.EFFECTIVE and not turn.joined_answer().text.strip()
 
 
 def misses_anchor(turn: Turn) -> bool:

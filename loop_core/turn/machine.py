@@ -231,6 +231,8 @@ def signal_of(turn: Turn) -> Signal:
         # Asked to go on, the model had nothing to add: the text before it was whole.
         elif signal is Signal.EMPTY and costs.is_text_whole(turn):
             signal = Signal.END_TURN
+    elif signal is Signal.END_TURN and costs.nothing_was_read(turn):
+        signal = Signal.NO_ANSWER  # it was no empty answer, so the model is not told that it was
     # MAX_TOKENS counts only while a repair is under way: the answer to it was cut again, so the call is still missing.
     # Elsewhere a cut text is continued first.
     owed = signal in _PEACEFUL_ENDS or (turn.repairing and signal is Signal.MAX_TOKENS)

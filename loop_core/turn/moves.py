@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from loop_core.judge import gate
 from loop_core.judge.classify import LOST_FRAME_RULES
-from loop_core.judge.endings import Ending
+from loop_core.judge.endings import REPEATED_MEMBER_RULES, Ending, is_unread
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn import costs, history
 from loop_core.turn.continuation import QUOTE_MARKS, Method, mark_for
@@ -265,6 +265,7 @@ NOTICES: Mapping[str, str] = {
     "budget_exhausted": "The answer is incomplete: the budget for continuations is spent "
     "({tokens:,} tokens, {chars:,} characters).",
     "frame_lost": "A part of the answer may be missing: the provider sent an event that could not be read.",
+    "member_repeated": "Nothing shows which of two texts is meant: the provider named a member twice, with two values.",
     "seam_unverified": "Nothing shows that segment {segment} continues the text before it "
     "(character {at:,}): {why}.",
     "no_progress": "The turn was ended: the last request brought nothing new.",
@@ -299,8 +300,9 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     """The notice for the operator at the end of a turn; None if all is well."""
     text = _end_text(turn, signal, terminal)
     doubts, response = turn.doubtful_seams, turn.evaluation.response if turn.evaluation is not None else None
-    if text is None and response is not None and any(found.rule in LOST_FRAME_RULES for found in response.findings):
-        text = NOTICES["frame_lost"]
+    found = {each.rule for each in response.findings} if response is not None else set()
+    if text is None and found & LOST_FRAME_RULES:
+        text = NOTICES["member_repeated" if found & REPEATED_MEMBER_RULES else "frame_lost"]
     if doubts:
         doubt = NOTICES["seam_unverified"].format(segment=doubts[0].index + 1, at=doubts[0].at, why=doubts[0].why)
         text = f"{text} {doubt}" if text else doubt
@@ -337,9 +339,17 @@ def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:
         repair=history.repair_notice(unsettled_calls(turn), turn.repaired_siblings),
         problem=_problem(evaluation, signal),
         cause=f" ({cause})" if response is not None and (cause := response.broken_connection) else "",
-        ending=ENDING_NOTICES.get(evaluation.judgement.ending, "nothing came")
-        if evaluation and evaluation.judgement.ending else "nothing came",
+        ending=_ending(evaluation),
     )
+
+
+def _ending(evaluation: Evaluation | None) -> str:
+    """A description for the operator of an answer that only looked finished."""
+    ending = evaluation.judgement.ending if evaluation is not None else None
+    if ending is not None:
+        return ENDING_NOTICES[ending]
+    unread = evaluation is not None and is_unread(evaluation.response)
+    return "the provider sent an event that could not be read" if unread else "nothing came"
 
 
 def with_status(response: ChatResponse, words: str) -> str:

@@ -79,6 +79,10 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     doubt = ""
     if None in late:
         doubt = "what wraps it is not closed"
+    elif any(_is_own_fence(text, each) and re.compile(each.closer).match(segment, at[1]) for each in wrappers):
+        doubt = "the text is cut in a code fence, and the mark behind these words may end it or what wraps the words"
+    elif segment[at[1] : end].strip() and text[-1:].isalnum() and _ODD_LINE_BREAK.match(segment, end):
+        doubt = "a line break follows the mark that closes the quotation, and may not belong to the text"
     elif _may_come_again(text, segment[start : at[1]]):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
@@ -244,6 +248,9 @@ def _closing_marks(
         own = wrapper.kind == "tag" and _is_own_mark(text, wrapper)
         # Innermost first: once one stays open, what follows cannot close those around it.
         shut = None if left or own else re.compile(wrapper.closer).match(segment, end)
+        # Fences come in pairs: if all that follow have one, this one ends the fence in which the text was cut.
+        if shut is not None and _is_own_fence(text, wrapper) and not _has_odd_fence(segment, shut.end()):
+            shut = None
         if shut is None:
             left.append(wrapper)
         else:
@@ -259,6 +266,8 @@ def _closing_marks(
     return (laid_out.end() if laid_out is not None else end), left
 
 
+_ODD_LINE_BREAK = re.compile(r"(?:\r?\n)+(?=[^\W_A-Z])")
+"""A pattern for line breaks between a closed wrapper and a word, which may be the rest of the line before."""
 _LAID_OUT = re.compile(r"(?:\r?\n)+(?= [^\W\d_A-Z])")
 """A pattern for line breaks between a closed wrapper and a continuation that begins with a blank. They are not part of
 the sentence."""
@@ -280,7 +289,17 @@ def _is_own_mark(text: str, wrapper: Wrapper) -> bool:
     if wrapper.kind == "tag":
         name = re.escape(wrapper.opener)
         return len(re.findall(rf"<{name}[\s>]", text)) > len(re.findall(rf"</{name}\s*>", text))
-    return wrapper.kind == "fence" and len(re.compile(_FENCES).findall(text)) % 2 == 1
+    return _is_own_fence(text, wrapper)
+
+
+def _is_own_fence(text: str, wrapper: Wrapper) -> bool:
+    """Whether a mark is a code fence, and the answer itself was cut inside one."""
+    return wrapper.kind == "fence" and _has_odd_fence(text)
+
+
+def _has_odd_fence(text: str, start: int = 0) -> bool:
+    """Whether a text has an odd number of code fences from `start` on."""
+    return len(re.compile(_FENCES).findall(text, start)) % 2 == 1
 
 
 def _late_closing(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[int, int] | None:
@@ -297,7 +316,7 @@ def _late_closing(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[
     if wrapper.kind == "fence":
         shut = re.compile(rf"(?:\r?\n|(?<=\n)|\A)[^\S\r\n]*{wrapper.opener}\Z").search(stripped, end)
         # Fences come in pairs: one too many at the very end closes the wrapper.
-        odd = len(re.compile(_FENCES).findall(segment, end)) % 2 != own
+        odd = _has_odd_fence(segment, end) != own
         return (shut.start(), len(segment)) if shut is not None and odd else (end, end) if own else None
     closer = next(pair[1] for pair in PAIRS if pair[0] == wrapper.opener)
     if wrapper.opener == closer:  # apostrophes, backticks and stars occur alone in prose and code, a " hardly does

@@ -17,10 +17,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from loop_core.errors import DecodeError
-from loop_core.json_parser import from_json
+from loop_core.json_parser import from_json, from_json_checked, repeated_members
 from loop_core.values import (
     EMPTY,
-    WORDLESS,
     At,
     ChatResponse,
     Evidence,
@@ -34,24 +33,25 @@ from loop_core.values import (
     TransportEnd,
     Usage,
 )
-from loop_core.wire.body import mend_parts
+from loop_core.wire.body import compact, mend_parts
 from loop_core.wire.failures import (
+    RECORDING_CUT,
     Findings,
     ForeignWord,
     StopRow,
     error_reason,
+    foreign_row,
     keep_earlier,
     mapped_reason,
     read_error,
     read_quota,
     redirect,
 )
-from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of
+from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
 from loop_core.wire.json_values import JSONArray, byte_span, pointer
 from loop_core.wire.reads import See
+from loop_core.wire.response_calls import each_call_once
 
-RECORDING_CUT = "recording_cut"
-"""The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
 
@@ -140,7 +140,7 @@ class Decoder:
             if not self._head and not data.strip():  # some servers send blanks for minutes: they are not stored
                 self._blanks += len(data)
                 return
-            self._head = (self._head or b"\n" * self._blanks) + data
+            self._head = self._head + data if self._head else b"\n" * self._blanks + with_blank_lines(data)
             framing = self._choose()
             if framing is None:
                 return
@@ -166,7 +166,7 @@ class Decoder:
         if isinstance(self._framing, SSE) and self._framing.single is not None:
             said = "events are parted by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", said, At(ExchangePart.BODY, *self._framing.single))
-        response = self.build()
+        response = each_call_once(self.build(), self.find)
         if any(found.rule in _LENIENT for found in self.findings):
             response = replace(response, parts=mend_parts(response.parts))
         return self._with_transport(response, end)
@@ -177,7 +177,7 @@ class Decoder:
         Raises:
             DecodeError: the body is not a body of this format.
         """
-        self._head = body
+        body = self._head = with_blank_lines(body)
         framing = self._choose(final=True)
         if framing is None or type(framing) is Whole:
             return
@@ -230,24 +230,10 @@ class Decoder:
             folded = raw.casefold()
             row = self.words.get(folded) or self.stop_reasons.get(folded)
         if row is None and ":" in raw:  # gateways: `content_filter: RECITATION`
-            row, rule = self._foreign_row(raw, rule)
+            row, rule = foreign_row(raw, self.foreign_reasons, rule)
         if row is None:
             return StopReason(Stop.UNKNOWN, raw, None, (Evidence("unknown_word", at, raw),))
         return mapped_reason(row.stop, raw, row.detail, rule or f"{self.api}.stop_reasons", at)
-
-    def _foreign_row(self, raw: str, rule: str | None) -> tuple[StopRow | None, str | None]:
-        """The meaning of a word such as `content_filter: RECITATION`, and the table that has it. A filter's word never
-        means less than a filter."""
-        before, _, word = raw.partition(":")
-        known = self.foreign_reasons.get(before.strip().casefold())
-        if known is None:
-            return None, rule
-        from loop_core.wire import wire  # here, as it imports this module
-
-        row = wire(known.api).stop_reasons.get(word.strip().upper())
-        if row is None or row.stop in WORDLESS:
-            return known.least, rule
-        return row, f"{known.api}.stop_reasons"
 
     def text(self) -> str:
         """The JSON text of the frame that is being read. Formats cut verbatim values out of it."""
@@ -307,7 +293,7 @@ class Decoder:
         for frame in frames:
             payload, name, _, _ = self.frame = frame
             try:
-                event = from_json(payload)
+                event = from_json_checked(payload)
             except ValueError:
                 event = self._parse_leniently(payload, last)
                 if event is None:
@@ -344,21 +330,32 @@ class Decoder:
             rule, said = _UNREADABLE[last] if last or any(mark in stripped for mark in _JSON_MARKS) else _NOISE
             self.find(rule, said, self.at())
             return None
-        self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
+        self._note_repeated("frame", payload)
+        if not is_json(payload):
+            self.find("frame.lenient", "a frame holds invalid UTF-8 or control characters", self.at())
         return event
 
+    def _note_repeated(self, where: str, payload: bytes) -> None:
+        """Reports a member that is named twice in one object: which value is meant depends on the reader."""
+        for name, before, value in repeated_members(payload):
+            if before is not None and compact(before, sort=True) != compact(value, sort=True):
+                told = f"a {where} gives {name[:40]!r} twice, with two values"
+                self.find(f"{where}.repeated_member", told, self.at())
+
     def _body(self, payload: bytes) -> None:
-        whole = self.at()
+        whole, text = self.at(), payload.lstrip(b"\xef\xbb\xbf \t\r\n")  # the parser counts lines from its first byte
         try:
-            body = from_json(payload.lstrip(b"\xef\xbb\xbf \t\r\n"))  # the parser counts lines from its first byte
+            body = from_json_checked(text)
         except ValueError as why:
             try:
-                body = json.loads(payload.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
-                self.find("body.lenient", "the body holds invalid UTF-8 or control characters", whole)
+                body = json.loads(text.decode("utf-8", "replace"), strict=False)
+                self._note_repeated("body", text)
+                if not is_json(text):
+                    self.find("body.lenient", "the body holds invalid UTF-8 or control characters", whole)
             except (ValueError, RecursionError):
                 if self._failed:
-                    text = payload.decode("utf-8", "replace").strip()[:2000]
-                    self.fail(read_error(text, self.http_status) or ProviderError(text), whole)
+                    page = payload.decode("utf-8", "replace").strip()[:2000]
+                    self.fail(read_error(page, self.http_status) or ProviderError(page), whole)
                     return
                 self.cut = True
                 self.find("body.cut", f"the body is not a complete JSON value ({str(why)[:120]})", whole)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from loop_core.values import FINISHED, At, Evidence, Finding, ProviderError, Quota, Stop, StopReason
+from loop_core.values import FINISHED, WORDLESS, At, Evidence, Finding, ProviderError, Quota, Stop, StopReason
 
 MOST_OF_A_RULE = 100
 """The largest number of findings of one rule that are kept. An endless stream may hold a million unknown events."""
@@ -123,6 +123,10 @@ def read_error(body: Any, status: int | None = None) -> ProviderError | None:
 REDIRECTS = range(301, 309)
 
 
+RECORDING_CUT = "recording_cut"
+"""The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
+
+
 def redirect(status: int | None, headers: Iterable[tuple[str, str]]) -> tuple[ProviderError, str] | None:
     """The error of a response that only redirects, and the name of the header that shows it; None for any other
     status."""
@@ -212,6 +216,23 @@ class ForeignWord(NamedTuple):
 
     api: str
     least: StopRow
+
+
+def foreign_row(
+    raw: str, words: Mapping[str, ForeignWord], rule: str | None
+) -> tuple[StopRow | None, str | None]:
+    """The meaning of a word such as `content_filter: RECITATION`, and the table that has it. A filter's word never
+    means less than a filter."""
+    before, _, word = raw.partition(":")
+    known = words.get(before.strip().casefold())
+    if known is None:
+        return None, rule
+    from loop_core.wire import wire  # here, as it imports this module
+
+    row = wire(known.api).stop_reasons.get(word.strip().upper())
+    if row is None or row.stop in WORDLESS:
+        return known.least, rule
+    return row, f"{known.api}.stop_reasons"
 
 
 @lru_cache(maxsize=256)  # whole bodies of one server have the word at the same place, and share these 0.3 kB

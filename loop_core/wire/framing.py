@@ -281,6 +281,12 @@ _ERROR_FIELD = b"error:"
 _SSE_FIELDS = (b"data", b"event", b"id:", b"retry", b":")
 
 
+def with_blank_lines(body: bytes) -> bytes:
+    """A body with line breaks in place of the blanks before it, so that none of them is a part of its first line."""
+    text = body.lstrip()
+    return b"\n" * (len(body) - len(text)) + text
+
+
 def framing_of(
     head: bytes, object_framing: type[Framing], array_framing: type[Framing], binary_framing: type[Framing] | None, *,
     final: bool, failed: bool,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -301,6 +302,33 @@ def test_to_stop_reading_ends_the_turn(provider: Provider) -> None:
     assert len(told.of("asked")) == 1
     with pytest.raises(CallerError, match="not been read to its end"):
         pieces.answer  # noqa: B018
+
+
+def test_a_stream_that_nothing_refers_to_any_more_ends_its_turn(provider: Provider) -> None:
+    """The request would run on, and be paid for, until the garbage collector found it."""
+    told, server = Told(), at(provider, "openai_chat", "stalled")
+
+    def ends() -> list[TransportEnd]:
+        return [heard.response.transport_end for heard in told.of("ended")]
+
+    async def drop() -> None:
+        async for _ in astream(server, "Explain.", max_tokens=256, line=PATIENT, observer=told):  # type: ignore[arg-type]
+            break
+        for _ in range(250):
+            if len(ends()) == 2:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError("the request runs on")
+
+    gc.disable()
+    try:
+        for _ in stream(server, "Explain.", max_tokens=256, line=PATIENT, observer=told):  # type: ignore[arg-type]
+            break
+        assert ends() == [TransportEnd.ABORTED]
+        asyncio.run(drop())
+        assert ends() == [TransportEnd.ABORTED] * 2
+    finally:
+        gc.enable()
 
 
 def test_what_cannot_be_asked_is_raised_where_it_is_read() -> None:

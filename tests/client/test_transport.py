@@ -842,6 +842,8 @@ def test_certificates_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPat
     ([("retry-after", "soon")], None),
     ([("retry-after", "-1")], None),
     ([("retry-after", "inf")], None),
+    ([("retry-after", f"Wed, 21 Oct {'9' * 20} 07:28:10 GMT"), ("date", "Wed, 21 Oct 2026 07:28:00 GMT")], None),
+    ([("retry-after", "Wed, 21 Oct 2026 07:28:10 GMT"), ("date", f"Wed, 21 Oct 2026 07:28:00 +{'9' * 20}")], None),
     ([], None),
 ])
 def test_how_long_a_server_asks_to_wait(headers: list[tuple[str, str]], seconds: float | None) -> None:

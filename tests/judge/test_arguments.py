@@ -56,6 +56,8 @@ def test_every_beginning_of_an_object_is_cut(value: dict, ascii_only: bool, data
     ('{"a": 1}{"a": 1}', ArgumentShape.INVALID),
     ('{"a": 1}}', ArgumentShape.INVALID),
     ('{"a": 1} and', ArgumentShape.INVALID),
+    ('{"a": 1}\u00a0', ArgumentShape.INVALID),
+    ('{"a": 1,\u3000', ArgumentShape.INVALID),
     ("{'a': 1}", ArgumentShape.INVALID),
     ('{"a": 1,}', ArgumentShape.INVALID),
     ('{"a": tru\n', ArgumentShape.INVALID),

@@ -151,7 +151,8 @@ def test_a_stop_string_may_have_cut_a_call_that_shows_no_cut(fields: dict[str, o
     assert effective(reply(Stop.END_TURN, unseen)).stop.normalized is Stop.TOOL_CALL
 
 
-@pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape"])
+@pytest.mark.parametrize("rule", [
+    "frame.invalid", "frame.shape", "body.shape", "frame.repeated_member", "body.repeated_member"])
 @pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_a_frame_that_was_not_read_may_have_held_a_part_of_a_call(rule: str, stop: Stop) -> None:
     """Arguments of which a piece inside a string is missing parse: with other words in them."""

@@ -111,3 +111,10 @@ def test_a_keyword_with_a_value_of_another_type_applies_nothing(odd: Any) -> Non
     for value in ({"a": 1}, [1], 1):
         assert not is_costly(dict.fromkeys(keywords, odd), value)
     assert not is_costly({"$id": "http://[", "allOf": [{"$id": "http://["}, {"$ref": "http://["}]}, 1)
+
+
+@pytest.mark.parametrize("address", ["json-schema:///", "./", "json-schema:///a/../", "/"])
+def test_a_schema_without_an_address_has_the_validators_own(address: str) -> None:
+    text = json.dumps(chain("allOf", "not"))
+    assert is_costly(json.loads(text.replace('"#/', f'"{address}#/')), 1)
+    assert not is_costly(json.loads(text.replace('"#/', f'"{address}other#/')), 1)

@@ -314,6 +314,27 @@ def test_an_answer_of_which_an_event_was_not_read_is_not_passed_off_as_whole(rul
     assert last(drive([answer(Stop.END_TURN, "All is here.")])).notice is None
 
 
+@pytest.mark.parametrize("rule", ["frame.repeated_member", "body.repeated_member"])
+def test_an_answer_with_two_values_of_a_member_is_not_passed_off_as_sure(rule: str) -> None:
+    twice = Finding(rule, Severity.WARNING, "a frame gives 'content' twice, with two values")
+    turn = last(drive([answer(Stop.END_TURN, "Never mind.", findings=(twice,))]))
+    assert turn.terminal == "completed"
+    assert turn.notice is not None
+    assert turn.notice.startswith("Nothing shows which of two texts is meant: the provider named a member twice")
+
+
+@pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape", "body.shape"])
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_answer_of_which_nothing_was_read_completes_no_turn(rule: str, text: str) -> None:
+    lost = Finding(rule, Severity.WARNING, "a frame is not valid JSON")
+    steps = drive([answer(Stop.END_TURN, text, findings=(lost,))])
+    assert last(steps).terminal == "no_answer"
+    assert last(steps).notice == "There is no answer: the provider sent an event that could not be read."
+    begun = drive([answer(Stop.MAX_TOKENS, "The first half, "), answer(Stop.END_TURN, text, findings=(lost,))])
+    assert last(begun).joined_answer().text.startswith("The first half,")
+    assert last(begun).notice is not None
+
+
 def test_a_notice_holds_nothing_that_a_terminal_would_obey() -> None:
     page = "<b>\r\n\x1b[31mBad\u202e gateway\x9b0m</b>\n\n"
     turn = last(drive([answer(Stop.ERROR, error=ProviderError(page))]))

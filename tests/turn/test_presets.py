@@ -378,3 +378,12 @@ def test_no_seed_lets_the_bound_on_tokens_lower_the_cap_of_a_request(name: str) 
     _, (sent,) = begin("t", REQUEST, limits, preset(name))
     _, (strict,) = begin("t", REQUEST, limits, STRICT)
     assert (sent.max_tokens, strict.max_tokens) == (100, 40)
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize("stop", list(Stop))
+def test_every_policy_has_a_way_on_for_every_word_beside_an_error(name: str, stop: Stop) -> None:
+    """A caller's own source may say both."""
+    trace = drive([answer(stop, "Half.", error=ProviderError("broken"))], policy=preset(name))
+    assert len(trace.steps) > 1
+    assert last(trace).evaluation is not None

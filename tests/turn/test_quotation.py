@@ -166,6 +166,7 @@ def test_rows_that_a_table_repeats_are_no_quotation() -> None:
 
 
 REPEATS = "the text repeats itself, and these words may be the next ones"
+LINE_BREAK = "a line break follows the mark that closes the quotation, and may not belong to the text"
 LINE = "INFO the worker has finished its job and waits for another one"
 ROWS = "".join(f"10:00:{number:02} {LINE}\n" for number in range(6))
 
@@ -233,6 +234,31 @@ def test_a_fence_around_all_is_left_out_although_the_text_has_one_open() -> None
     assert (text, seam.sure) == (inside + rest, True)
 
 
+@pytest.mark.parametrize("words", ["<last>{}</last>", '"{}"', "`{}`"])
+def test_a_line_break_behind_a_closing_mark_may_not_belong_to_the_text(words: str) -> None:
+    """The model laid its answer out, or the text was cut at the end of a line: nothing shows which."""
+    half = FOX + " and the back"
+    said = words.format(half[-ANCHOR_CHARS:])
+    text, seam = quoted(f"{said}\nlog was cleared.", half, mark="last_words")
+    assert (text, seam.sure) == (half + "\nlog was cleared.", False)
+    assert seam.why.endswith(LINE_BREAK)
+    for rest in ("log was cleared.", "\n- One more.", "\n    return x", "\nThe next line."):
+        text, seam = quoted(said + rest, half, mark="last_words")
+        assert (text, seam.sure) == (half + rest, True), rest
+
+
+def test_the_end_of_the_fence_in_which_the_text_was_cut_stays() -> None:
+    """The mark right behind the quotation closes the text's fence, or one around the quotation: their number tells,
+    and a doubt stays."""
+    inside = "Here it is:\n```python\ndef area(width, height):\n    return width * height"
+    rest = "\n```\n\nThat is all."
+    text, seam = quoted("```python\n" + inside[-ANCHOR_CHARS:] + rest, inside)
+    assert (text, seam.sure) == (inside + rest, False)
+    text, seam = quoted(f"```\n{inside[-ANCHOR_CHARS:]}\n```\n{rest}", inside)
+    assert (text, seam.sure) == (inside + rest, False)
+    assert "code fence" in seam.why
+
+
 def test_a_wrapper_that_is_never_closed_leaves_a_doubt() -> None:
     text, seam = quoted("```python\n" + FOX[-ANCHOR_CHARS:] + REST)
     assert (text, seam.sure) == (FOX + REST, False)
@@ -287,7 +313,7 @@ def test_any_text_that_is_cut_anywhere_is_put_together_again(data: st.DataObject
     assume("around all" not in wrapper or not after.endswith((" ", "\n")))
     made, seam = quoted(WRAPPERS[wrapper](words, after), before)
     assert made == text
-    assert seam.sure or seam.why.endswith(REPEATS)
+    assert seam.sure or seam.why.endswith((REPEATS, LINE_BREAK))
 
 
 @settings(max_examples=300, deadline=None)

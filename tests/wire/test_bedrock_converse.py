@@ -300,7 +300,8 @@ def test_a_whole_body_gives_arguments_verbatim() -> None:
 def test_the_last_call_of_a_whole_body_is_open_unless_the_reason_completes_it(
     reason: str | None, closed: list[bool]
 ) -> None:
-    got = decode(API, whole([CALL, CALL], reason))
+    another = {"toolUse": {**CALL["toolUse"], "toolUseId": "tooluse_2"}}
+    got = decode(API, whole([CALL, another], reason))
     assert [call.closed for call in got.tool_calls] == closed
 
 

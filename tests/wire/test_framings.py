@@ -533,3 +533,26 @@ def test_a_stream_of_ever_new_events_leaves_a_bounded_number_of_findings() -> No
     findings = decode_response("anthropic_messages", body).findings
     assert sum(found.rule == "anthropic_messages.unknown_event" for found in findings) == MOST_OF_A_RULE
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("blanks", [" ", "\t", "\r\n ", "\x0b", "\x0c\n", " \x0b ", "\ufeff ", "\ufeff\x0b"])
+@pytest.mark.parametrize(("api", "body"), [
+    ("openai_chat", 'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'),
+    ("openai_chat", '{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}'),
+    ("ollama_chat", '{"message":{"role":"assistant","content":"Hi"},"done":true,"done_reason":"stop"}\n'),
+    ("gemini_generate", '[{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}]'),
+])
+def test_blanks_before_a_body_change_nothing_however_they_come(api: str, body: str, blanks: str) -> None:
+    data = f"{blanks}{body}".encode()
+
+    def read(size: int) -> Any:
+        reading = decoder(api)
+        for start in range(0, len(data), size):
+            reading.feed(data[start : start + size])
+        got = reading.close()
+        return got.text, got.stop_reason, got.findings, got.streaming
+
+    assert read(1) == read(2) == read(len(data))
+    if not blanks.startswith("\ufeff"):
+        assert read(1)[:2] == ("Hi", read(1)[1])
+        assert read(1)[1].normalized == "end_turn"

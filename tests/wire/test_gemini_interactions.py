@@ -192,7 +192,8 @@ def test_an_open_call_without_characters_says_nothing_and_an_ended_one_says_an_o
     (None, [False, False]),
 ])
 def test_a_whole_interaction_that_was_cut_may_have_cut_its_last_call(status: str | None, closed: list[bool]) -> None:
-    assert [call.closed for call in decode(API, whole(status, CALLED, CALLED)).tool_calls] == closed
+    another = {**CALLED, "id": "c2"}
+    assert [call.closed for call in decode(API, whole(status, CALLED, another)).tool_calls] == closed
 
 
 @pytest.mark.parametrize(("text", "held"), [

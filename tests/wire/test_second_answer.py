@@ -6,6 +6,7 @@ No finish reason is about the calls of the first answer then, however whole they
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +19,11 @@ WORDS = {
     "gemini_generate": "STOP", "gemini_interactions": "requires_action", "cohere_chat": "TOOL_CALL",
 }
 """Wire format whose streams show where an answer begins, by an event or an id -> its word for calls."""
+ENDS = {
+    "openai_chat": "stop", "anthropic_messages": "end_turn", "bedrock_converse": "end_turn", "gemini_generate": "STOP",
+    "gemini_interactions": "completed", "cohere_chat": "COMPLETE",
+}
+"""Wire format -> its word for an end without a call."""
 NAMELESS = ("bedrock_converse",)
 """Formats whose answers have neither an id nor a model."""
 
@@ -27,6 +33,14 @@ def answer(api: str, name: str, *, text: str = "I look.") -> list[bytes]:
     known: dict[str, Any] = {} if api in NAMELESS else {"id": f"answer_{name}", "model": "m"}
     call = ToolCall(f"call_{name}0001", "look", json.dumps({"at": name}), True)
     made = ChatResponse(api, (TextPart(text), call), StopReason(Stop.TOOL_CALL, WORDS[api]), Usage(3, 5), **known)
+    return list(encode_response(api, made, stream=True, chunk=9))
+
+
+def text_answer(api: str, name: str) -> list[bytes]:
+    """The stream of an answer without a call."""
+    known: dict[str, Any] = {} if api in NAMELESS else {"id": f"answer_{name}", "model": "m"}
+    made = ChatResponse(api, (TextPart("Sorry, I cannot do that."),), StopReason(Stop.END_TURN, ENDS[api]), Usage(3, 5),
+                        **known)
     return list(encode_response(api, made, stream=True, chunk=9))
 
 
@@ -89,11 +103,7 @@ def test_a_closing_chunk_with_an_id_of_its_own_ends_the_answer() -> None:
 
 @pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
 def test_a_second_answer_without_a_call_releases_none_of_the_first(api: str) -> None:
-    word = "stop" if api == "openai_chat" else "STOP"
-    made = ChatResponse(api, (TextPart("Sorry, I cannot look there."),), StopReason(Stop.END_TURN, word), Usage(3, 5),
-                        id="answer_second", model="m")
-    text = list(encode_response(api, made, stream=True, chunk=9))
-    first = answer(api, "first")
+    first, text = answer(api, "first"), text_answer(api, "second")
     held = max(size for size in range(len(first)) if read(api, b"".join(first[:size])).raw is None)
     found = read(api, b"".join([*first[:held], *text]))
     assert found.calls
@@ -116,3 +126,45 @@ def test_an_empty_finish_reason_in_every_chunk_ends_no_answer() -> None:
     held = max(size for size in range(len(first)) if not read("openai_chat", b"".join(first[:size])).raw)
     assert released("openai_chat", second) == ["second"]
     assert released("openai_chat", [*first[:held], *second]) == []
+
+
+@pytest.mark.parametrize("api", WORDS)
+@pytest.mark.parametrize("third", [answer, text_answer])
+def test_only_the_last_of_three_answers_may_run(api: str, third: Callable[[str, str], list[bytes]]) -> None:
+    """The answer in the middle may be the only one with a call."""
+    first, second = answer(api, "first"), answer(api, "second")
+    begun = 0
+    for one in range(len(first)):
+        for two in range(1, len(second)):
+            if any(read(api, b"".join(part)).raw for part in (first[:one], second[:two]) if part):
+                continue
+            assert released(api, [*first[:one], *second[:two], *third(api, "third")]) in ([], ["third"])
+            begun += bool(read(api, b"".join(second[:two])).calls)
+    assert begun, "the call of the second answer had begun"
+
+
+def test_an_answer_that_ended_by_itself_does_not_end_the_next_one() -> None:
+    first, second = answer("openai_chat", "first"), answer("openai_chat", "second")
+    assert b'"finish_reason":"tool_calls"' in first[-3]
+    held = max(size for size in range(len(second)) if read("openai_chat", b"".join(second[:size])).raw is None)
+    assert released("openai_chat", [*first[:-2], *second[:held], *text_answer("openai_chat", "third")]) == []
+
+
+def test_several_choices_with_an_id_each_are_several_answers() -> None:
+    """A gateway that sends one request to several servers gives each choice the id of its own answer."""
+    def chunk(name: str, index: int, delta: dict[str, Any], reason: str | None = None) -> str:
+        choice = {"index": index, "delta": delta, "finish_reason": reason}
+        return f"data: {json.dumps({'id': f'answer_{name}', 'model': 'm', 'choices': [choice]})}\n\n"
+
+    def call(name: str) -> dict[str, Any]:
+        made = {"index": 0, "id": f"call_{name}", "function": {"name": "look", "arguments": json.dumps({"at": name})}}
+        return {"tool_calls": [made]}
+
+    body = "".join([
+        *(chunk(name, index, {"role": "assistant", "content": ""}) for index, name in enumerate("ab")),
+        *(chunk(name, index, call(name)) for index, name in enumerate("ab")),
+        *(chunk(name, index, {}, "tool_calls") for index, name in enumerate("ab")),
+        "data: [DONE]\n\n",
+    ]).encode()
+    found = read("openai_chat", body, request={"model": "m", "messages": [], "n": 2})
+    assert [(verdict.arguments, verdict.admission) for verdict in found.calls] == [({"at": "a"}, "ready")]

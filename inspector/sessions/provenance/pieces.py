@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from loop_core.values import ChatResponse
 from loop_core.wire import wire
 from loop_core.wire.base import Decoder
+from loop_core.wire.framing import with_blank_lines
 from loop_core.wire.reads import FactRow, FactValue, find
 
 _MOST_BEGINNINGS = 64
@@ -239,7 +240,7 @@ def frames(api: str, body: bytes, **options: Any) -> tuple[list[Frame], ChatResp
         CallerError: there is no such API.
         DecodeError: the bytes are not a body of it.
     """
-    recording = _recording_of(api)(**options)
+    recording, body = _recording_of(api)(**options), with_blank_lines(body)  # as the decoder's payloads have them
     recording.feed(body)
     response = recording.close()
     found = [each._replace(pieces=_pieces(body, each.payload, each.start, each.end)) for each in recording.read]

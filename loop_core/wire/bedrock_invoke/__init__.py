@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from loop_core.errors import EncodeError
-from loop_core.json_parser import from_json
+from loop_core.json_parser import from_json_checked
 from loop_core.values import ArgsForm, At, ChatResponse, Evidence, Stop, TextPart, ToolCall, Usage
 from loop_core.wire import base
 from loop_core.wire.anthropic_messages.decode import Decoder as MessagesDecoder
@@ -291,7 +291,7 @@ class Decoder(ConverseDecoder):
 def _open_chunk(event: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
     """The event inside a chunk, and its bytes."""
     text = base64.b64decode(event["bytes"], validate=True)
-    inner = from_json(text)
+    inner = from_json_checked(text)
     if not isinstance(inner, dict):
         raise TypeError("a chunk holds no object")
     return inner, text

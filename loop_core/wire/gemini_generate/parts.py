@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from loop_core.values import ArgsForm, At, OpaquePart, ReasoningPart, ResponsePart, Severity, TextPart, ToolCall
 from loop_core.wire.gemini_generate.table import get, key_of
+from loop_core.wire.response_calls import earlier_calls
 
 # -- Arguments that Vertex AI streams value by value (`functionCall.partialArgs`) -> JSON text -----------------------
 # Each value has a JSON path, which gives its place in a growing tree. `text` is the whole object; `prefix` is the
@@ -312,15 +313,14 @@ class Parts:
 
     def end_calls(self, first: str | None) -> None:
         """Notes that a finish reason arrived: calls that began before it and announce no further piece are complete,
-        but not those of an answer with the id `first` behind which a gateway wrote another answer."""
-        # Where every chunk has another id, the finish reason mostly shares its id with no chunk before it.
-        last = self._calls[-1].answer if self._calls else None
-        another = self.answer is not None and self.answer != first and self.answer in (last, self.before)
+        but not those of an answer behind which a gateway wrote another. `first` is the id of the first answer."""
+        begun = [(call, call.answer) for call in self._calls]
+        earlier = earlier_calls(begun, first, [(self.answer, self.before)])
         for call in self._calls:
-            call.ended = not (another and call.answer == first)
-            if not call.ended:
-                why = "another answer begins before the first one ended"
-                self._source.find("gemini_generate.second_answer", why, call.at)
+            call.ended = call not in earlier
+        for call in earlier:
+            why = "another answer begins before the first one ended"
+            self._source.find("gemini_generate.second_answer", why, call.at)
         if self.path is not None:
             self.append = None  # a piece that comes nevertheless opens its call again
 

@@ -23,7 +23,7 @@ leaves arguments that do not parse, and such a call is not run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from loop_core.json_parser import from_json
@@ -240,25 +240,6 @@ class CallAssembly:
         call.grow(text)
         call.form = ArgsForm.OBJECT
         return True
-
-
-def earlier_calls(
-    begun: Sequence[tuple[GrowingCall, Any]], first: str | None, ends: Sequence[tuple[Any, Any]]
-) -> list[GrowingCall]:
-    """The calls of an answer that another one followed before it ended. `begun` has each call with the id of the chunk
-    that began it, `first` is the first id of the stream, and `ends` has the id of each chunk with a finish reason and
-    that of the chunk before it.
-
-    A gateway that falls back in the middle of a stream (LiteLLM) writes the second answer behind the first, under an id
-    of its own: its finish reason says nothing about the calls of the first. Where every chunk has another id, or a
-    gateway makes the last chunk itself, the finish reason mostly shares its id with no chunk before it.
-    """
-    if not begun or not ends:
-        return []
-    ended_by, before = ends[-1]
-    # The first answer may have ended by itself, before a gateway wrote some chunks of its own.
-    follows = begun[-1][1] == ended_by or (before == ended_by and ends[0][0] != first)
-    return [call for call, ident in begun if ident == first] if follows and ended_by and ended_by != first else []
 
 
 def _restarts(call: GrowingCall, piece: Any) -> bool:

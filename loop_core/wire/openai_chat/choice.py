@@ -11,7 +11,7 @@ from typing import Any
 
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
 from loop_core.wire.body import mend
-from loop_core.wire.openai_chat.calls import CallAssembly, QuirkNote
+from loop_core.wire.openai_chat.calls import CallAssembly, GrowingCall, QuirkNote
 from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_FIELDS, SIDE_FIELDS
 
 _THINKING = frozenset({*REASONING_FIELDS, "reasoning_details"})
@@ -41,8 +41,10 @@ class ReasoningBlock:
 class GrowingChoice:
     """One choice while it arrives."""
 
-    __slots__ = ("_length", "blocks", "calls", "deprecated_call", "earlier", "filtered", "filtered_at", "index", "note",
-                 "opaque", "raw", "raw_at", "reasoning", "refusal", "refusal_at", "text", "whole", "words")
+    __slots__ = (
+        "_length", "begun", "blocks", "calls", "deprecated_call", "earlier", "ends", "filtered", "filtered_at",
+        "first_id", "index", "note", "opaque", "raw", "raw_at", "reasoning", "refusal", "refusal_at", "text", "whole",
+        "words")
 
     def __init__(self, index: Any, note: QuirkNote) -> None:
         self.index = index
@@ -64,6 +66,12 @@ class GrowingChoice:
         """Whether the message came in one piece, in a stream as well."""
         self.deprecated_call = False
         """Whether the message holds a `function_call`."""
+        self.first_id: Any = None
+        """The id of the chunk that began this choice."""
+        self.begun: list[tuple[GrowingCall, Any]] = []
+        """Each call, and the id of the chunk that began it."""
+        self.ends: list[tuple[Any, Any]] = []
+        """The id of each chunk with a finish reason of this choice, and that of the chunk before it."""
         self.note = note
         self._length = 0
 

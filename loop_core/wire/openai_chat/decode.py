@@ -28,7 +28,6 @@ from loop_core.wire.base import Decoder as Base
 from loop_core.wire.body import mapping_of
 from loop_core.wire.failures import ForeignWord, StopRow, read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.openai_chat.calls import GrowingCall, earlier_calls
 from loop_core.wire.openai_chat.choice import GrowingChoice, join_pieces
 from loop_core.wire.openai_chat.table import (
     API,
@@ -47,6 +46,7 @@ from loop_core.wire.openai_chat.table import (
     VERBOSE,
     read_usage,
 )
+from loop_core.wire.response_calls import earlier_calls
 
 # -- From choices to one answer --------------------------------------------------------------------------------------
 # Rules that need the complete response: which choices are read, the mapped reason, and findings about the whole.
@@ -120,13 +120,9 @@ def remarks(
                Severity.WARNING)
     if any(choice.late for choice in read):
         yield (f"{API}.after_stop", "text or a piece of a call came after the finish reason", None, Severity.WARNING)
-    calls = [part for part in parts if type(part) is ToolCall]
-    ids = [call.id for call in calls if call.id is not None]
-    if len(calls) - len(ids) > sum(choice.deprecated_call for choice in read):  # those have no id by their format
-        at = next((call.at for call in calls if call.id is None), None)
-        yield f"{API}.id_missing", "a tool call has no id", at, Severity.INFO
-    if len(set(ids)) < len(ids):
-        yield f"{API}.id_repeated", "several tool calls have the same id", None, Severity.WARNING
+    unnamed = [part for part in parts if type(part) is ToolCall and part.id is None]
+    if len(unnamed) > sum(choice.deprecated_call for choice in read):  # those have no id by their format
+        yield f"{API}.id_missing", "a tool call has no id", unnamed[0].at, Severity.INFO
     thought, spent = (usage.reasoning_tokens or 0, usage.output_tokens) if usage else (0, None)
     if spent is not None and thought > spent:
         yield (f"{API}.usage_contradiction",
@@ -166,9 +162,6 @@ class Decoder(Base):
         self._named = False
         self._empty_at: At | None = None
         self._progress = 0
-        self._begun: list[tuple[GrowingCall, Any]] = []  # each call, and the id of the chunk that began it
-        # The id of each chunk with a finish reason, and that of the chunk before it.
-        self._ends: list[tuple[Any, Any]] = []
         self._before: Any = None  # the chunk before the one that is read
         self._current: Any = None  # the chunk that is read
 
@@ -216,16 +209,17 @@ class Decoder(Base):
             state = states.get(choice.get("index"))
             if state is None:
                 state = self._open(choice.get("index"))
+                state.first_id = state.first_id or event.get("id")
             delta = choice.get("delta")
             if delta:
                 known = len(state.calls.opened)
                 state.take(delta, ("choices", i, "delta"), self.at, self._verbatim, whole=False)
-                self._begun += [(call, event.get("id")) for call in state.calls.opened[known:]]
+                state.begun += [(call, event.get("id")) for call in state.calls.opened[known:]]
             elif choice.get("message"):
                 self._message(state, choice["message"], ("choices", i, "message"))
             reason = choice.get("finish_reason")
             if reason and _word(reason) not in NO_REASON:
-                self._ends.append((event.get("id"), mapping_of(self._before).get("id")))
+                state.ends.append((event.get("id"), mapping_of(self._before).get("id")))
             if reason is not None or not delta or choice.get(FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, self.at("choices", i, "finish_reason"))
 
@@ -354,7 +348,7 @@ class Decoder(Base):
         if len(read) > 1:
             self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one",
                        read[1].raw_at or At(ExchangePart.BODY, 0, self.size))
-        for call in earlier_calls(self._begun, self.id, self._ends):
+        for call in [call for choice in read for call in earlier_calls(choice.begun, choice.first_id, choice.ends)]:
             self._note(f"{API}.second_answer", "another answer begins before the first one ended", call.at)
             call.unended = True
         stop, earlier = settle(read, self.map_word, self.stop_reasons)

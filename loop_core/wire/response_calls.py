@@ -1,0 +1,97 @@
+"""Rules about the calls of one response that all formats share: calls of an earlier answer in the same stream, and
+calls that came twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from loop_core.values import At, CallKind, ChatResponse, ResponsePart, ToolCall
+from loop_core.wire.body import compact, read_object
+
+Call = TypeVar("Call")
+
+
+def earlier_calls(
+    begun: Sequence[tuple[Call, str | None]], first: str | None, ends: Sequence[tuple[str | None, str | None]]
+) -> list[Call]:
+    """The calls of answers that another one followed before they ended. `begun` has each call with the id of the chunk
+    that began it, `first` is the first id of the stream, and `ends` has the id of each chunk with a stop reason and
+    that of the chunk before it.
+
+    A gateway that falls back in the middle of a stream (LiteLLM) writes the next answer behind the last one, under an
+    id of its own: its stop reason says nothing about the calls before. Where every chunk has another id, or a gateway
+    makes the last chunk itself, the stop reason mostly shares its id with no chunk before it.
+    """
+    if not begun or not ends or not ends[-1][0]:
+        return []
+    ended_by, before = ends[-1]
+    ended = [ident for ident, _ in ends]
+    one_id_for_all = before == ended_by  # so every other id is that of another answer, which may have ended by itself
+    last_has_calls = begun[-1][1] == ended_by != first
+    return [call for call, ident in begun if (last_has_calls and ident == first)
+            or (one_id_for_all and ident and ident not in ended)]
+
+
+def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None], None]) -> ChatResponse:
+    """The response without calls that were sent again; `find` takes what there is to say about ids that came twice.
+
+    An id with the same tool and the same arguments is one call that was sent twice, as by a proxy that repeats a chunk:
+    it must not run twice. With other arguments it is another call, since several servers give one id to all calls of an
+    answer (Xinference #4237, nanobot #4473, oh-my-pi #2055). But if one of two texts only adds to the other, the call
+    may have been sent while it grew, and nothing shows which text is meant: both are kept, as texts of one call.
+    """
+    parts: list[ResponsePart] = []
+    calls: dict[int, ToolCall] = {}  # place in `parts` -> the call there, if it has an id
+    for part in response.parts:
+        if type(part) is not ToolCall or not part.id or part.kind is CallKind.SERVER:
+            parts.append(part)
+            continue
+        known = [place for place, call in calls.items() if call.id == part.id]
+        same = next((place for place in known if _is_same(calls[place], part)), None)
+        grown = next((place for place in known if _is_grown(calls[place], part)), None)
+        if same is not None:
+            find(f"{response.api}.call_repeated", "a complete call was sent again", part.at)
+            parts[same] = calls[same] = calls[same]._replace(closed=calls[same].closed and part.closed)
+            continue
+        if known:
+            find(f"{response.api}.id_repeated", "several tool calls have the same id", part.at)
+        if grown is not None:
+            parts[grown] = calls[grown] = calls[grown]._replace(other_arguments=part.arguments)
+            continue
+        calls[len(parts)] = part
+        parts.append(part)
+    return replace(response, parts=tuple(parts)) if len(parts) < len(response.parts) else response
+
+
+def _is_same(call: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls with one id are the same call."""
+    return (call.name, call.kind) == (other.name, other.kind) and _as_json(call) == _as_json(other)
+
+
+def _is_grown(call: ToolCall, other: ToolCall) -> bool:
+    """Whether the arguments of one of two calls of a tool are those of the other, and more."""
+    if (call.name, call.kind) != (other.name, other.kind):
+        return False
+    if call.kind is CallKind.CUSTOM:
+        return _begins(call.arguments, other.arguments)
+    value, said = read_object(call.arguments or ""), read_object(other.arguments or "")
+    if value is None or said is None:
+        return False
+    few, many = sorted((value, said), key=len)
+    return all(name in many and _begins(few[name], many[name]) for name in few)
+
+
+def _as_json(call: ToolCall) -> str | None:
+    """The arguments in one spelling for all equal objects; unchanged if they are none."""
+    value = read_object(call.arguments or "") if call.kind is CallKind.FUNCTION else None
+    return call.arguments if value is None else compact(value, sort=True)
+
+
+def _begins(one: Any, other: Any) -> bool:
+    """Whether two values are equal, or texts of which one is the beginning of the other."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one.startswith(other) or other.startswith(one)
+    return compact(one, sort=True) == compact(other, sort=True)

@@ -1,0 +1,77 @@
+"""A member that one JSON object names twice: readers take the first value, the last, or refuse the object, so nothing
+shows which value is meant."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import reload
+from typing import Any
+
+import pytest
+
+from loop_core import json_parser, read
+from loop_core.values import Stop
+
+CALL = '{"index":0,"id":"x","function":{"name":"f","arguments":"{\\"a\\":1}"%s}}'
+CHAT = '{"id":"a","choices":[{"index":0,"%s":{"tool_calls":[' + CALL + ']},"finish_reason":"tool_calls"%s}]}'
+
+
+def chat(more_call: str = "", more_choice: str = "", stream: bool = True) -> bytes:
+    body = CHAT % ("delta" if stream else "message", more_call, more_choice)
+    return (f"data: {body}\n\ndata: [DONE]\n\n" if stream else body).encode()
+
+
+def admissions(body: bytes, api: str = "openai_chat") -> list[str]:
+    return [verdict.admission.value for verdict in read(api, body).calls]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(("call", "choice"), [
+    (r',"arguments":"{\"a\":2}"', ""), (',"arguments":null', ""), (',"name":"g"', ""),
+    ("", ',"finish_reason":"length","finish_reason":"tool_calls"'),
+])
+def test_a_call_beside_two_values_of_a_member_is_held(stream: bool, call: str, choice: str) -> None:
+    found = read("openai_chat", chat(call, choice, stream))
+    assert [verdict.admission for verdict in found.calls] == ["held"]
+    assert found.stop_reason is Stop.MALFORMED_TOOL_CALL
+    name = "frame" if stream else "body"
+    (noted,) = [each for each in found.response.findings if each.rule == f"{name}.repeated_member"]
+    assert noted.at is not None
+    assert noted.at.start is not None
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("choice", [',"finish_reason":"tool_calls"', ',"logprobs":null,"logprobs":{}'])
+def test_a_member_with_one_value_named_twice_says_nothing(stream: bool, choice: str) -> None:
+    found = read("openai_chat", chat("", choice, stream))
+    assert [verdict.admission for verdict in found.calls] == ["ready"]
+    assert found.response.findings == ()
+
+
+@pytest.mark.parametrize(("api", "body"), [
+    ("gemini_generate", '[{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":1}%s}}]},'
+                        '"finishReason":"STOP"}]}]'),
+    ("gemini_generate", '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":1}%s}}]},'
+                        '"finishReason":"STOP"}]}'),
+    ("ollama_chat", '{"message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f",'
+                    '"arguments":{"a":1}%s}}]},"done":true,"done_reason":"stop"}\n'),
+])
+def test_the_arguments_that_are_shown_are_not_another_readers(api: str, body: str) -> None:
+    assert admissions((body % "").encode(), api) == ["ready"]
+    name = "arguments" if api == "ollama_chat" else "args"
+    assert admissions((body % f',"{name}":{{"a":2}}').encode(), api) == ["held"]
+
+
+def test_the_parser_of_pydantic_sees_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the engine is installed alone there is no jiter."""
+    monkeypatch.setitem(sys.modules, "jiter", None)
+    try:
+        other = reload(json_parser)
+        values: list[Any] = [other.from_json_checked(b'{"a": [{"b": 1}], "b": 2}')]
+        with pytest.raises(ValueError, match="twice"):
+            other.from_json_checked(b'{"a": [{"b": 1, "b": 1}]}')
+    finally:
+        monkeypatch.undo()
+        reload(json_parser)
+    assert values == [json.loads('{"a": [{"b": 1}], "b": 2}')]
