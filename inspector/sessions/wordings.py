@@ -147,6 +147,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
     NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b)",
            "the agent could not parse its arguments", "Codex CLI; opencode 2 runner/publish-llm-event.ts"),
+    NotRun("args_not_valid", r"error validating args\b", "the agent refused its arguments",
+           "OpenHands SDK agent/agent.py: the event `AgentErrorEvent`, which also tells of a tool that failed"),
     NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),
     NotRun("unsupported_call", r"unsupported (?:custom tool )?call:", "the agent knows no such tool", "Codex CLI"),
     NotRun("parameters_missing", r"\S+ call rejected: missing required parameters?\b",
@@ -160,8 +162,7 @@ REFUSALS: tuple[NotRun, ...] = (
            "the user refused an earlier call", "Roo Code presentAssistantMessage.ts"),
     NotRun("one_a_message", r"(?:tool .{1,500} was not executed because a tool has already been used in this message\b|"
            r"this tool was not executed because new_task was called\b)",
-           "the agent runs no further call of this answer",
-           "Cline; Roo Code Task.ts"),
+           "the agent runs no further call of this answer", "Cline; Roo Code Task.ts"),
     NotRun("roo_refused", r"\{\"status\":\"error\",\"message\":\"the tool execution failed\",\"error\":\""
            r"(?:missing value for required parameter|unknown tool|tool \S{1,80} is not allowed|"
            r"tool call repetition limit reached|multiple valid tool calls were emitted)\b", "the agent refused it",

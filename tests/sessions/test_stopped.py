@@ -161,6 +161,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("[Operation Cancelled] Reason: User did not allow tool call", "the user cancelled it"),
     ("<exception>action was not executed</exception>", "the run ended before it"),
     ("failed to parse function arguments: EOF while parsing a value", "the agent could not parse its arguments"),
+    ("Error validating args {\"command\": \"l for tool 'terminal': x", "the agent refused its arguments"),
     ("exec command rejected by user", "the user refused it"),
     ("unsupported call: fly", "the agent knows no such tool"),
     ("Unknown tool: fly", "the agent knows no such tool"),
@@ -194,7 +195,7 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
 @pytest.mark.parametrize("said", [
     "Exit code 1\nno such file", "<tool_use_error>File has not been read yet. Read it first.</tool_use_error>",
     "     1\u2192The user doesn't want to proceed with this tool use.", "So the user doesn't want to take this action",
-    "File created", "", "Command was aborted before completion",
+    "File created", "", "Command was aborted before completion", "Error executing tool 'terminal': x",
     '{"status":"error","message":"The tool execution failed","error":"Error reading a.md: ENOENT"}',
     '{"status":"approved","feedback":"go"}\n\nThe user denied this operation.',
 ])
