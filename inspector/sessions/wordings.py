@@ -154,6 +154,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("parameters_missing", r"\S+ call rejected: missing required parameters?\b",
            "the agent refused its arguments", "Droid"),
     NotRun("operation_cancelled", r"\[operation cancelled\] reason:", "the user cancelled it", "Gemini CLI"),
+    NotRun("chat_mode", r"let the user know the tool call was skipped in goose chat mode\b",
+           "the agent runs no tools in this mode", "Goose tool_execution.rs"),
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
     NotRun("operation_denied", r"(?:\{\"status\":\"denied\"|the user denied this operation\b)", "the user refused it",
            "Roo Code responses.ts; Cline"),

@@ -282,6 +282,41 @@ def test_the_rows_of_an_answer_that_goose_splits_are_one_answer(tmp_path):
     assert stops(seen) == ["tool_call", "tool_call", "unknown"]
 
 
+RETRY = "\n\nPlease retry if you think this is a transient or recoverable error."
+
+
+@pytest.mark.parametrize("block", [
+    {"type": "text", "text": f"Ran into this error: Request failed: too busy.{RETRY}"},
+    {"type": "error", "kind": "other", "text": "Request failed: too busy"},
+    {"type": "error", "kind": "other", "message": "Request failed: too busy"},
+])
+def test_an_error_that_goose_writes_in_the_models_name_is_a_failed_request(tmp_path, block):
+    seen = look("goose", tmp_path, goose(
+        ("user", [said("go")]), ("assistant", [block]), ("user", [said("again")]), ("assistant", [said("Done.")])))
+    first = seen.responses[0].exchange.response
+    assert (first.error.message, first.text) == ("Request failed: too busy", None)
+    assert (stops(seen), words(seen)[0]) == (["error", "unknown"], "ERROR")
+
+
+@pytest.mark.parametrize(("note", "why"), [
+    ("I've reached the maximum number of actions I can do without user input. Would you like me to continue?",
+     "the turn had used up its actions"),
+    ("The tool calling loop was interrupted. How would you like to proceed?", "the user interrupted it"),
+])
+def test_a_note_that_goose_writes_in_the_models_name_is_no_answer(tmp_path, note, why):
+    rows = [("user", [said("go")]), ("assistant", [request()]), ("user", [response()]), ("assistant", [said(note)])]
+    seen = look("goose", tmp_path, goose(*rows))
+    assert stops(seen) == ["tool_call"]
+    assert any(why in noted.finding.message for noted in seen.findings if noted.finding.rule == "transcript.stopped")
+    assert words(seen) != ["COMPLETE"]
+
+
+def test_a_text_that_quotes_a_note_of_goose_is_an_answer(tmp_path):
+    note = "The tool calling loop was interrupted. How would you like to proceed?"
+    seen = look("goose", tmp_path, goose(("user", [said("go")]), ("assistant", [said(f"It says: {note}")])))
+    assert seen.responses[0].exchange.response.text == f"It says: {note}"
+
+
 def test_rows_of_goose_without_a_time_are_not_joined_behind_results(tmp_path):
     rows = goose(("user", [said("go")]), ("assistant", [request()]), ("user", [response()]),
                  ("assistant", [request("c2")]), ("user", [response("c2")]))

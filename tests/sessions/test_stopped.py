@@ -156,6 +156,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Tool call blocked by hook. Reason: nope", "a hook refused it"),
     ("-32602: Could not interpret tool use parameters for id c: EOF", "the agent could not read its arguments"),
     ("tool not found: map", "the agent knows no such tool"),
+    ("Let the user know the tool call was skipped in Goose chat mode.", "the agent runs no tools in this mode"),
     ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
     ('Error: Execute call rejected: missing required parameters "path".', "the agent refused its arguments"),
     ("[Operation Cancelled] Reason: User did not allow tool call", "the user cancelled it"),
