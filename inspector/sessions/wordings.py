@@ -131,8 +131,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
     NotRun("arguments_invalid", r"(?:the arguments provided to the tool are invalid\b|"
            r"the \S+ tool was called with invalid arguments\b)", "the agent refused its arguments", "opencode"),
-    NotRun("user_rejected", r"the user rejected permission to use this specific tool call\b", "the user refused it",
-           "opencode"),
+    NotRun("user_rejected", r"the user rejected (?:permission to use this specific|this) tool call\b",
+           "the user refused it", "opencode; Copilot CLI; Kiro"),
     NotRun("rule_prevents", r"the user has specified a rule which prevents you from using this specific tool call\b",
            "a permission rule refused it", "opencode"),
     NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b|"

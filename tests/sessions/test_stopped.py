@@ -148,6 +148,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("The arguments provided to the tool are invalid: JSON parsing failed", "the agent refused its arguments"),
     ("The write tool was called with invalid arguments: path is missing", "the agent refused its arguments"),
     ("The user rejected permission to use this specific tool call.", "the user refused it"),
+    ("The user rejected this tool call. User feedback: no", "the user refused it"),
     ("The user has specified a rule which prevents you from using this specific tool call. Here",
      "a permission rule refused it"),
     ("User denied permission", "the user refused it"),
