@@ -178,11 +178,10 @@ def test_an_abort_and_a_failure(tmp_path):
     ({"isAutopilotContinuation": True}, True), ({"source": "skill-pdf"}, True), ({"source": "agent-7"}, True),
     ({"source": "user"}, False), ({"isAutopilotContinuation": False}, False),
 ])
-def test_a_message_that_copilot_wrote_itself_begins_no_turn_and_shows_no_end(tmp_path, more, own):
+def test_a_message_that_copilot_wrote_itself_shows_no_end_of_the_answer_before(tmp_path, more, own):
     seen = shown(file(user("list"), said("I look."), event("user.message", content="and the tests?", **more),
                       said("One.", key="m2")), tmp_path)
     assert stops(seen) == ["unknown" if own else "end_turn", "unknown"]
-    assert len(seen.turns) == (1 if own else 2)
 
 
 def test_a_full_context_is_told_by_the_type_of_the_error(tmp_path):
