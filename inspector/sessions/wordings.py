@@ -145,8 +145,9 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
-    NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b)",
-           "the agent could not parse its arguments", "Codex CLI; opencode 2 runner/publish-llm-event.ts"),
+    NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"
+           r"tool call failed: arguments were not valid json\b)", "the agent could not parse its arguments",
+           "Codex CLI; opencode 2 runner/publish-llm-event.ts; Crush agent.go"),
     NotRun("args_not_valid", r"error validating args\b", "the agent refused its arguments",
            "OpenHands SDK agent/agent.py: the event `AgentErrorEvent`, which also tells of a tool that failed"),
     NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),

@@ -492,6 +492,24 @@ def test_a_message_of_the_user_is_no_end_of_an_answer_that_crush_did_not_finish(
     assert stops(look("crush", tmp_path, rows)) == [stop]
 
 
+@pytest.mark.parametrize(("word", "stop"), [
+    ("tool_use", "malformed_tool_call"), ("end_turn", "malformed_tool_call"), ("max_tokens", "max_tokens"),
+])
+def test_arguments_for_which_crush_stores_an_empty_object_are_no_whole_call(tmp_path, word, stop):
+    said_so = "Tool call failed: arguments were not valid JSON. Please check your tool call format and try again."
+    refused = crush(("tool_result", {"tool_call_id": "c1", "name": "write", "content": said_so, "is_error": True}),
+                    role="tool")
+    seen = look("crush", tmp_path, [GO, crush(call("{}"), finish(word)), refused, crush(wrote(), finish())])
+    assert stops(seen) == [stop, "end_turn"]
+    assert calls(seen) == [("write", None, False)]
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
+
+
+def test_an_empty_object_that_ran_is_a_whole_call_in_crush(tmp_path):
+    seen = look("crush", tmp_path, [GO, crush(call("{}"), finish("tool_use")), RAN, crush(wrote(), finish())])
+    assert (stops(seen), calls(seen)) == (["tool_call", "end_turn"], [("write", "{}", True)])
+
+
 def test_a_system_message_of_crush_holds_no_exchange(tmp_path):
     seen = look("crush", tmp_path, [crush(wrote("Be brief."), role="system"), GO, crush(wrote(), finish())])
     assert "records that hold no exchange: session (1), system (1)" in notices(seen)

@@ -202,6 +202,12 @@ def test_the_user_went_on(tmp_path):
     assert "transcript.inferred.user_went_on" in rules(seen)
 
 
+def test_a_result_without_its_call_is_no_message_of_the_user(tmp_path):
+    lost = user(said("Tool result:\nok"), ts=3000)
+    seen = task(tmp_path, [ASKED, model(said("I look.")), lost, model(said("b"), ts=4000)])
+    assert stops(seen) == ["unknown", "unknown"]
+
+
 def test_summaries_and_hidden_messages(tmp_path):
     hidden = model(said("old"), ts=500, condenseParent="x")
     seen = task(tmp_path, [ASKED, hidden, model(said("summary"), isSummary=True), model(said("new"), ts=4000)])

@@ -166,6 +166,8 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Error validating args {\"command\": \"l for tool 'terminal': x", "the agent refused its arguments"),
     ("exec command rejected by user", "the user refused it"),
     ("unsupported call: fly", "the agent knows no such tool"),
+    ("Tool call failed: arguments were not valid JSON. Please check your tool call format and try again.",
+     "the agent could not parse its arguments"),
     ("Unknown tool: fly", "the agent knows no such tool"),
     ("The user declined this tool call", "the user refused it"),
     ("Tool call arguments were malformed JSON and were not executed.", "the agent could not parse its arguments"),

@@ -73,9 +73,9 @@ TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
 """Matches the tag before a text of the user, anywhere in a message."""
 COMPLETION = "attempt_completion"
 """The tool with which a model ends the task. The tool's result is stored only if the task continues."""
-OWN = re.compile(r"\s*[\[#]")
+OWN = re.compile(r"\s*(?:[\[#]|Tool result:\n)")
 """Matches the beginning of the agent's own messages in the role of the user: `[ERROR]`, `[TASK RESUMPTION]`,
-`[read_file for 'a'] Result:`."""
+`[read_file for 'a'] Result:`, and what Roo writes in place of a result whose call a summary removed."""
 RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
 """Matches the beginning of a tool's result as text: that of an XML call within an answer, and in some releases that of
 a native call."""
