@@ -304,6 +304,16 @@ def test_what_codex_tells_the_model_itself_is_no_message_of_the_user(tmp_path):
     assert seen.turns[0].run.record.user_text == "go"
 
 
+@pytest.mark.parametrize("begins", [
+    "<goal_context>", '<codex_internal_context source="goal">', "<recommended_plugins>", "<extension_context>",
+    "<agent_message_board_notification>", '<hook_prompt hook_run_id="1">', "<skill>", "<user_shell_command>",
+    "<subagent_notification>", "# AGENTS.md instructions for /work",
+])
+def test_a_message_that_codex_wrote_as_the_user_shows_no_end_of_an_answer(tmp_path, begins):
+    seen = shown(rollout(user("list"), said("I look."), user(f"{begins}\nSee to the goal.")), tmp_path)
+    assert stops(seen) == ["unknown"]
+
+
 def test_turns_that_are_taken_back_are_another_branch(tmp_path):
     seen = shown(rollout(user("one"), said("1."), count(), user("two"), said("2."), count(),
                          event("thread_rolled_back", num_turns=1), user("three"), said("3."), count()), tmp_path)

@@ -31,9 +31,10 @@ NO_OUTPUT = frozenset({"ghost_snapshot", "other", "additional_tools", "compactio
 """The types of items that Codex puts into the history, and that are no output of the model."""
 OWN = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
-    r"permissions instructions|user_action|user_shell_command|collaboration_mode)\b|# AGENTS\.md instructions)",
+    r"permissions instructions|user_action|user_shell_command|collaboration_mode|goal_context|codex_internal_context|"
+    r"recommended_plugins|extension_context|agent_message_board_notification|hook_prompt)\b|# AGENTS\.md instructions)",
     re.IGNORECASE)
-"""Matches the beginning of a message of the role `user` that Codex wrote itself."""
+"""Matches the beginning of a message of the role `user` that Codex wrote itself (codex-rs/core `src/context`)."""
 ABORTED = re.compile(r"\s*<turn_aborted>", re.IGNORECASE)
 """Matches the beginning of the message in which Codex tells the model that the user interrupted the turn."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
