@@ -1,7 +1,7 @@
 """Leaves out files and turns that the given files contain twice.
 
 A file may be named twice, and the file of a resumed or forked session of Claude Code begins with the rows of the
-session before it, as that of a continued trajectory in ATIF may do.
+session before it, as that of a branched session of Qwen Code does, and that of a continued trajectory in ATIF may.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loop_core.values import Role
 
 OpenedFile = tuple[Input, list[Exchange]]
 """A file and the exchanges that were read from it."""
-COPYING = frozenset({"claude-code", "atif"})
+COPYING = frozenset({"claude-code", "atif", "qwen"})
 """The formats whose files may begin with a copy of the rows of another file, with the same ids and times."""
 
 

@@ -131,28 +131,45 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
     NotRun("arguments_invalid", r"(?:the arguments provided to the tool are invalid\b|"
            r"the \S+ tool was called with invalid arguments\b)", "the agent refused its arguments", "opencode"),
-    NotRun("user_rejected", r"the user rejected permission to use this specific tool call\b", "the user refused it",
-           "opencode"),
+    NotRun("user_rejected", r"the user rejected (?:permission to use this specific|this) tool call\b",
+           "the user refused it", "opencode; Copilot CLI; Kiro"),
     NotRun("rule_prevents", r"the user has specified a rule which prevents you from using this specific tool call\b",
            "a permission rule refused it", "opencode"),
-    NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b)", "the user refused it",
-           "Crush; Goose"),
+    NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b|"
+           r"the user declined this tool call\b)", "the user refused it", "Crush; Goose; opencode 2 runner/step.ts"),
     NotRun("input_rewritten", r"user cancell?ed assistant tool calling\b", "the user cancelled it first", "Crush"),
     NotRun("hook_denied", r"tool call blocked by hook\b", "a hook refused it", "Crush"),
     NotRun("unread_arguments", r"(?:-?\d+: )?could not interpret tool use parameters\b",
            "the agent could not read its arguments", "Goose"),
-    NotRun("no_such_tool", r"(?:tool not found: |no such tool available\b|tool \S+ not found\b)",
-           "the agent knows no such tool", "Claude Code; pi; Crush"),
+    NotRun("no_such_tool", r"(?:tool not found: |no such tool available\b|tool \S+ not found\b|unknown tool: )",
+           "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
-    NotRun("unparsed_arguments", r"failed to parse function arguments\b", "the agent could not parse its arguments",
-           "Codex CLI"),
+    NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"
+           r"tool call failed: arguments were not valid json\b)", "the agent could not parse its arguments",
+           "Codex CLI; opencode 2 runner/publish-llm-event.ts; Crush agent.go"),
+    NotRun("args_not_valid", r"error validating args\b", "the agent refused its arguments",
+           "OpenHands SDK agent/agent.py: the event `AgentErrorEvent`, which also tells of a tool that failed"),
     NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),
     NotRun("unsupported_call", r"unsupported (?:custom tool )?call:", "the agent knows no such tool", "Codex CLI"),
     NotRun("parameters_missing", r"\S+ call rejected: missing required parameters?\b",
            "the agent refused its arguments", "Droid"),
     NotRun("operation_cancelled", r"\[operation cancelled\] reason:", "the user cancelled it", "Gemini CLI"),
+    NotRun("chat_mode", r"let the user know the tool call was skipped in goose chat mode\b",
+           "the agent runs no tools in this mode", "Goose tool_execution.rs"),
     NotRun("skipped", r"skipped due to queued user message\b", "the user spoke first, and it was skipped", "pi"),
+    NotRun("operation_denied", r"(?:\{\"status\":\"denied\"|the user denied this operation\b)", "the user refused it",
+           "Roo Code responses.ts; Cline"),
+    NotRun("earlier_refused", r"(?:skipping (?:tool \[|mcp tool )|"
+           r"(?:mcp )?tool .{1,500} was interrupted and not executed due to user rejecting a previous tool\b)",
+           "the user refused an earlier call", "Roo Code presentAssistantMessage.ts"),
+    NotRun("one_a_message", r"(?:tool .{1,500} was not executed because a tool has already been used in this message\b|"
+           r"this tool was not executed because new_task was called\b)",
+           "the agent runs no further call of this answer", "Cline; Roo Code Task.ts"),
+    NotRun("roo_refused", r"\{\"status\":\"error\",\"message\":\"the tool execution failed\",\"error\":\""
+           r"(?:missing value for required parameter|unknown tool|tool \S{1,80} is not allowed|"
+           r"tool call repetition limit reached|multiple valid tool calls were emitted)\b", "the agent refused it",
+           "Roo Code presentAssistantMessage.ts, validateToolUse.ts"),
 )
 """The wordings of results whose call did not run; the first row that matches names the refusal."""
 

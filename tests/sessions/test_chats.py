@@ -282,6 +282,41 @@ def test_the_rows_of_an_answer_that_goose_splits_are_one_answer(tmp_path):
     assert stops(seen) == ["tool_call", "tool_call", "unknown"]
 
 
+RETRY = "\n\nPlease retry if you think this is a transient or recoverable error."
+
+
+@pytest.mark.parametrize("block", [
+    {"type": "text", "text": f"Ran into this error: Request failed: too busy.{RETRY}"},
+    {"type": "error", "kind": "other", "text": "Request failed: too busy"},
+    {"type": "error", "kind": "other", "message": "Request failed: too busy"},
+])
+def test_an_error_that_goose_writes_in_the_models_name_is_a_failed_request(tmp_path, block):
+    seen = look("goose", tmp_path, goose(
+        ("user", [said("go")]), ("assistant", [block]), ("user", [said("again")]), ("assistant", [said("Done.")])))
+    first = seen.responses[0].exchange.response
+    assert (first.error.message, first.text) == ("Request failed: too busy", None)
+    assert (stops(seen), words(seen)[0]) == (["error", "unknown"], "ERROR")
+
+
+@pytest.mark.parametrize(("note", "why"), [
+    ("I've reached the maximum number of actions I can do without user input. Would you like me to continue?",
+     "the turn had used up its actions"),
+    ("The tool calling loop was interrupted. How would you like to proceed?", "the user interrupted it"),
+])
+def test_a_note_that_goose_writes_in_the_models_name_is_no_answer(tmp_path, note, why):
+    rows = [("user", [said("go")]), ("assistant", [request()]), ("user", [response()]), ("assistant", [said(note)])]
+    seen = look("goose", tmp_path, goose(*rows))
+    assert stops(seen) == ["tool_call"]
+    assert any(why in noted.finding.message for noted in seen.findings if noted.finding.rule == "transcript.stopped")
+    assert words(seen) != ["COMPLETE"]
+
+
+def test_a_text_that_quotes_a_note_of_goose_is_an_answer(tmp_path):
+    note = "The tool calling loop was interrupted. How would you like to proceed?"
+    seen = look("goose", tmp_path, goose(("user", [said("go")]), ("assistant", [said(f"It says: {note}")])))
+    assert seen.responses[0].exchange.response.text == f"It says: {note}"
+
+
 def test_rows_of_goose_without_a_time_are_not_joined_behind_results(tmp_path):
     rows = goose(("user", [said("go")]), ("assistant", [request()]), ("user", [response()]),
                  ("assistant", [request("c2")]), ("user", [response("c2")]))
@@ -455,6 +490,24 @@ def test_the_words_of_crush(tmp_path, word, stop, rule):
 def test_a_message_of_the_user_is_no_end_of_an_answer_that_crush_did_not_finish(tmp_path, end, stop):
     rows = [GO, crush(wrote(), *end), crush(wrote("and the tests?"), role="user")]
     assert stops(look("crush", tmp_path, rows)) == [stop]
+
+
+@pytest.mark.parametrize(("word", "stop"), [
+    ("tool_use", "malformed_tool_call"), ("end_turn", "malformed_tool_call"), ("max_tokens", "max_tokens"),
+])
+def test_arguments_for_which_crush_stores_an_empty_object_are_no_whole_call(tmp_path, word, stop):
+    said_so = "Tool call failed: arguments were not valid JSON. Please check your tool call format and try again."
+    refused = crush(("tool_result", {"tool_call_id": "c1", "name": "write", "content": said_so, "is_error": True}),
+                    role="tool")
+    seen = look("crush", tmp_path, [GO, crush(call("{}"), finish(word)), refused, crush(wrote(), finish())])
+    assert stops(seen) == [stop, "end_turn"]
+    assert calls(seen) == [("write", None, False)]
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
+
+
+def test_an_empty_object_that_ran_is_a_whole_call_in_crush(tmp_path):
+    seen = look("crush", tmp_path, [GO, crush(call("{}"), finish("tool_use")), RAN, crush(wrote(), finish())])
+    assert (stops(seen), calls(seen)) == (["tool_call", "end_turn"], [("write", "{}", True)])
 
 
 def test_a_system_message_of_crush_holds_no_exchange(tmp_path):

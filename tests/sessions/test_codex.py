@@ -304,6 +304,44 @@ def test_what_codex_tells_the_model_itself_is_no_message_of_the_user(tmp_path):
     assert seen.turns[0].run.record.user_text == "go"
 
 
+@pytest.mark.parametrize("begins", [
+    "<goal_context>", '<codex_internal_context source="goal">', "<recommended_plugins>", "<extension_context>",
+    "<agent_message_board_notification>", '<hook_prompt hook_run_id="1">', "<skill>", "<user_shell_command>",
+    "<subagent_notification>", "# AGENTS.md instructions for /work",
+])
+def test_a_message_that_codex_wrote_as_the_user_shows_no_end_of_an_answer(tmp_path, begins):
+    seen = shown(rollout(user("list"), said("I look."), user(f"{begins}\nSee to the goal.")), tmp_path)
+    assert stops(seen) == ["unknown"]
+
+
+def test_the_status_of_an_item_is_the_providers_word(tmp_path):
+    half = item("message", role="assistant", status="incomplete", content=[{"type": "output_text", "text": "Half"}])
+    seen = shown(rollout(user("list"), half, said("Whole."), count(),
+                         event("task_complete", turn_id="t1", last_agent_message="Whole.")), tmp_path)
+    assert stops(seen) == ["max_tokens", "end_turn"], "Codex sent the request again"
+    stop = seen.responses[0].judgement.stop
+    assert (stop.raw, [each.rule for each in stop.evidence]) == ("incomplete", ["transcript.provider",
+                                                                                "codex.stop_reasons"])
+    assert {each.at.pointer for each in stop.evidence} == {"/payload/status"}
+    whole = item("message", role="assistant", status="completed", content=[{"type": "output_text", "text": "a"}])
+    assert stops(shown(rollout(user("list"), whole), tmp_path)) == ["unknown"]
+
+
+def test_a_call_that_the_provider_calls_incomplete_is_not_whole(tmp_path):
+    cut = item("function_call", name="shell", arguments="{}", call_id="call_1", status="incomplete")
+    error = event("error", message="Incomplete response returned, reason: max_output_tokens")
+    seen = shown(rollout(user("list"), cut, error), tmp_path)
+    assert stops(seen) == ["max_tokens"]
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
+
+
+def test_a_text_that_a_tool_delivered_is_no_answer(tmp_path):
+    copy = {**said("Sent."), "metadata": {"delivered_assistant_message": "codex:code-mode-delivery:v1:complete"}}
+    seen = shown(rollout(user("list"), call(), copy, result(), said("Done."), count()), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == [None, "Done."]
+    assert "texts that a tool delivered" in notices(seen)
+
+
 def test_turns_that_are_taken_back_are_another_branch(tmp_path):
     seen = shown(rollout(user("one"), said("1."), count(), user("two"), said("2."), count(),
                          event("thread_rolled_back", num_turns=1), user("three"), said("3."), count()), tmp_path)

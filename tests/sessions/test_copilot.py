@@ -174,6 +174,33 @@ def test_an_abort_and_a_failure(tmp_path):
     assert seen.responses[1].exchange.response.http_status == 400
 
 
+@pytest.mark.parametrize(("more", "own"), [
+    ({"isAutopilotContinuation": True}, True), ({"source": "skill-pdf"}, True), ({"source": "agent-7"}, True),
+    ({"source": "user"}, False), ({"isAutopilotContinuation": False}, False),
+])
+def test_a_message_that_copilot_wrote_itself_shows_no_end_of_the_answer_before(tmp_path, more, own):
+    seen = shown(file(user("list"), said("I look."), event("user.message", content="and the tests?", **more),
+                      said("One.", key="m2")), tmp_path)
+    assert stops(seen) == ["unknown" if own else "end_turn", "unknown"]
+
+
+def test_a_full_context_is_told_by_the_type_of_the_error(tmp_path):
+    seen = shown(file(user("list"), event("session.error", errorType="context_limit", message="too long",
+                                          statusCode=400)), tmp_path)
+    (facts,) = seen.responses
+    assert stops(seen) == ["context_window_exceeded"]
+    assert [seen.rule for seen in facts.judgement.stop.evidence] == ["transcript.recorder", "copilot.errors"]
+    assert facts.exchange.response.error.message == "too long"
+
+
+def test_a_compaction_that_failed_shortened_nothing(tmp_path):
+    for success in (True, False):
+        seen = shown(file(user("go"), said("a"), event("session.compaction_complete", success=success), user("on"),
+                          said("b", key="m2")), tmp_path)
+        found = [noted.finding.rule for noted in seen.findings]
+        assert ("transcript.compacted" in found) is success
+
+
 @pytest.mark.parametrize("kind", ["session.truncation", "session.compaction_complete"])
 def test_a_history_that_was_shortened(tmp_path, kind):
     seen = shown(file(user("go"), event(kind), said("Fine."), event("brand.new"), event("hook.start")), tmp_path)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from inspector.sessions import open_paths
 from inspector.sessions.importers import choose
 from tests.scenes.transcripts import places, rules, shown, stops, words
 
@@ -143,6 +144,26 @@ def test_branches_titles_and_compressions(tmp_path):
     assert "records of unknown type were passed over: strange (1)" in "\n".join(seen.inputs[0].notices)
 
 
+def test_rows_that_a_branch_copied_are_counted_once(tmp_path):
+    rows = [row("1", None, "user", text("go")), row("2", "1", "assistant", text("One."), model="m")]
+    source = {"subtype": "session_source", "systemPayload": {"sourceType": "x"}}
+    first, branch = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    first.write_text(file(*rows))
+    branch.write_text(file(row("0", None, "system", **source), *(
+        {**each, "sessionId": "t", "forkedFrom": {"sessionId": "s", "messageUuid": each["uuid"]}} for each in rows),
+        row("3", "2", "user", text("on")), row("4", "3", "assistant", text("Two."))))
+    found = open_paths([str(first), str(branch)])
+    assert [exchange.response.text for exchange in found.exchanges] == ["One.", "Two."]
+    assert "answers copied from another session" in "\n".join(found.inputs[1].notices)
+    assert len(open_paths([str(branch)]).exchanges) == 2
+
+
+def test_a_session_names_the_session_that_began_it(tmp_path):
+    seen = shown(file(row("0", None, "system", subtype="parent_session", systemPayload={"parentSessionId": "p1"}),
+                      row("1", "0", "user", text("go")), row("2", "1", "assistant", text("One."))), tmp_path)
+    assert seen.inputs[0].about.parent == "p1"
+
+
 def test_its_rows_are_not_taken_for_claude_codes():
     alone = row("1", None, "system", subtype="ui_telemetry", systemPayload={})
     for first in (row("1", None, "user", text("go")), alone):
@@ -150,9 +171,14 @@ def test_its_rows_are_not_taken_for_claude_codes():
 
 
 @pytest.mark.parametrize(("kind", "notice"), [
-    ("attribution_snapshot", "records that hold no exchange: system/attribution_snapshot (1)"),
-    ("file_history_snapshot", "records that hold no exchange: system/file_history_snapshot (1)"),
-    ("session_model", "records that hold no exchange: system/session_model (1)"),
+    *((kind, f"records that hold no exchange: system/{kind} (1)") for kind in (
+        "attribution_snapshot", "file_history_snapshot", "session_model", "session_artifact_event", "session_source",
+        "session_execution_engine", "session_approval_mode", "session_notes", "session_sources_snapshot",
+        "omni_recall", "agent_bootstrap", "agent_retry", "agent_session_ready", "user_text_elements",
+        "branch_checkpoint", "goal_state", "goal_turn_end", "ui_telemetry", "custom_title", "rewind",
+        "chat_compression", "slash_command", "session_artifact_snapshot", "at_command", "turn_result",
+        "parent_session")),
+    (None, "records that hold no exchange: system (1)"),
     ("of_tomorrow", "records of unknown type were passed over: system/of_tomorrow (1)"),
 ])
 def test_records_of_the_agent_that_hold_no_exchange(tmp_path, kind, notice):
@@ -177,6 +203,18 @@ def test_the_outcome_of_a_turn_is_the_end_of_its_last_answer(tmp_path, parent, s
     seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
                       outcome(parent, state, **more)), tmp_path)
     assert (stops(seen), words(seen), rules(seen, 0)[-1]) == ([stop], [word], rule)
+
+
+@pytest.mark.parametrize(("word", "stop"), [("max_tokens", "max_tokens"), ("refusal", "safety_blocked")])
+def test_a_word_for_the_end_of_a_turn_is_that_of_its_last_answer(tmp_path, word, stop):
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Hel")),
+                      outcome("2", "completed", stopReason=word)), tmp_path)
+    assert (stops(seen), rules(seen, 0)) == ([stop], ["transcript.recorder", "qwen.turn_results"])
+    assert [seen.at.pointer for seen in seen.responses[0].judgement.stop.evidence] == 2 * ["/systemPayload/stopReason"]
+    seen = shown(file(row("1", None, "user", text("go")), row("2", "1", "assistant", CALL),
+                      row("3", "2", "tool_result", RESULT), outcome("3", "completed", stopReason=word)), tmp_path)
+    assert stops(seen) == ["tool_call"]  # the next request was not sent
+    assert any(f"the turn ended ({word})" in each.finding.message for each in seen.findings)
 
 
 def test_a_turn_that_the_outcome_says_was_stopped_names_why(tmp_path):

@@ -101,6 +101,27 @@ def test_notes_of_the_agent_are_no_words_of_the_model(tmp_path, note, stop):
     assert seen.responses[0].exchange.response.text == "half"
 
 
+@pytest.mark.parametrize(("note", "stop"), [
+    ("Failure: response hit the max output token limit before producing any visible content.", "max_tokens"),
+    ("Failure: the API stream failed mid-response.", "interrupted"),
+    ("Failure: I did not provide a response.", "unknown"),
+])
+def test_a_note_of_zoo_in_place_of_an_answer_is_no_text_of_the_model(tmp_path, note, stop):
+    seen = task(tmp_path, [ASKED, model(said(note)), user(said("<user_message>thanks</user_message>"), ts=3000)])
+    assert stops(seen) == [stop]
+    assert not seen.responses[0].exchange.response.text
+    quoted = model(said(f"The log says: {note}\n\nI look into it."))
+    seen = task(tmp_path, [ASKED, quoted, user(said("<user_message>thanks</user_message>"), ts=3000)])
+    assert (stops(seen), note in seen.responses[0].exchange.response.text) == (["end_turn"], True)
+
+
+@pytest.mark.parametrize("text", ["[apply_diff for 'a'] Result:\nThe user denied this operation.", None])
+def test_a_call_that_the_user_refused_did_not_run(tmp_path, text):
+    denied = said(text) if text else result('{"status":"denied","message":"The user denied this operation."}')
+    seen = task(tmp_path, [ASKED, model(CALL), user(denied, ts=3000), model(said("ok"), ts=4000)])
+    assert seen.responses[0].exchange.refusals == {"c1": "the user refused it: it did not run"}
+
+
 def test_a_partial_row_without_a_cost_is_a_stream_that_died(tmp_path):
     growing = {"ts": 950, "type": "say", "say": "text", "text": "o", "partial": True}
     assert stops(task(tmp_path, [ASKED, model(said("o"))], [request(tokensIn=1), growing])) == ["interrupted"]
@@ -179,6 +200,12 @@ def test_the_user_went_on(tmp_path):
                            model(said("b"), ts=4000)])
     assert stops(seen) == ["end_turn", "unknown"]
     assert "transcript.inferred.user_went_on" in rules(seen)
+
+
+def test_a_result_without_its_call_is_no_message_of_the_user(tmp_path):
+    lost = user(said("Tool result:\nok"), ts=3000)
+    seen = task(tmp_path, [ASKED, model(said("I look.")), lost, model(said("b"), ts=4000)])
+    assert stops(seen) == ["unknown", "unknown"]
 
 
 def test_summaries_and_hidden_messages(tmp_path):

@@ -146,6 +146,23 @@ def test_zeroclaw_speaks_for_a_model_whose_calls_it_could_not_read(tmp_path, sai
     assert not seen.responses[0].exchange.response.text
 
 
+@pytest.mark.parametrize("footer", [
+    "⚡ `gemini` unavailable — response from **openai** (`gpt-5`)\nSwitch model: /models",
+    "⚡ `gemini` no está disponible — respuesta de **openai** (`gpt-5`)\nCambiar modelo: /models",
+    "⚡ `gemini` は利用できません — **openai**（`gpt-5`）からの応答\nモデル切り替え: /models",
+    "⚡ `gemini` 不可用 — 已由 **openai**（`gpt-5`）响应\n切换模型：/models",
+])
+def test_zeroclaws_footer_about_another_model_is_no_text_of_the_model(tmp_path, footer):
+    seen = viewed(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
+                        said("assistant", f"Done.\n\n---\n{footer}"), said("user", "what did it say?"),
+                        said("assistant", f"It said:\n\n---\n{footer}\nas I read it.")))
+    first, second = (each.exchange for each in seen.responses)
+    assert (first.response.text, first.model) == ("Done.", "gpt-5")
+    assert second.response.text.endswith("as I read it.")
+    assert second.model is None
+    assert "a footer of ZeroClaw" in notices(seen)
+
+
 @pytest.mark.parametrize("part", ["", "I read two files.\n\n"])
 def test_zeroclaw_names_the_limit_that_ended_a_turn(tmp_path, part):
     text = f"{part}*Turn stopped: reached maximum tool iterations (10).*"

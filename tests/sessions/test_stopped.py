@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from inspector.sessions.wordings import connection_lost, interruption, refusal
@@ -146,6 +148,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("The arguments provided to the tool are invalid: JSON parsing failed", "the agent refused its arguments"),
     ("The write tool was called with invalid arguments: path is missing", "the agent refused its arguments"),
     ("The user rejected permission to use this specific tool call.", "the user refused it"),
+    ("The user rejected this tool call. User feedback: no", "the user refused it"),
     ("The user has specified a rule which prevents you from using this specific tool call. Here",
      "a permission rule refused it"),
     ("User denied permission", "the user refused it"),
@@ -154,13 +157,37 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Tool call blocked by hook. Reason: nope", "a hook refused it"),
     ("-32602: Could not interpret tool use parameters for id c: EOF", "the agent could not read its arguments"),
     ("tool not found: map", "the agent knows no such tool"),
+    ("Let the user know the tool call was skipped in Goose chat mode.", "the agent runs no tools in this mode"),
     ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
     ('Error: Execute call rejected: missing required parameters "path".', "the agent refused its arguments"),
     ("[Operation Cancelled] Reason: User did not allow tool call", "the user cancelled it"),
     ("<exception>action was not executed</exception>", "the run ended before it"),
     ("failed to parse function arguments: EOF while parsing a value", "the agent could not parse its arguments"),
+    ("Error validating args {\"command\": \"l for tool 'terminal': x", "the agent refused its arguments"),
     ("exec command rejected by user", "the user refused it"),
     ("unsupported call: fly", "the agent knows no such tool"),
+    ("Tool call failed: arguments were not valid JSON. Please check your tool call format and try again.",
+     "the agent could not parse its arguments"),
+    ("Unknown tool: fly", "the agent knows no such tool"),
+    ("The user declined this tool call", "the user refused it"),
+    ("Tool call arguments were malformed JSON and were not executed.", "the agent could not parse its arguments"),
+    ('{"status":"denied","message":"The user denied this operation."}', "the user refused it"),
+    ('{"status":"denied","feedback":"not here"}', "the user refused it"),
+    ("The user denied this operation and provided the following feedback:\nno", "the user refused it"),
+    ("Skipping tool [write_to_file for 'a'] due to user rejecting a previous tool.",
+     "the user refused an earlier call"),
+    ("MCP tool look was interrupted and not executed due to user rejecting a previous tool.",
+     "the user refused an earlier call"),
+    ("Tool [write_to_file for 'a'] was not executed because a tool has already been used in this message. Only one",
+     "the agent runs no further call of this answer"),
+    ("This tool was not executed because new_task was called in the same message turn.",
+     "the agent runs no further call of this answer"),
+    (json.dumps({"status": "error", "message": "The tool execution failed",
+                 "error": "Missing value for required parameter 'path'. Please retry"}, separators=(",", ":")),
+     "the agent refused it"),
+    (json.dumps({"status": "error", "message": "The tool execution failed",
+                 "error": 'Tool "write_to_file" is not allowed in ask mode.'}, separators=(",", ":")),
+     "the agent refused it"),
 ])
 def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     seen = shown(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),
@@ -172,7 +199,9 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
 @pytest.mark.parametrize("said", [
     "Exit code 1\nno such file", "<tool_use_error>File has not been read yet. Read it first.</tool_use_error>",
     "     1\u2192The user doesn't want to proceed with this tool use.", "So the user doesn't want to take this action",
-    "File created", "", "Command was aborted before completion",
+    "File created", "", "Command was aborted before completion", "Error executing tool 'terminal': x",
+    '{"status":"error","message":"The tool execution failed","error":"Error reading a.md: ENOENT"}',
+    '{"status":"approved","feedback":"go"}\n\nThe user denied this operation.',
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):
     assert refusal(ToolResultPart("toolu_01A", None, said)) is None

@@ -117,6 +117,34 @@ def test_empty_arguments_may_stand_for_unread_ones(tmp_path, arguments, noted):
     assert any(found.finding.rule == "transcript.empty_arguments" for found in seen.findings) is noted
 
 
+@pytest.mark.parametrize(("arguments", "output", "outcome", "stop", "closed"), [
+    ("{}", "Missing 'command' parameter", "failure", "malformed_tool_call", False),
+    ("{}", "Missing required parameter: path", "failure", "malformed_tool_call", False),
+    ("{}", "Connection refused", "failure", "tool_call", True),
+    ("{}", "Missing 'command' parameter", "success", "tool_call", True),  # what a file says, say
+    ('{"a":1}', "Missing 'command' parameter", "failure", "tool_call", True),
+])
+def test_empty_arguments_that_a_tool_refuses_are_no_whole_call(tmp_path, arguments, output, outcome, stop, closed):
+    seen = read(tmp_path, said("", native_tool_calls=2, parsed_tool_calls=2),
+                event("tool_call_start", tool="ls", arguments='{"b":1}'),
+                event("tool_call_start", tool="shell", arguments=arguments),
+                event("tool_call_result", tool="ls", output="a.md"),
+                event("tool_call_result", tool="shell", outcome=outcome, output=output), said("Done."))
+    assert stops(seen)[0] == stop
+    assert [call.closed for call in seen.responses[0].exchange.response.tool_calls] == [True, closed]
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == (
+        ["ready", "ready"] if closed else ["held", "held"])
+
+
+def test_of_two_calls_of_one_tool_the_one_is_refused_whose_result_says_so(tmp_path):
+    start = (event("tool_call_start", tool="shell", arguments="{}") for _ in "ab")
+    seen = read(tmp_path, said("", native_tool_calls=2, parsed_tool_calls=2), *start,
+                event("tool_call_result", tool="shell", output="ok"),
+                event("tool_call_result", tool="shell", outcome="failure", output="Missing 'command' parameter"),
+                said("Done."))
+    assert [call.closed for call in seen.responses[0].exchange.response.tool_calls] == [True, False]
+
+
 @pytest.mark.parametrize("name", ["event_type", "event", "attributes", "payload", "zeroclaw"])
 def test_members_of_other_types_are_named(tmp_path, name):
     seen = read(tmp_path, said("a"), {**said("b"), name: 1})

@@ -15,6 +15,7 @@ from inspector.sessions.importers.codex_items import (
     ABORTED,
     COMPACTIONS,
     CUT,
+    DELIVERED,
     ENVELOPES,
     ITEMS,
     NO_OUTPUT,
@@ -162,6 +163,9 @@ class _Rollout(ChatReader):
             return self._result(line, payload, place)
         if kind == "agent_message":  # a message of the agent that started this one
             return self._message(line, text_of(payload.get("content")), place, own=True)
+        if DELIVERED in object_of(line.value.get("metadata")):
+            self.remarks["are copies of texts that a tool delivered"] += 1
+            return place
         if kind in NO_OUTPUT or kind == "None":
             lines.count(kind, NO_OUTPUT)
             if kind in COMPACTIONS:
@@ -178,13 +182,13 @@ class _Rollout(ChatReader):
         return TreePlace(answer)
 
     def _end_answered(self) -> None:
-        """Ends an answer whose calls all have results: the next item belongs to a new answer, even without a count
-        between. This does not apply to files of 2025, which write each call of an answer directly before the call's
-        result."""
+        """Ends an answer whose calls all have results, or one that was cut: the next item belongs to a new answer, even
+        without a count between. Results do not end answers in files of 2025, which write each call of an answer
+        directly before the call's result."""
         answer = self.open
-        if answer is not None and self.early is not True and answer.calls and all(
-            call.id in answer.results for call in answer.calls
-        ):
+        done = answer is not None and self.early is not True and answer.calls and all(
+            call.id in answer.results for call in answer.calls)
+        if answer is not None and (done or answer.stop is not None):
             self.open = None
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:

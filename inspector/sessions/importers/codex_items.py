@@ -8,11 +8,14 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from inspector.sessions.reasons import provider_reason
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, content_text
+from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.member_values import counts_of, object_of, text_or_none
-from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
+from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, Stop, TextPart, ToolCall, Usage
+from loop_core.wire.failures import StopRow
 
 ENVELOPES = frozenset({
     "session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state",
@@ -31,13 +34,20 @@ NO_OUTPUT = frozenset({"ghost_snapshot", "other", "additional_tools", "compactio
 """The types of items that Codex puts into the history, and that are no output of the model."""
 OWN = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
-    r"permissions instructions|user_action|user_shell_command|collaboration_mode)\b|# AGENTS\.md instructions)",
+    r"permissions instructions|user_action|user_shell_command|collaboration_mode|goal_context|codex_internal_context|"
+    r"recommended_plugins|extension_context|agent_message_board_notification|hook_prompt)\b|# AGENTS\.md instructions)",
     re.IGNORECASE)
-"""Matches the beginning of a message of the role `user` that Codex wrote itself."""
+"""Matches the beginning of a message of the role `user` that Codex wrote itself (codex-rs/core `src/context`)."""
 ABORTED = re.compile(r"\s*<turn_aborted>", re.IGNORECASE)
 """Matches the beginning of the message in which Codex tells the model that the user interrupted the turn."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
 """Matches the error into which Codex turns `response.incomplete`."""
+ITEM_STOPS: Mapping[str, StopRow] = {
+    "incomplete": StopRow(Stop.MAX_TOKENS, "item", "openai response_function_tool_call.py; codex-rs models.rs"),
+}
+"""Status of an item, which newer releases keep as the provider sent it -> how the item's answer ended."""
+DELIVERED = "delivered_assistant_message"
+"""The member of an item's metadata that marks a text as delivered by a tool: no model wrote it as an answer."""
 ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
 """Reason of an abort -> the mark of its row. After any other reason the turn counts as ended by itself."""
 TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
@@ -126,6 +136,10 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
     at = At(here.part, here.start, here.end, f"/{'/'.join(path)}")
     slice_at = partial(slice_of, line.data, *path)
     key, name = text_or_none(payload.get("call_id")), text_or_none(payload.get("name"))
+    whole = payload.get("status") not in ITEM_STOPS
+    if not whole:
+        answer.word_at = pointer_at(at, *path, "status")
+        answer.stop = provider_reason(str(payload["status"]), answer.word_at, ITEM_STOPS, "codex")
     if kind == "message":
         answer.parts.append(TextPart(text_of(payload.get("content"))))
     elif kind == "reasoning":
@@ -137,7 +151,7 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
         form = ArgsForm.STRING if given is None or isinstance(given, str) else ArgsForm.OBJECT
         arguments = given if form is ArgsForm.STRING else slice_at("arguments") or slice_at("input")
         call = CallKind.CUSTOM if kind == "custom_tool_call" else CallKind.FUNCTION
-        answer.parts.append(ToolCall(key, name or "", arguments, True, call, form, at=at))
+        answer.parts.append(ToolCall(key, name or "", arguments, whole, call, form, at=at))
     elif kind == "tool_search_call" and payload.get("execution") == "client":  # otherwise the provider runs it
         answer.parts.append(ToolCall(key, "tool_search", slice_at("arguments"), True, CallKind.FUNCTION,
                                      ArgsForm.OBJECT, at=at))

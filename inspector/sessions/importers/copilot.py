@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, list_pieces, whole_object
-from inspector.sessions.reasons import table_reason
+from inspector.sessions.reasons import error_in_text, recorder_reason, table_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace, below_file
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
@@ -43,6 +43,10 @@ STOPS: Mapping[str, StopRow] = {
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "@github/copilot-sdk 1.0.14: also a refusal of Claude's"),
 }
 """Stop word of Copilot, which maps the words of all providers to OpenAI's -> its meaning."""
+OWN = ("skill-", "agent-")
+"""The beginnings of the origin (`source`) of a message of the user that Copilot CLI wrote itself."""
+FULL = "context_limit"
+"""The type of the error that says that the context was full."""
 CREDITS = "autopilot_credit_limit"
 """The reason of an abort that is not the user's: the run has spent what the user allowed it."""
 FIELDS: Fields = {
@@ -121,7 +125,8 @@ class _Session(ChatReader):
         data, kind = object_of(line.value.get("data")), line.value.get("type")
         if kind == "user.message":
             self.resumed = False
-            return self.say(line, place, text_of(data.get("content")))
+            own = data.get("isAutopilotContinuation") is True or (known_text(data.get("source")) or "").startswith(OWN)
+            return self.say(line, place, text_of(data.get("content")), own=own)
         if kind == "assistant.message":
             return self._message(line, data, place)
         if kind == "tool.execution_complete":
@@ -137,7 +142,8 @@ class _Session(ChatReader):
                 _take_usage(self.open[key], line)
             else:
                 self.spent[key] = line
-        if kind in ("session.truncation", "session.compaction_complete"):
+        # A compaction may fail, and then the history stays as it was.
+        if kind in ("session.truncation", "session.compaction_complete") and data.get("success") is not False:
             self.compacted = f"line {line.number}: the history was shortened before this answer ({kind})"
         elif kind == "subagent.started":
             call = known_text(data.get("toolCallId")) or ""
@@ -208,7 +214,12 @@ class _Session(ChatReader):
         answer = self.answer(line, place, "failure")
         answer.session = self._session_of(line)
         at = answer.take(line)
-        answer.fail(text, at, http_status(data.get("statusCode")), known_text(data.get("errorType")))
+        if data.get("errorType") == FULL:
+            answer.word_at = at = pointer_at(at, "data", "errorType")
+            answer.stop = recorder_reason(Stop.CONTEXT_WINDOW_EXCEEDED, None, at, FULL, "copilot.errors")
+            answer.error = error_in_text(text, http_status(data.get("statusCode")), FULL)
+        else:
+            answer.fail(text, at, http_status(data.get("statusCode")), known_text(data.get("errorType")))
         return TreePlace(answer)
 
 

@@ -12,14 +12,25 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import ChatTableReader, has, schema
-from inspector.sessions.reasons import table_reason
+from inspector.sessions.reasons import INFERRED, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.dialogue import api_of
 from inspector.sessions.transcripts.member_values import object_of, text_or_none
-from loop_core.values import ArgsForm, At, CallKind, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
+from loop_core.values import (
+    ArgsForm,
+    At,
+    CallKind,
+    Evidence,
+    ReasoningPart,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResultPart,
+)
 from loop_core.wire.failures import StopRow
 
 REFUSED = "permission_denied"
@@ -44,6 +55,9 @@ FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provi
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
 """Matches the HTTP status in the details of an error, as the clients of OpenAI and Anthropic, and that of Gemini, write
 it."""
+UNPARSED = "Tool call failed: arguments were not valid JSON."
+"""The beginning of the result of a call whose arguments were cut or no JSON: Crush stores `{}` in their place
+(`agent.go`, `sanitizeToolInput`)."""
 NO_EXCHANGE = frozenset({"system"})
 """The roles of messages that hold no part of an exchange."""
 
@@ -114,6 +128,26 @@ class _Reader(ChatTableReader):
         self.results(line.number, *done)
         if is_summary:
             self.remarks["hold the summary of a compacted history"] += 1
+
+
+    def settle(self) -> None:
+        """Marks calls as malformed whose arguments Crush could not read; then infers other ends."""
+        for answer in self.answers:
+            _reject(answer)
+        super().settle()
+
+
+def _reject(answer: TranscriptAnswer) -> None:
+    lost = {key for key, part in answer.results.items() if part.text.startswith(UNPARSED)}
+    call = next((call for call in answer.calls if call.id in lost), None)
+    if call is None:
+        return
+    answer.parts = [part._replace(arguments=None, closed=False) if type(part) is ToolCall and part.id in lost else part
+                    for part in answer.parts]
+    if answer.stop is not None and answer.stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN):
+        told = f"Crush says that the arguments of {call.name} were no valid JSON; {{}} stands for them"
+        answer.stop = StopReason(Stop.MALFORMED_TOOL_CALL, None, None, (
+            *answer.stop.evidence, Evidence(f"{INFERRED}call_rejected", call.at, told)))
 
 
 def _call(data: dict[str, Any], at: At) -> ToolCall:

@@ -26,7 +26,7 @@ from inspector.sessions.importers.records import (
 from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import arguments_of, pointer_at
 from inspector.sessions.transcripts.member_values import object_of, text_or_none
 from loop_core.values import (
@@ -59,6 +59,15 @@ TAGS: Mapping[str, str] = {
 BLOCKS = frozenset({*TAGS.values(), "toolConfirmationRequest", "frontendToolRequest", "redactedThinking",
                     "contextLengthExceeded", "summarizationRequested", "systemNotification"})
 """The types of blocks by which messages are recognised in a file without a line about its session."""
+FAILED = re.compile(r"\ARan into this error: (?P<why>.*?)\.?\n\n"
+                    r"Please retry if you think this is a transient or recoverable error\.\Z", re.DOTALL)
+"""Matches the whole text that Goose writes in the model's name for a request that failed (`agent.rs`)."""
+STOPPED: Mapping[str, str] = {
+    "I've reached the maximum number of actions I can do without user input. Would you like me to continue?":
+        "the turn had used up its actions",
+    "The tool calling loop was interrupted. How would you like to proceed?": "the user interrupted it",
+}
+"""Whole text that Goose writes in the model's name where it ends a turn -> why (`agent.rs`, `goose-cli`)."""
 CALLS = frozenset({"toolRequest", "frontendToolRequest"})
 """The types of blocks that are calls; the program around Goose runs those of the second."""
 Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
@@ -173,12 +182,21 @@ class _Reader(ChatTableReader):
         noted = object_of(value.get("metadata_json") or value.get("metadata"))
         model = object_of(noted.get("inference")).get("requestedModel")
         started = value.get("created_timestamp") or value.get("created")
+        only = blocks[0][1] if len(blocks) == 1 else {}
+        said = only.get("text", only.get("message"))
+        if isinstance(said, str) and said in STOPPED:
+            self.say(InterimRow(line.number, f"Goose says: {STOPPED[said]}", mark="stopped", unit=self.unit))
+            return
         answer = self._split(blocks, started)
         self.written = started
         if answer is None:
             answer = self.answer_of(line, f"{self.session}:{line.number}", None, model or self.model, started)
         at = answer.take(line)
         answer.word_at = answer.word_at if len(answer.lines) > 1 else at
+        failed = FAILED.match(said) if isinstance(said, str) else None
+        if failed is not None or only.get("type") == "error":
+            answer.fail(failed["why"] if failed is not None else text_or_none(said) or "no message", at)
+            return
         for path, block in blocks:
             here = pointer_at(at, column, *path)
             kind = block.get("type")

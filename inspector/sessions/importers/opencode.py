@@ -13,7 +13,14 @@ from typing import Any
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers import opencode_records as store
 from inspector.sessions.importers.database import schema
-from inspector.sessions.importers.opencode_records import call_of, end_by_error, end_by_word, result_of, usage_of
+from inspector.sessions.importers.opencode_records import (
+    call_of,
+    end_by_call,
+    end_by_error,
+    end_by_word,
+    result_of,
+    usage_of,
+)
 from inspector.sessions.importers.records import FileHead, first_look, number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -169,6 +176,8 @@ class _Reader(DialogueReader):
         elif kind == "retry":
             self._end_step()
             self._error_answer(line, line.value.get("error"))
+        elif kind == "text" and line.value.get("ignored") is True:
+            self.remarks["are notes of the agent itself beside an answer"] += 1
         elif kind in ("text", "reasoning", "tool"):
             # A part behind a step-finish belongs to the next answer.
             if self.open is not None and self.open.stop is not None:
@@ -319,7 +328,8 @@ class _Reader(DialogueReader):
             if mark is not None and self.here.answer is not None:
                 self.say(InterimRow(number, "idle", mark=mark, unit=self.unit))
         elif kind == "compaction":
-            self.compacted = f"{self.unit} {number}: the history was compacted before this answer"
+            if value.get("status") not in ("running", "failed"):
+                self.compacted = f"{self.unit} {number}: the history was compacted before this answer"
         else:
             lines.count(kind, NO_EXCHANGE)
 
@@ -330,8 +340,9 @@ class _Reader(DialogueReader):
             self._error_answer(line, retry.get("error"))
         answer = self._begin(line)
         at = answer.take(line)
-        content = value.get("content")
-        for number, block in enumerate(content if isinstance(content, list) else ()):
+        given = value.get("content")
+        content = given if isinstance(given, list) else []
+        for number, block in enumerate(content):
             if isinstance(block, dict):
                 self._block(answer, block, at, f"/content/{number}", partial(slice_of, line.data, "content", number))
         error = object_of(value.get("error"))
@@ -339,7 +350,9 @@ class _Reader(DialogueReader):
             end_by_error(answer, error, at)
         else:
             end_by_word(answer, value.get("finish"), value, at, "/finish")
-        self._note_unended(answer, value)
+            end_by_call(answer, content, at)
+        # `time.completed` proves no end here: the next step writes it into an answer that a lost agent left behind.
+        self._note_unended(answer, {})
         answer.usage = usage_of(value.get("tokens"), answer.api)
         self._end_step()
         self.made.clear()

@@ -230,13 +230,20 @@ STOPS: Mapping[str, StopRow] = {
     "error": StopRow(Stop.ERROR, "fatal", "AI SDK: an error; opencode v2 writes it at each failure"),
 }
 """Stop word of the AI SDK (`LanguageModelV2FinishReason`) -> its meaning; `other` and `unknown` have none."""
+UNPARSED = "tool.input-json"
+"""The type of the error of a call whose arguments were no JSON; `{}` stands for them."""
 ERRORS: Mapping[str, StopRow] = {
     "MessageOutputLengthError": StopRow(Stop.MAX_TOKENS, None, "opencode message-v2.ts"),
     "MessageAbortedError": StopRow(Stop.CANCELLED, None, "opencode message-v2.ts"),
     "ContextOverflowError": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "opencode message-v2.ts"),
     "ContentFilterError": StopRow(Stop.SAFETY_BLOCKED, None, "@opencode-ai/sdk 1.19.3"),
+    "aborted": StopRow(Stop.CANCELLED, None, "opencode 2 runner/step.ts: the step was interrupted"),
+    "provider.content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "opencode 2 runner/publish-llm-event.ts"),
+    "provider.context-overflow": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "opencode 2 to-session-error.ts"),
+    UNPARSED: StopRow(Stop.MALFORMED_TOOL_CALL, None, "opencode 2 runner/publish-llm-event.ts: a call, not an answer"),
 }
-"""Name of an error -> how the answer ended; other errors are classified by their message."""
+"""Name of an error, in the second version its type -> how the answer ended; other errors are classified by their
+message."""
 _BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
 """Matches the AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
 _TOOL = "invalid"
@@ -259,8 +266,24 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
         quoted = _BAD_JSON.search(str(given.get("error")))
         return ToolCall(call_id, str(given.get("tool") or name), quoted[1] if quoted is not None else None,
                         quoted is None, CallKind.FUNCTION, ArgsForm.STRING, at=at)
+    if _was_lost(block, state):
+        return ToolCall(call_id, str(name or ""), None, False, CallKind.FUNCTION, ArgsForm.STRING, at=at)
     return ToolCall(call_id, str(name or ""), None if given is None else slice_at("state", "input"), True,
                     CallKind.FUNCTION, ArgsForm.OBJECT, at=at)
+
+
+def _was_lost(block: dict[str, Any], state: dict[str, Any]) -> bool:
+    """Whether a failed call was never parsed: its arguments were cut or no JSON, and `{}` stands for them.
+
+    The second version stores when a parsed call began (`time.ran`). In the first, a call that never began keeps the
+    member `raw` of a pending one, and its beginning is its end (`processor.ts`, `cleanup`).
+    """
+    if state.get("status") != "error" or state.get("input") != {}:
+        return False
+    times, of_state = block.get("time"), object_of(state.get("time"))
+    if isinstance(times, dict):
+        return "ran" not in times
+    return "raw" in state and of_state.get("start") == of_state.get("end")
 
 
 def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
@@ -304,6 +327,15 @@ def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: 
     if isinstance(raw, str) and raw:
         seen = (Evidence(PROVIDER, pointer_at(at, "rawFinish"), raw), stop.evidence[-1])
         answer.word, answer.stop = raw, stop._replace(raw=raw, evidence=seen)
+
+
+def end_by_call(answer: TranscriptAnswer, content: list[Any], at: At) -> None:
+    """The stop reason of an answer with a call that opencode could not read, under a word that asks for its calls."""
+    for number, block in enumerate(content):
+        error = object_of(object_of(object_of(block).get("state")).get("error"))
+        if error.get("type") == UNPARSED and answer.stop is not None and answer.stop.normalized is Stop.TOOL_CALL:
+            place = pointer_at(at, "content", number, "state", "error")
+            answer.stop = table_reason(UNPARSED, ERRORS, place, "opencode.errors")
 
 
 def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> None:

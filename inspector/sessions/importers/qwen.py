@@ -8,22 +8,37 @@ two records without a break between them. Source: qwen-code 0.15.10 and 0.24, `c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import IO, Any
 
 from inspector.sessions.importers.records import Piece, first_look
+from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status, written_status
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
-from loop_core.values import At, OpaquePart, ReasoningPart, TextPart, ToolResultPart, Usage
+from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart, Usage
+from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import API
 
 OWN = frozenset({"notification", "hook", "system_reminder", "cron"})
 """The subtypes of rows of the user that Qwen Code wrote itself."""
+NO_EXCHANGE = frozenset({"system", *(f"system/{subtype}" for subtype in (
+    "ui_telemetry", "custom_title", "rewind", "chat_compression", "slash_command", "session_artifact_snapshot",
+    "session_artifact_event", "at_command", "attribution_snapshot", "file_history_snapshot", "session_model",
+    "turn_result", "parent_session", "session_source", "session_execution_engine", "session_approval_mode",
+    "session_notes", "session_sources_snapshot", "omni_recall", "agent_bootstrap", "agent_retry",
+    "agent_session_ready", "user_text_elements", "branch_checkpoint", "goal_state", "goal_turn_end"))})
+"""The types of records that hold no part of an exchange (`ChatRecord`)."""
+STOPS: Mapping[str, StopRow] = {
+    "max_tokens": StopRow(Stop.MAX_TOKENS, None, "Agent Client Protocol, StopReason"),
+    "refusal": StopRow(Stop.SAFETY_BLOCKED, None, "Agent Client Protocol, StopReason"),
+}
+"""Word for the end of a turn that Qwen Code gives its client -> how the turn's last answer ended. Of `end_turn` Qwen
+Code asks no provider: it says so of an answer that was cut as well (QwenLM/qwen-code #12113)."""
 MANAGED = "managedSession"
 """The member with an event of the managed engine, which stores the contents of messages in files of its own."""
 FIELDS: Fields = {
@@ -94,6 +109,7 @@ class _Transcript(ChatReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind = line.value, line.value.get("type")
+        self.session_id = self.session_id or known_text(value.get("sessionId")) or ""
         parts = objects_of(object_of(value.get("message")).get("parts"))
         if kind == "assistant":
             return self._assistant(line, parts, place)
@@ -116,6 +132,8 @@ class _Transcript(ChatReader):
             answer = place.right_above
         if answer is None:
             answer = self.answer(line, place, "row", line.value.get("model"))
+            # `/branch` copies rows into another file with their ids, by which such a copy is recognised.
+            answer.id = known_text(line.value.get("uuid")) or answer.id
             self.note_compaction(answer)
         self.by_row[key] = answer
         answer.model = answer.model or known_text(line.value.get("model"))
@@ -148,6 +166,8 @@ class _Transcript(ChatReader):
             return place
         if kind == "custom_title":
             self.title = known_text(payload.get("customTitle")) or self.title
+        elif kind == "parent_session":
+            self.parent_id = known_text(payload.get("parentSessionId")) or self.parent_id
         elif kind == "chat_compression":
             self.compacted = f"line {line.number}: the history was compacted before this answer"
         elif kind == "turn_result":
@@ -157,11 +177,7 @@ class _Transcript(ChatReader):
         # With a function's name, the error is that of a tool.
         elif isinstance(event.get("error_message"), str) and "function_name" not in event:
             return self._failure(line, event, place)
-        lines.count(f"{line.value.get('type')}/{kind}" if kind else line.value.get("type"), frozenset({
-            "system/ui_telemetry", "system/custom_title", "system/rewind", "system/chat_compression",
-            "system/slash_command", "system/session_artifact_snapshot", "system/at_command", "system",
-            "system/attribution_snapshot", "system/file_history_snapshot", "system/session_model", "system/turn_result",
-        }))
+        lines.count(f"{line.value.get('type')}/{kind}" if kind else line.value.get("type"), NO_EXCHANGE)
         return place
 
     def _outcome(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
@@ -177,6 +193,12 @@ class _Transcript(ChatReader):
             return place if known else self._failure(line, told, place)
         if state == "completed" and word in (None, "end_turn"):
             return self.say(line, place, "turn_result", mark="ended")
+        last = place.right_above
+        # Behind results of its calls the last answer was whole: the word is about the request that came no more.
+        if last is not None and last.stop is None and isinstance(word, str) and word in STOPS:
+            at = pointer_at(last.take(line), "systemPayload", "stopReason")
+            last.stop = table_reason(word, STOPS, at, "qwen.turn_results")
+            return place
         return self.say(line, place, f"the turn ended ({known_text(word) or state})", mark="stopped")
 
     def _failure(self, line: TranscriptLine, event: dict[str, Any], place: TreePlace) -> TreePlace:

@@ -59,8 +59,11 @@ NOTES: Mapping[str, Stop] = {
     "[Response interrupted by API Error]": Stop.INTERRUPTED,
     "[Response interrupted by a tool use result.": Stop.UNKNOWN,
     "Failure: I did not provide a response.": Stop.UNKNOWN,
+    "Failure: response hit the max output token limit before producing any visible content.": Stop.MAX_TOKENS,
+    "Failure: the API stream failed mid-response.": Stop.INTERRUPTED,
 }
-"""Text of the agent at the end of a model's text -> how the answer ended; UNKNOWN if the text does not say it."""
+"""Beginning of the agent's own paragraph at the end of a model's text, or in place of one -> how the answer ended;
+UNKNOWN if the paragraph does not say it."""
 REJECTED = re.compile(
     r"Invalid tool call for '[^']*': missing nativeArgs|"
     r"\A(?:\{\"error\":\s*\")?Tool call \S+ (?:emitted invalid JSON arguments|was rejected before execution):")
@@ -70,9 +73,9 @@ TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
 """Matches the tag before a text of the user, anywhere in a message."""
 COMPLETION = "attempt_completion"
 """The tool with which a model ends the task. The tool's result is stored only if the task continues."""
-OWN = re.compile(r"\s*[\[#]")
+OWN = re.compile(r"\s*(?:[\[#]|Tool result:\n)")
 """Matches the beginning of the agent's own messages in the role of the user: `[ERROR]`, `[TASK RESUMPTION]`,
-`[read_file for 'a'] Result:`."""
+`[read_file for 'a'] Result:`, and what Roo writes in place of a result whose call a summary removed."""
 RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
 """Matches the beginning of a tool's result as text: that of an XML call within an answer, and in some releases that of
 a native call."""
@@ -211,7 +214,7 @@ class _Reader(DialogueReader):
             call = next((call for call in waiting if call.name == found[1]), waiting[0] if len(waiting) == 1 else None)
             if call is not None:
                 waiting.remove(call)
-                yield ToolResultPart(call.id, call.name, _words([block]), False)
+                yield ToolResultPart(call.id, call.name, _words([block])[found.end():].strip(), False)
 
     def _answer(self, line: TranscriptLine) -> None:
         value, request = line.value, self.request
@@ -236,7 +239,8 @@ class _Reader(DialogueReader):
             answer.usage = answer.usage or request.usage
             answer.stop = self._stop_reason(answer, request, at)
             self.completed += [answer] if request.completed else []
-        note = next((note for note in NOTES if note in answer.text), None)
+        last_paragraph = answer.text.strip().rpartition("\n\n")[2]
+        note = next((note for note in NOTES if last_paragraph.startswith(note)), None)
         if note is not None:
             _take_note(answer, note, at)
 
@@ -295,8 +299,8 @@ def _usage(metrics: dict[str, Any]) -> Usage | None:
 def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
     """Removes the agent's own words from a model's text and takes the end of the answer from them."""
     answer.findings.append(Finding("transcript.own_words", Severity.INFO, f"the agent wrote {note!r} into it", at))
-    answer.parts = [part._replace(text=part.text.split(note)[0].rstrip()) if type(part) is TextPart else part
-                    for part in answer.parts]
+    answer.parts = [part._replace(text=part.text.rpartition(note)[0].rstrip())
+                    if type(part) is TextPart and note in part.text else part for part in answer.parts]
     if answer.stop is None:
         stop = NOTES[note]
         known = recorder_reason(stop, None, at, note, "roo.notes")

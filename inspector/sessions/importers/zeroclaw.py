@@ -60,6 +60,9 @@ MARKS: Mapping[str, Stop] = {
 """Text of ZeroClaw after a partial answer, or alone (`locales/*/cli.ftl`) -> how the answer ended."""
 LIMIT = re.compile(r"(?:\A|\n\n)\*(Turn stopped: reached maximum tool iterations \(\d+\))\.\*\Z")
 """Matches the text of ZeroClaw after an answer that it asked for because the turn had used up its iterations."""
+FOOTER = re.compile(r"\n\n---\n⚡ `[^`\n]*`[^\n*]*\*\*[^*\n]*\*\*[^\n`]*`(?P<model>[^`\n]+)`[^\n`]*\n[^\n`]*/models\Z")
+"""Matches the footer of ZeroClaw behind an answer of another model than the one that was asked for, in any of its
+languages (`channel-runtime-fallback-footer` in `locales/*/cli.ftl`)."""
 RESULTS = "[Tool results]\n"
 """The beginning of a message with the results of calls that the model wrote as text."""
 
@@ -189,6 +192,10 @@ class _Reader(DialogueReader):
             answer.parts.append(ReasoningPart(line.value["reasoning_content"], None))
         calls = inner.get("tool_calls")
         if not isinstance(calls, list):
+            footer = FOOTER.search(text)
+            if footer is not None:
+                text, answer.model = text[: footer.start()], footer["model"]
+                self.remarks["end with a footer of ZeroClaw, which names the model that answered"] += 1
             stopped = LIMIT.search(text)
             if stopped is not None:
                 text = text[: stopped.start()]

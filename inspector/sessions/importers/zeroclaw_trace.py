@@ -8,6 +8,7 @@ zeroclaw-labs/zeroclaw `agent/turn/*.rs`, `zeroclaw-log/src/migrate.rs`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,6 +42,8 @@ STOPPED: Mapping[str, str] = {
 """Event -> why ZeroClaw stopped a turn."""
 ISSUE = "tool_call_parse_issue"
 """The event, before that of an answer, about calls in it that ZeroClaw could not read."""
+MISSING = re.compile(r"(?i)\bmissing (?:required )?(?:'\w+'|parameter|field|argument)")
+"""Matches the error of a tool of ZeroClaw about a parameter that its arguments lack (`crates/zeroclaw-tools`)."""
 _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response", ISSUE, *STOPPED)
 
 
@@ -93,6 +96,8 @@ class _Trace(ChatReader):
                               line.value.get("message"))
             # Events have no ids of calls; results follow the calls in order.
             result = ToolResultPart(None, known_text(facts.get("tool")), text, _is_failure(line.value))
+            if result.is_error and place.answer is not None:
+                _reject_empty(place, result)
             return self.say(line, place, "", (result,))
         elif event == "turn_final_response" and not _is_failure(line.value) and place.answer is not None:
             return self.say(line, place, event, mark="ended")
@@ -146,6 +151,23 @@ def _add_call(answer: TranscriptAnswer, facts: dict[str, Any], line: TranscriptL
     answer.parts.append(ToolCall(
         None, known_text(facts.get("tool")) or "", known_text(facts.get("arguments")), True, CallKind.FUNCTION,
         ArgsForm.OBJECT, at=pointer_at(answer.take(line), "attributes")))
+
+
+def _reject_empty(place: TreePlace, result: ToolResultPart) -> None:
+    """Marks a call as malformed whose `{}` its tool refuses because a parameter is missing: `{}` stands for what
+    ZeroClaw could not read, or the model sent no more."""
+    answer = place.answer
+    if answer is None or MISSING.search(result.text[:200]) is None:
+        return
+    before = sum(part.name == result.name for row in place.rows() for part in row.results)
+    own = [at for at, part in enumerate(answer.parts) if type(part) is ToolCall and part.name == result.name]
+    call = answer.parts[own[before]] if before < len(own) else None
+    if type(call) is not ToolCall or call.arguments != "{}":
+        return
+    answer.parts[own[before]] = call._replace(closed=False)
+    note = f"the tool {call.name} refuses {{}}: {redact.text(result.text[:80])}"
+    answer.stop = answer.stop or inferred_reason(
+        Stop.MALFORMED_TOOL_CALL, answer.word_at, "call_rejected", call.at, note)
 
 
 def _event(value: dict[str, Any]) -> str | None:
