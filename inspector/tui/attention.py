@@ -11,6 +11,8 @@ from textual.containers import Vertical
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines import header
+from inspector.report.lines.advice_keys import key_of
+from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, field, more, safe
 from inspector.report.lines.steps import SEVERITY, Outline
 from inspector.tui.messages import TabWanted, ask_operator
@@ -80,12 +82,9 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     if turn is None:
         return [header.verdict(view), EMPTY, source]
     lines: list[Line] = [header.head_of(view, turn)[:-1], EMPTY, field("what", safe(turn.verdict.sentence))]
-    advice = header.advice_of(turn)
-    if advice:
-        given = turn.verdict.advice
-        runs = "" if given is None else "F makes this run" if given.set is not None else (
-            "F asks the provider, or a stand-in without a key" if given.live else "")
-        lines += [field("what to change ", *advice), *([more(Span(runs, Tone.DIM))] if runs else [])]
+    if turn.verdict.advice is not None:
+        key = key_of(turn.verdict.advice.text)
+        lines += [field("what to change ", *header.advice_of(turn)), *([more(*hint(key))] if key else [])]
     for order, noted in enumerate(turn.findings):
         said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
         lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Tone.DIM))]
@@ -97,10 +96,7 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
 class VerdictSheet(Dialog[str | None]):
     """A dialog with a verdict in full; returns the tab whose key closed it, or None."""
 
-    DEFAULT_CSS = """
-    #whole { width: 100; }
-    #whole TextView { height: auto; max-height: 30; background: $surface; scrollbar-size-vertical: 1; }
-    """
+    DEFAULT_CSS = "#whole { width: 100; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,V", "dismiss", "close", tooltip="Close", id="verdict.leave"),
         *(Binding(tab.key, f"dismiss('{tab.name}')", tab.title, show=False, tooltip=f"Close, and open {tab.title}",
@@ -117,5 +113,6 @@ class VerdictSheet(Dialog[str | None]):
             yield note("Verdict", Tone.TITLE)
             text = TextView()
             text.set_reactive(TextView.sheet, LineSheet(self._lines))
+            text.add_class("long")
             yield text
             yield key_note(f"↑ ↓ scroll · {TABS[0].key} to {TABS[-1].key} open a tab · esc closes")

@@ -998,4 +998,4 @@ async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> Non
         await read(app, pilot)
         assert " · V shows all" in page(app)
         await pilot.press("V")
-        assert "only a live run (F) can show" in " ".join(told(app).split())
+        assert "only a live run can show" in " ".join(told(app).split())
