@@ -83,8 +83,8 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
         return [header.verdict(view), EMPTY, source]
     lines: list[Line] = [header.head_of(view, turn)[:-1], EMPTY, field("what", safe(turn.verdict.sentence))]
     if turn.verdict.advice is not None:
-        key = key_of(turn.verdict.advice.text)
-        lines += [field("what to change ", *header.advice_of(turn)), *([more(*hint(key))] if key else [])]
+        key = hint(key_of(turn.verdict.advice.text), sentence=True)
+        lines += [field("what to change ", *header.advice_of(turn)), *([more(*key)] if key else [])]
     for order, noted in enumerate(turn.findings):
         said = safe(noted.finding.message, SEVERITY[noted.finding.severity])
         lines += [field("findings", said) if not order else more(said), more(Span(noted.finding.rule, Tone.DIM))]

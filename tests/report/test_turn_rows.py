@@ -16,7 +16,7 @@ from inspector.report.advice import Advice, Basis
 from inspector.report.explain import overview, text
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS
 from inspector.report.lines import header
-from inspector.report.lines.spans import text_of, width_of
+from inspector.report.lines.spans import Tone, text_of, width_of
 from inspector.report.row_counts import count_rows
 from inspector.report.turn_rows import (
     NUMBERS_OF_ROW,
@@ -484,7 +484,7 @@ def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem
 
 @pytest.mark.parametrize(("sample", "keys"), [
     ("01-cut-call-and-long-answer.session.jsonl", " · F makes this run"),
-    ("10-agent-ran-a-cut-call.session.jsonl", " · F asks the provider, or a stand-in without a key"),
+    ("10-agent-ran-a-cut-call.session.jsonl", " · F asks the provider or a stand-in"),
     ("18-claude-code-cut-writes.jsonl", " · L runs a new live turn"),
     ("11-context-window-exceeded.session.jsonl", ""),
 ])
@@ -493,6 +493,8 @@ def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, key
     row = next(row for row in rows if row.advice)
     [said] = [text_of(line) for line in turn_table.about(row) if text_of(line).startswith("change")]
     assert said.removeprefix(f"change   {row.advice}") == keys
+    [line] = [line for line in turn_table.about(row) if text_of(line) == said]
+    assert [span.text for span in line if span.role is Tone.PRESS] == list(keys[3:4]), "an article is not a key"
 
 
 def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:

@@ -10,7 +10,7 @@ from inspector.report.lines.spans import Line, Span, Tone
 
 KEYS: Mapping[str, str] = {
     **dict.fromkeys(TRIED.values(), "F makes this run"),
-    LIVE: "F asks the provider, or a stand-in without a key",
+    LIVE: "F asks the provider or a stand-in",
     UNSEEN: "L runs a new live turn",
 }
 """The end of an advice -> the key that follows it."""
@@ -24,7 +24,7 @@ def key_of(advice: str) -> str:
 def key_line(advice: str) -> Line:
     """What the key for an advice does, as the end of a line; empty if no key follows the advice."""
     does = key_of(advice)
-    return (Span(" · ", Tone.DIM), *hint(does)) if does else ()
+    return (Span(" · ", Tone.DIM), *hint(does, sentence=True)) if does else ()
 
 
 def why_no_run(advice: Advice) -> str:
