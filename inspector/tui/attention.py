@@ -15,7 +15,7 @@ from inspector.report.lines.advice_keys import key_of
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, field, more, safe
 from inspector.report.lines.steps import SEVERITY, Outline
-from inspector.tui.messages import TabWanted, ask_operator
+from inspector.tui.messages import ActionWanted, TabWanted, ask_operator
 from inspector.tui.panels import Dialog, key_note, note
 from inspector.tui.stage import SessionPart
 from inspector.tui.tabs import TABS
@@ -67,7 +67,12 @@ class Attention(SessionPart):
         lines = verdict_lines(outline, turn, header.source(stage.opened.label, outline.view, stage.run.name,
                                                            outline.file_of(block) if block is not None else ""))
         sheet = VerdictSheet([*lines, *([EMPTY, *stage.known] if stage.known else [])])
-        ask_operator(stage.app, sheet, lambda tab: stage.post_message(TabWanted(tab)))
+        ask_operator(stage.app, sheet, self._close)
+
+    def _close(self, choice: str) -> None:
+        """Carries out the key that closed the sheet."""
+        follows = choice in FOLLOWS
+        self.stage.post_message(ActionWanted(FOLLOWS[choice], self.stage) if follows else TabWanted(choice))
 
 
 def worst_first(view: View) -> Sequence[int]:
@@ -93,14 +98,20 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     return lines
 
 
+FOLLOWS = {"advice": "screen.advice", "live": "app.live"}
+"""The id of a key that the sheet names behind the advice -> its action in the session."""
+
+
 class VerdictSheet(Dialog[str | None]):
-    """A dialog with a verdict in full; returns the tab whose key closed it, or None."""
+    """A dialog with a verdict in full; returns the tab or the id in `FOLLOWS` whose key closed it, or None."""
 
     DEFAULT_CSS = "#whole { width: 100; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,V", "dismiss", "close", tooltip="Close", id="verdict.leave"),
         *(Binding(tab.key, f"dismiss('{tab.name}')", tab.title, show=False, tooltip=f"Close, and open {tab.title}",
                   id=f"tab.{tab.name}") for tab in TABS),
+        Binding("F", "dismiss('advice')", "try", show=False, tooltip="Close, and follow the advice", id="advice"),
+        Binding("L", "dismiss('live')", "live turn", show=False, tooltip="Close, and begin a live turn", id="live"),
     ]
 
     def __init__(self, lines: Sequence[Line]) -> None:

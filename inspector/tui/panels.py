@@ -334,7 +334,7 @@ class Dialog(ModalScreen[ScreenResultType]):
     Dialog > Vertical, Dialog > VerticalScroll { max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
     Dialog > Vertical, Dialog > VerticalScroll { background: $surface; border: round $primary; }
     Dialog .long { height: auto; min-height: 1; max-height: 10; background: $surface; scrollbar-size-vertical: 1; }
-    Dialog.-rows-24 .long { max-height: 18; }
+    Dialog.-rows-24 .long { max-height: 19; }
     Dialog.-rows-36 .long { max-height: 30; }
     """
     # The height of the part that scrolls, so that the title and the keys are seen too. It is a number of rows since
